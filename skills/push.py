@@ -46,7 +46,7 @@ class Push(Skill):
     @model_validator(mode="after")
     def _one_target(self) -> Push:
         if (self.to is None) == (self.direction is None) or (self.direction is None) != (self.by is None):
-            raise PydanticCustomError("push", "give either to, or direction and by")
+            raise PydanticCustomError("push", "give either 'to', or 'direction' and 'by'")
         return self
 
     def run(self, arm: Workcell) -> None:

@@ -45,7 +45,7 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
 
     Raises:
         InputError: The store overwrites files on conditional writes, denies access, lacks the bucket, or another run
-        writes to the dataset.
+            writes to the dataset.
         KeyboardInterrupt: The run was stopped; files that are not in the store yet stay in the spool.
     """
     spool, store, lock = open_spool(address)

@@ -1,4 +1,4 @@
-"""``nimbus close-the-loop TASK``: demonstrations, a policy trained on their states, its success, one page."""
+"""``nimbus close-the-loop TASK``: make demonstrations, train a policy on their states, evaluate it, write one page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.runner.evaluation.page import RateBar
 
 DATA, POLICY, CEILING, RESULT = "demonstrations", "policy", "demonstrator", "evaluation"
-"""Folders below the one of the command."""
+"""Folders below ``--out``."""
 
 
 def command(
@@ -32,7 +32,7 @@ def command(
     steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 6000,
     seed: Seed = 0,
     execute: Annotated[
-        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions executed of each answer")
+        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions executed per prediction")
     ] = 8,
     videos: Videos = 4,
     out: Annotated[
@@ -44,7 +44,7 @@ def command(
     skills: Skills = None,
     as_json: AsJson = False,
 ) -> int:
-    """Demonstrate, train, evaluate; the same command goes on where a stopped one was."""
+    """Demonstrate, train, evaluate; after an interruption, the same command continues."""
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)

@@ -93,12 +93,12 @@ class EpisodeMaker:
         )
 
     def evaluate_part(self, version: int, part: EvaluationPart, *, stop: Stop = lambda: False) -> None:
-        """Evaluate a version on the held-out layouts of a part, as far as ``stop`` admits."""
+        """Evaluate a version on the held-out layouts of a part, until ``stop`` returns True."""
         spec = self._policy_run(part.rollouts, version, number=version, split=EVALUATION, indices=part.indices)
         self.make(spec, stop=stop)
 
     def finish_evaluation(self, version: int) -> None:
-        """Write the results of a version whose parts are done; a second call writes the same."""
+        """Write the results of a version whose parts are all done; a repeated call writes the same results."""
         parts = self.loop.evaluation_parts(version)
         found = [self._results(version, part) for part in parts]
         whole = replace(

@@ -1,4 +1,4 @@
-"""Training of a version of the policy from all rows that are admitted, and its publication."""
+"""Training of a version of the policy from all admitted rows, and its publication."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class PolicyRecord:
     policy: str
     """Identity: a hash of the weights."""
     parent: str = ""
-    """Identity of the version that it went on from."""
+    """Identity of the version that training started from; empty for the first version."""
     objective: str
     demonstration: str
     """Hash over the demonstrations."""
     rounds: tuple[dict[str, int], ...]
-    """Number of episodes by source, for each round that it learned from."""
+    """Number of episodes by source, for each round of its training data."""
     steps: int
 
 
 def train_version(loop: Improvement, version: int) -> PolicyRecord:
-    """Train a version and publish it; the same from the same rows, however often it is begun again."""
+    """Train a version and publish it. Equal rows give an equal version, even after interruptions."""
     parts = [WeightedRows.read(loop.rows(number)) for number in range(version + 1)]
     rows = join_rows(parts)
     settings = loop.settings
@@ -59,7 +59,7 @@ def train_version(loop: Improvement, version: int) -> PolicyRecord:
     target = loop.policy(version)
     staged = target.with_name(f".{target.name}.tmp")
     with disk(staged):
-        shutil.rmtree(staged, ignore_errors=True)  # what a learner left that was killed
+        shutil.rmtree(staged, ignore_errors=True)  # a killed learner may have left this folder
         write_state_policy(staged, weights, parts[0].data.settings)
         record = PolicyRecord(
             version=version,
@@ -81,7 +81,7 @@ def read_record(loop: Improvement, version: int) -> PolicyRecord:
 
 
 def _publish(staged: Path, target: Path) -> None:
-    """Give a folder its name, with all of it on the disk before."""
+    """Rename a folder after all of its files are durable."""
     for path in staged.iterdir():
         sync_file(path)
     sync_folder(staged)

@@ -16,7 +16,7 @@ _KIND = {"": "demonstration", "demonstration": "demonstration", "rollout": "roll
 
 
 def lineage(folder: Path, episode_id: str) -> Iterator[str]:
-    """Lines from an episode up to the demonstrations that all goes back to.
+    """Yield one line for each ancestor of an episode, up to the demonstrations.
 
     Args:
         folder: Folder of an improvement, or a dataset.
@@ -49,7 +49,7 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
 
 
 def _find(folder: Path, episode_id: str) -> Path:
-    """Return the file of an episode: stored ones before failures, corrections before the episodes that they correct."""
+    """Return the file of an episode, preferring stored episodes to failures and corrections to what they correct."""
     if not (folder / NAME).is_file() and not (folder / INFO_NAME).is_file():
         raise InputError("neither an improvement nor a dataset", where=str(folder), instead="give the folder of one")
     files = sorted(path for path in folder.rglob("*.hdf5") if path.parent.name in ("episodes", "failures"))
@@ -63,7 +63,7 @@ def _find(folder: Path, episode_id: str) -> Path:
 
 
 def _policy_lines(loop: Improvement, policy: str) -> Iterator[str]:
-    """Lines about a published policy and those that it went on from."""
+    """Yield a line about a published policy, and about each version that it was trained from."""
     records = [read_record(loop, version) for version in loop.rounds if (loop.policy(version) / RECORD).is_file()]
     by_hash: dict[str, PolicyRecord] = {record.policy: record for record in records}
     while record := by_hash.pop(policy, None):  # records of others may name each other in a circle

@@ -23,12 +23,12 @@ from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 
 NAME = "improvement.json"
 SPLIT = "improvement"
-"""Split of the layouts of rollouts: no run draws them, and no evaluation."""
+"""Split of the rollouts' layouts, which neither other runs nor evaluations draw from."""
 PART = 20
 """Layouts of a part of an evaluation, for roles that evaluate one version together: about ten seconds of work."""
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
-"""Settings that may be raised when an improvement goes on."""
+"""Settings that may be increased when an improvement is continued."""
 
 Rounds: TypeAlias = Annotated[int, Meta(ge=1, le=1000)]
 Amount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000_000)]
@@ -36,7 +36,7 @@ Amount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000_000)]
 
 @dataclass(frozen=True, kw_only=True)
 class LoopSettings:
-    """Settings that decide the output of an improvement."""
+    """Settings that determine the output of an improvement."""
 
     task: str
     """Name or path of the task file."""
@@ -48,14 +48,14 @@ class LoopSettings:
     rollouts: Amount = 50
     """Layouts that the policy tries in each round."""
     layouts: Amount = 100
-    """Held-out layouts on which each version is evaluated; 0: none is."""
+    """Number of held-out layouts for the evaluation of each version; 0 for no evaluation."""
     objective: str = "dagger"
     staleness: Amount = 0
     """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
     steps: Amount = 2000
     """Training steps of version 0."""
     round_steps: Amount = 1500
-    """Training steps of each further version, which goes on from the one before."""
+    """Training steps of each further version, which starts from the previous version."""
     execute: Amount = 8
     beta: float = 0.2
     """Advantage that makes a row e times as heavy (AWR)."""
@@ -80,7 +80,7 @@ class EvaluationPart:
 
     @property
     def is_done(self) -> bool:
-        """All of its layouts have an outcome."""
+        """True if all layouts of the part have an outcome."""
         return len(settled_attempts(self.rollouts)) >= len(self.indices)
 
 
@@ -88,7 +88,7 @@ class EvaluationPart:
 class Improvement:
     """Folder and settings of one improvement.
 
-    Round 0 is the demonstrations; each round has rows, a version of the policy and an evaluation.
+    Round 0 has the demonstrations instead of rollouts. Each round has rows, a version of the policy and an evaluation.
     """
 
     folder: Path
@@ -106,10 +106,10 @@ class Improvement:
         return cls(folder, read_typed(LoopSettings, folder / NAME))
 
     def begin(self) -> None:
-        """Write the settings, or compare them with those that are there.
+        """Write the settings, or compare them with those already in the folder.
 
         Raises:
-            InputError: The folder holds something else, or an improvement of something else.
+            InputError: The folder holds something else, or an improvement with other settings.
         """
         if (self.folder / NAME).exists():
             found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
@@ -126,7 +126,7 @@ class Improvement:
 
     @property
     def rounds(self) -> range:
-        """Numbers of all rounds, that of the demonstrations first."""
+        """Numbers of all rounds, starting with 0 for the demonstrations."""
         return range(self.settings.rounds + 1)
 
     def round(self, number: int) -> Path:
@@ -134,7 +134,7 @@ class Improvement:
         return self.folder / "rounds" / f"{number}"
 
     def rollouts(self, number: int) -> Path:
-        """Dataset of a round's rollouts; of round 0 that of the demonstrations."""
+        """Dataset of a round's rollouts; for round 0, of the demonstrations."""
         return self.round(number) / "rollouts" if number else self.folder / "demonstrations"
 
     def corrections(self, number: int) -> Path:
@@ -154,7 +154,7 @@ class Improvement:
         return self.round(version) / "evaluation"
 
     def evaluation_parts(self, version: int) -> list[EvaluationPart]:
-        """Parts of an evaluation, which several roles may work at."""
+        """Parts of an evaluation, which several roles may process at the same time."""
         every = range(self.settings.layouts)
         cuts = [tuple(every[start : start + PART]) for start in range(0, len(every), PART)]
         folder = self.evaluation(version)
@@ -172,18 +172,18 @@ class Improvement:
         return tuple(range(first, first + count))
 
     def has_rollouts(self, number: int) -> bool:
-        """Check whether all rollouts of a round are there; of round 0 the demonstrations."""
+        """Check whether all rollouts of a round exist; for round 0, all demonstrations."""
         return self.rows(number).is_file() or len(settled_attempts(self.rollouts(number))) >= len(self.indices(number))
 
     def acting_version(self, number: int) -> int:
-        """Version that makes the rollouts of a round: the oldest that staleness admits, whatever else is published.
+        """Version that makes the rollouts of a round: always the oldest one that the staleness allows.
 
-        The newest would depend on how fast the learner is.
+        The newest published version would depend on the speed of the learner.
         """
         return max(0, number - 1 - self.settings.staleness)
 
     def is_published(self, version: int) -> bool:
-        """Check whether a version is there to be used."""
+        """Check whether a version is published."""
         return self.policy(version).is_dir()
 
     def may_roll_out(self, number: int) -> bool:
@@ -191,7 +191,7 @@ class Improvement:
         return not number or self.is_published(self.acting_version(number))
 
     def may_learn(self, version: int) -> bool:
-        """Check whether all rows that a version learns from are there, and the version that it goes on from."""
+        """Check whether all training rows of a version exist, and the version from which it starts."""
         return all(self.rows(number).is_file() for number in range(version + 1)) and (
             not version or self.is_published(version - 1)
         )
@@ -213,7 +213,7 @@ def demonstrations_hash(loop: Improvement) -> str:
 
 
 def settled_attempts(folder: Path) -> dict[int, Attempt]:
-    """Last attempts of a dataset by index, of those that need no more work."""
+    """Return the last attempt at each index of a dataset that needs no more work."""
     if not (folder / INFO_NAME).exists() or not (folder / FILE_NAME).exists():
         return {}
     try:
@@ -224,6 +224,6 @@ def settled_attempts(folder: Path) -> dict[int, Attempt]:
 
 
 def failed_indices(folder: Path) -> list[int]:
-    """Indices at which a rollout failed, faults of the policy left out."""
+    """Return the indices at which a rollout failed, without faults of the policy."""
     found = settled_attempts(folder).items()
     return [index for index, one in found if not one.success and one.reason not in FAULTS and one.failure]

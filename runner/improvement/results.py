@@ -21,7 +21,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 260, 44, 26
 
 @dataclass(frozen=True, kw_only=True)
 class RoundResult:
-    """One round: the sources of its version's rows, and its success."""
+    """One round: the sources of the rows of its version, and the success of the version."""
 
     round: int
     policy: str
@@ -29,7 +29,7 @@ class RoundResult:
     """Episodes of this round that it learned from, by source."""
     success: int = 0
     of: int = 0
-    """Held-out layouts that were judged; 0: not evaluated."""
+    """Number of evaluated held-out layouts; 0 if the version is not evaluated."""
     interval: tuple[float, float] = (0.0, 1.0)
     """Interval of the success rate at 95 % (Wilson)."""
 

@@ -1,4 +1,4 @@
-"""The three roles of an improvement: each does one piece of its own work at a time, and evaluates while it has none."""
+"""The three roles of an improvement. Each does one piece of its work at a time, and evaluates while it has none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ImprovementRole(ABC):
 
     @abstractmethod
     def is_done(self) -> bool:
-        """Check whether no work of its own is left."""
+        """Check whether the role has no work left, apart from evaluations."""
 
 
 class RolloutRole(ImprovementRole):
@@ -75,7 +75,7 @@ class PreparationRole(ImprovementRole):
     name = PREPARATION
 
     def find_work(self) -> Callable[[], None] | None:
-        """Corrections of the first round without rows, or its rows."""
+        """Return the corrections of the first round without rows or, once they are done, the making of its rows."""
         number = self._next()
         if number is None:
             return None
@@ -118,7 +118,7 @@ def _ignore(_: object) -> None:
 
 
 def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
-    """Do a role's work to its end.
+    """Do all work of a role.
 
     Args:
         role: The role.
@@ -141,7 +141,7 @@ def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
 
 
 def run_in_lockstep(loop: Improvement) -> None:
-    """Do all work in this process: one role after the other, never two at once."""
+    """Do the work of all roles in this process, one role at a time."""
     maker = EpisodeMaker(loop)
     roles = [role(loop, maker) for role in ROLES.values()]
     clocks = {role.name: RoleClock(loop, role.name) for role in roles}
@@ -159,7 +159,9 @@ def run_in_lockstep(loop: Improvement) -> None:
 
 
 def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], bool] = lambda: False) -> bool:
-    """Evaluate a part of the first version that waits for it, as far as that goes; False where there is none.
+    """Evaluate a free part of the first version without results; return False if no part is free.
+
+    After the last part, the results are written.
 
     Args:
         loop: The improvement.
@@ -180,7 +182,7 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
                 break
         else:
             if missing:
-                continue  # other roles are at all of them
+                continue  # other roles are working on all remaining parts of this version
         if all(part.is_done for part in parts):
             maker.finish_evaluation(version)
         return True
@@ -188,7 +190,7 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
 
 
 def _claim(part: EvaluationPart) -> FolderLock | None:
-    """Keep other roles from a part of an evaluation; None where one of them is at it."""
+    """Lock a part of an evaluation; return None if another role has locked it."""
     part.folder.mkdir(parents=True, exist_ok=True)
     with suppress(FolderTakenError):
         return lock_folder(part.folder)

@@ -25,12 +25,12 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
 HEAVIEST = 20.0
-"""Weight of a row at most (AWR): one lucky episode must not be all that is learned (Peng et al., 2019)."""
+"""Largest weight of a row (AWR), so that one lucky episode does not dominate the training (Peng et al., 2019)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedRows:
-    """Rows of a round, with how much each counts beside a row of a demonstration."""
+    """Rows of a round, with their weights relative to a row of a demonstration."""
 
     data: Demonstrations
     weights: FloatArray
@@ -39,7 +39,7 @@ class WeightedRows:
     """Number of episodes by source: demonstrations, corrections, rollouts."""
 
     def write(self, path: Path) -> None:
-        """Write them; the file is there as a whole or not at all."""
+        """Write the rows to a file atomically."""
         data = self.data
         texts = {"settings": to_json(data.settings), "sources": to_json(self.sources)}
         arrays = {"inputs": data.inputs, "targets": data.targets, "episodes": data.episodes, "weights": self.weights}
@@ -55,10 +55,10 @@ class WeightedRows:
 
     @classmethod
     def read(cls, path: Path) -> WeightedRows:
-        """Read them.
+        """Read the rows from a file.
 
         Raises:
-            InputError: The file is damaged, or another version of Nimbus wrote rows of another form.
+            InputError: The file is damaged, or another version of Nimbus wrote it in another form.
         """
         try:
             with np.load(path, allow_pickle=False) as held:
@@ -77,24 +77,24 @@ class WeightedRows:
         return found
 
     def check_form(self, path: Path) -> None:
-        """Compare the form of the rows with the present one.
+        """Check that the rows have the form of this version.
 
         Raises:
-            InputError: Another version of Nimbus made them: their policies cannot be continued.
+            InputError: Another version of Nimbus made the rows, so that training cannot continue from them.
         """
         settings, inputs = self.data.settings, self.data.inputs
         expected = input_width(len(settings.joint_names), settings.feature_names)
         width = inputs.shape[1] if inputs.ndim == 2 else 0
         if width != expected or not settings.is_relative:
-            what = f"rows of another version of Nimbus: of {width} numbers, this one makes rows of {expected}"
+            what = f"another version of Nimbus wrote rows of {width} numbers; this version has {expected}"
             raise InputError(what, where=str(path), instead=f"{OTHER_OUT} and begin again")
 
 
 def check_rows(loop: Improvement) -> None:
-    """Read the rows that are there, before a role does.
+    """Read all existing rows, so that an error appears before any role starts.
 
     Raises:
-        InputError: One file is damaged, or of another version of Nimbus.
+        InputError: A file is damaged, or from another version of Nimbus.
     """
     for number in loop.rounds:
         if loop.rows(number).is_file():
@@ -102,7 +102,7 @@ def check_rows(loop: Improvement) -> None:
 
 
 def is_complete(loop: Improvement, number: int) -> bool:
-    """Check whether all episodes of a round are there, and those that correct them."""
+    """Check whether all episodes of a round exist, with their corrections."""
     return loop.has_rollouts(number) and not missing_corrections(loop, number)
 
 

@@ -27,14 +27,14 @@ from nimbus.runner.system.processes import (
 _POLL = 0.1
 """Interval of the checks of the roles [s]."""
 _SILENCE = 180.0
-"""[s] A role that gives no sign of life for so long is ended; the longest time between two, loading the scene, takes a
-sixth of it on a busy machine."""
+"""Time without a heartbeat after which a role is killed [s]. The longest pause, loading the scene, takes a sixth of
+this time on a busy machine."""
 _MOST_ENDS = 5
-"""A role that ends so often without a piece of work done in between is not started again."""
+"""Number of exits without completed work in between after which a role is not started again."""
 
 
 class _RoleProcess:
-    """A role's process, which is started again when it ends unasked."""
+    """Process of a role, which is started again after an unexpected exit."""
 
     def __init__(self, loop: Improvement, name: str) -> None:
         self._loop, self.name = loop, name
@@ -54,7 +54,7 @@ class _RoleProcess:
         self.process = subprocess.Popen(words, env=os.environ | own, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def attend(self) -> int | None:
-        """Look after it; the exit code with which it ended for good."""
+        """Restart the process if needed; return its exit code once it has ended for good, else None."""
         code = self.process.poll()
         if code is None:
             with suppress(FileNotFoundError):
@@ -86,7 +86,7 @@ def supervise(loop: Improvement) -> int:
         KeyboardInterrupt: The user stopped the command. Completed work stays.
     """
     tag = cell_tag(loop.folder)
-    sweep(tag)  # what a supervisor that was killed could not
+    sweep(tag)  # processes that a killed supervisor could not end
     members: list[_RoleProcess] = []
     try:
         with Interruption() as interruption:

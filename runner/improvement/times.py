@@ -20,15 +20,15 @@ class RoleTimes:
     """Times of a role since the first version was there, over all of its processes [s of the wall]."""
 
     pid: int = 0
-    """Process that has the role."""
+    """Id of the process that currently has the role."""
     working: Seconds = 0.0
     evaluating: Seconds = 0.0
-    """Work as well, done while a role has none of its own."""
+    """Time for evaluations, which a role does while it has no other work."""
     waiting: Seconds = 0.0
     preparing: Seconds = 0.0
-    """Time before the first version: the loop is not closed yet."""
+    """Time before the first version is published, while the loop is not closed yet."""
     pieces: int = 0
-    """Pieces of work that it has done."""
+    """Number of completed pieces of work."""
 
 
 class RoleClock:

@@ -118,7 +118,7 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
         instead = f"make Nimbus's environment with python{theirs}"
         raise InputError(f"Isaac Sim has Python {theirs}, this is {ours}", where=_WHERE, instead=instead)
     if not told["by_pip"] and not command.is_relative_to(CONTAINER):
-        return  # who unpacked a workstation build was asked when it was downloaded
+        return  # the license of a workstation build was accepted at its download
     accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
     if not any(value.lower() in _YES for value in accepted):
         instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"

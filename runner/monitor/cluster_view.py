@@ -35,7 +35,7 @@ def status_view(status: Status, *, link: Callable[[NodeStatus], str] | None = No
 
 
 def node_rows(node: NodeStatus) -> dict[str, str]:
-    """Return what is known of a node by name, in the words and units of the table; unknown values are left out."""
+    """Return the known values of a node by name, in the words and units of the table."""
     doing = ", ".join(f"{count} {phase}" for phase, count in sorted(node.phases.items()))
     rows = {
         "state": node.state,
@@ -75,7 +75,7 @@ def _nodes_view(
     for name in ("slots", "held", "stored", "per hour", "memory", "disk free", "outbox", "last message"):
         table.add_column(name, justify="right")
     for node in in_order(cluster.nodes):
-        name = Text().append(node.name, style=Style(link=link(node)) if link else "")  # padding is no link
+        name = Text().append(node.name, style=Style(link=link(node)) if link else "")  # without a link on the padding
         table.add_row(name, *_cells(node))
     parts = [f"{cluster.waiting} waiting", f"{cluster.held} with nodes", f"{cluster.leases} leases"]
     parts.append(f"{cluster.node_hours:.2f} node hours")

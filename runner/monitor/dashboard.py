@@ -1,4 +1,4 @@
-"""A live view of a run in the terminal, or one plain line an attempt where there is no terminal."""
+"""Live view of a run in the terminal, or one line per attempt without a terminal."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class StatusDashboard:
 
     Args:
         folder: The dataset's folder.
-        console: Where it is shown; standard output by default.
+        console: Output; standard output by default.
     """
 
     def __init__(self, folder: Path, *, console: TerminalOutput | None = None) -> None:
@@ -93,11 +93,11 @@ class StatusDashboard:
 
     @property
     def stored(self) -> int:
-        """Episodes that are stored, of those asked for."""
+        """Number of requested episodes that are stored."""
         return self._status.already_stored + self._status.stored if self._status else 0
 
     def look(self) -> int:
-        """Read the status and show it; how many episodes are settled, -1 while nothing is known."""
+        """Read and show the status; returns the number of settled episodes, or -1 while unknown."""
         if (stamp := _stamp(self._folder)) != self._before:
             self._before = stamp
             with suppress(InputError):
@@ -113,12 +113,12 @@ class StatusDashboard:
                 self._printed = 0
                 self._line(LOADING)
             return
-        if status.pid != self._pid:  # another supervisor counts its events from 1 again
+        if status.pid != self._pid:  # a new supervisor counts its events from 1 again
             self._pid, self._printed = status.pid, 0
         for event in status.events:
             if event.number > self._printed:
                 self._printed = event.number
-                if event.kind != "role":  # how a cell works inside; the dashboard and the status file have it
+                if event.kind != "role":  # internals of the cell, which the dashboard and the status file show
                     self._line(event.text)
 
     def _line(self, text: str) -> None:

@@ -16,7 +16,7 @@ COLORS = {"load": "magenta", "randomize": "blue", "plan": "cyan", "render": "gre
 _MOST_WORKERS = 12
 _MOST_EVENTS = 4
 _STALE = 2.0
-"""Age from which a heartbeat is shown in another color [s]."""
+"""Age above which a heartbeat is shown in another color [s]."""
 _WIDTH = 78
 
 
@@ -58,13 +58,13 @@ def duration(seconds: float) -> str:
 
 
 def startup_text(status: Status) -> str:
-    """Write out the time of the start-up and of its phases: ``42 s (load 9.3 s, compile 31 s, workers 1.2 s)``."""
+    """Format the duration of the start-up and its phases: ``42 s (load 9.3 s, compile 31 s, workers 1.2 s)``."""
     phases = ", ".join(f"{name} {short_duration(seconds)}" for name, seconds in status.phases.items())
     return short_duration(status.startup_seconds) + (f" ({phases})" if phases else "")
 
 
 def short_duration(seconds: float) -> str:
-    """Format a duration, with a decimal where it is short: ``0.42 s``, ``7.3 s``."""
+    """Format a duration, with decimals for a short one: ``0.42 s``, ``7.3 s``."""
     if seconds < 10:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     return duration(seconds)
@@ -122,7 +122,7 @@ def _figure(name: str, value: str, *, style: str = "bold") -> Text:
 
 
 def _ring(ring: RingStatus) -> Text:
-    """Slots as little blocks: ready, taken, being filled, free."""
+    """Render the slots as small blocks: ready, taken, being filled, free."""
     scale = max(1.0, ring.slots / 16)
     text = Text("ring ", style="dim")
     used = 0

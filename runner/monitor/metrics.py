@@ -8,13 +8,13 @@ from nimbus.runner.monitor.status import Status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _NODE_FIELDS = {
-    "slots": "Episodes that the node makes at once.",
+    "slots": "Number of episodes that the node makes at once.",
     "held": "Episodes leased to the node.",
     "stored": "Episodes settled by the node.",
-    "rate": "Episodes settled by the node in a second.",
+    "rate": "Episodes settled by the node per second.",
     "resident": "Bytes of memory of the node's processes.",
     "disk_free": "Free bytes on the node's disk.",
-    "outbox": "Bytes of episodes that are made and not acknowledged.",
+    "outbox": "Bytes of finished episodes that are not acknowledged yet.",
     "since_beat": "Seconds since the node's last message.",
 }
 
@@ -28,10 +28,10 @@ def _lines(status: Status) -> Iterator[str]:
     state = {"state": status.state, "task": status.task}
     yield from _metric("nimbus_run_info", "State of the run.", [(state, 1)])
     single = {
-        "episodes_target": ("Episodes asked for.", status.target),
-        "episodes_stored": ("Episodes stored, by earlier runs as well.", status.already_stored + status.stored),
+        "episodes_target": ("Requested episodes.", status.target),
+        "episodes_stored": ("Stored episodes, including those of earlier runs.", status.already_stored + status.stored),
         "episodes_given_up": ("Episodes that failed in their last attempt.", status.given_up),
-        "episodes_quarantined": ("Episodes given up because they ended workers.", status.quarantined),
+        "episodes_quarantined": ("Episodes given up because workers died at them.", status.quarantined),
         "attempts": ("Plans tried.", status.attempts),
         "stored_bytes": ("Bytes stored by this run.", status.byte_count),
         "elapsed_seconds": ("Seconds since the start of the run.", round(status.elapsed, 1)),
@@ -43,10 +43,10 @@ def _lines(status: Status) -> Iterator[str]:
     if cluster is None:
         return
     yield from _metric("nimbus_leases", "Leases handed out.", [({}, cluster.leases)])
-    yield from _metric("nimbus_episodes_waiting", "Episodes that no node has.", [({}, cluster.waiting)])
-    yield from _metric("nimbus_wanted_nodes", "Nodes wanted, of a job with bounds.", [({}, cluster.wanted_nodes)])
+    yield from _metric("nimbus_episodes_waiting", "Episodes that are not leased to a node.", [({}, cluster.waiting)])
+    yield from _metric("nimbus_wanted_nodes", "Nodes that a job with bounds asks for.", [({}, cluster.wanted_nodes)])
     yield from _metric("nimbus_node_hours", "Hours of all nodes.", [({}, cluster.node_hours)])
-    yield from _metric("nimbus_cost", "Cost of the node hours, where a price is known.", [({}, cluster.cost)])
+    yield from _metric("nimbus_cost", "Cost of the node hours, if prices are known.", [({}, cluster.cost)])
     yield from _metric("nimbus_useful_share", "Share of slot time for settled episodes.", [({}, cluster.useful)])
     yield from _metric("nimbus_doubled_results", "Dropped second results.", [({}, cluster.doubled)])
     nodes = [({"node": node.name, "state": node.state}, 1) for node in cluster.nodes]

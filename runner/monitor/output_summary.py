@@ -1,4 +1,4 @@
-"""Messages about a dataset made from another one: remaining work, and a summary at the end."""
+"""Messages of commands that make a dataset from another one: remaining work, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def foreign_file_lines(dataset: Dataset) -> Iterator[str]:
 
     if count := len(dataset.outdated):
         what = f"{count} episode files are" if count > 1 else f"{dataset.outdated[0].name} is"
-        yield f"{dataset.folder}: {what} missing or changed, to be made again"
+        yield f"{dataset.folder}: {what} missing or changed and will be made again"
     if count := len(dataset.orphans):
         what = f"{count} episode files" if count > 1 else "an episode file"
-        yield f"{dataset.folder}: put {what} aside that the ledger does not know, in {ORPHANS}/"
+        yield f"{dataset.folder}: moved {what} without a row in the ledger to {ORPHANS}/"
 
 
 class OutputSummary(Protocol):
@@ -71,7 +71,7 @@ def print_output(
         made: The result.
         wall_seconds: Duration.
         further: Additional rows of the table.
-        warning: Line below it.
+        warning: Line below the table.
         word: Term for the result.
     """
     table = Table(show_header=False, box=None)
@@ -82,7 +82,7 @@ def print_output(
     table.add_row("bytes", f"{made.byte_count:,}")
     for name, text in further.items():
         table.add_row(name, text)
-    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: the output was complete already")
+    table.add_row("time", f"{wall_seconds:.1f} s" if made.is_new else "none: the output was already complete")
     console = TerminalConsole()
     with trim_lines(console):
         console.print(table)
@@ -95,14 +95,14 @@ def print_exported(made: Exported, wall_seconds: float) -> None:
     """Print the summary of an export."""
     failures = {"failures": f"{made.failure_count}, labeled, after the episodes"} if made.failure_count else {}
     count, flag = made.left_out, "--restricted-assets"
-    warning = f"left out, for licenses of their objects: {count} episodes; {flag} takes them along" if count else ""
+    warning = f"{count} episodes left out because of their objects' licenses; {flag} includes them" if count else ""
     print_output(made, wall_seconds, further=failures, warning=warning, word="export")
 
 
 def print_converted(made: Converted, wall_seconds: float) -> None:
     """Print the summary of a converted LeRobot dataset."""
     further = {"taken along": _few(made.extra)} if made.extra else {}
-    warning = f"left out, for no episode names them: {_few(made.left_out)}" if made.left_out else ""
+    warning = f"left out, because no episode refers to them: {_few(made.left_out)}" if made.left_out else ""
     print_output(made, wall_seconds, further=further, warning=warning)
 
 

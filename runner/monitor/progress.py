@@ -1,4 +1,4 @@
-"""Keeps count of a run, and writes its status file."""
+"""Progress of a run: counts results, and writes the status file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHARED = STAGES[:3]
 _WRITE_INTERVAL = 0.5
 _EVENTS = 100
 _OPEN_EPISODES = 4096
-"""Episodes whose CPU times are kept until their last attempt."""
+"""Largest number of episodes whose CPU times are kept until their last attempt."""
 
 
 class Progress:
@@ -30,12 +30,12 @@ class Progress:
     Args:
         folder: The dataset's folder.
         task: The task's name.
-        target: Episodes asked for, variants counted.
-        already: Episodes of those that earlier runs settled.
-        already_stored: Those of them that are stored.
-        started: Start of the run [s since 1970]; now, when not given.
+        target: Number of requested episodes, including variants.
+        already: Number of these that earlier runs have settled.
+        already_stored: Number of stored ones among ``already``.
+        started: Start of the run [s since 1970]; now by default.
         mode: ``cell``, ``serial`` or ``coupled``.
-        launcher: The process that was started first; this one, when not given.
+        launcher: Process id of the launcher; this process by default.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Progress:
         self.status.longest_episode = max(self.status.longest_episode, cost)
 
     def tell(self, text: str, *, kind: str = "episode") -> None:
-        """Note something that happened.
+        """Record an event.
 
         Args:
             text: One line.
@@ -161,7 +161,7 @@ class Progress:
         self._write()
 
     def finish(self, state: str) -> None:
-        """Write the last word: ``done``, ``short``, ``interrupted`` or ``failed``."""
+        """Write the final status: ``done``, ``short``, ``interrupted`` or ``failed``."""
         self.status.state = state
         self.status.activity = ""
         self.flush()
@@ -173,7 +173,7 @@ class Progress:
 
     def _write(self) -> None:
         self._written = self.status.updated
-        # A full disk ends the run where episodes are stored, not where progress is told.
+        # A full disk is handled where episodes are stored; the status file must not end the run.
         with suppress(OSError, StorageError):
             replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
 

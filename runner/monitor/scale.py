@@ -1,4 +1,4 @@
-"""Request for more or fewer workers, or other roles, of a run that goes on: a file in its folder."""
+"""Request to resize a run in progress, or to change its roles: a file in its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE_NAME = "scale.json"
 _BYTES = 1 << 16
 """Largest size of the file that is read [bytes]; Nimbus writes less than 200."""
 _PATIENCE = 3.0
-"""Time to wait for the run's response [s]; the run follows later in any case."""
+"""Time to wait for the run's response [s]; after that, the run still applies the request later."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,11 +26,11 @@ class Scale:
     """Content of ``scale.json``: the requested split of a run."""
 
     launcher: int
-    """The run's first process: a later run takes no notice."""
+    """Process id of the run's launcher; other runs ignore the request."""
     number: int
     """Number that grows with each request."""
     workers: tuple[int, int] | None = None
-    """Planners and renderers; None: as many as there are cores."""
+    """Planners and renderers; None for one worker per core."""
 
     def __post_init__(self) -> None:
         if self.workers and min(self.workers) < 1:
@@ -45,7 +45,7 @@ def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
         workers: Planners and renderers; None for one worker per core.
 
     Raises:
-        InputError: No run writes into the folder, or it has no workers.
+        InputError: No run writes into the folder, or the run has no workers.
         StorageError: The disk is full.
     """
     read_info(folder)
@@ -57,7 +57,7 @@ def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
         if now.scaled == wanted.number:
             return f"{_words(now.split)}; before: {_words(status.split)}"
         time.sleep(0.1)
-    return "asked; the run follows as soon as it can"
+    return "requested; the run will apply it shortly"
 
 
 def read_scale(folder: Path, *, launcher: int) -> Scale | None:
@@ -74,7 +74,7 @@ def read_scale(folder: Path, *, launcher: int) -> Scale | None:
 
 
 def _read(folder: Path) -> Scale | None:
-    """Read the file; None where there is none.
+    """Read the file; None if there is none.
 
     Raises:
         InputError: The path cannot be read: a pipe, a device or a link.

@@ -1,4 +1,4 @@
-"""Spans of work, merged as finely as a timeline can show them: a long run leaves no longer a list than a short one."""
+"""Merging of spans of work to the resolution of a timeline, so that the list of a long run does not grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Stay: TypeAlias = tuple[str, float, float]
 """A stage, with its begin and end [s since 1970]."""
 
 _WINDOWS = 2000
-"""Windows in a run so far: stays shorter than a window are joined with others of their row in it."""
+"""Number of windows over the run so far; spans shorter than a window are merged with others of their row."""
 _FINEST = 0.1
 """Shortest window [s]."""
 
@@ -24,10 +24,10 @@ class _SpanWindow:
 
 
 class SpanMerger:
-    """Joins the short spans of a row: in each window of time, one for a stage, as long as all of them together.
+    """Merges the short spans of a row: in each window of time, the spans of a stage become one of their total length.
 
-    A window is a tenth of a second at first and one part in two thousand of the run so far later on, so that a run of
-    minutes is kept exactly, and one of a month in some ten thousand spans a row.
+    A window is a tenth of a second at first, and later a two-thousandth of the run so far. A run of minutes is kept
+    exactly, and a run of a month has some ten thousand spans per row.
 
     Args:
         started: Start of the run [s since 1970].
@@ -38,7 +38,7 @@ class SpanMerger:
         self._windows: dict[str, _SpanWindow] = {}
 
     def take(self, row: str, spans: Iterable[Stay]) -> Iterator[Stay]:
-        """Take the next spans of a row, in their order, and give those whose windows have ended."""
+        """Add the next spans of a row, in their order; yields merged spans of windows that have ended."""
         for stage, begin, end in spans:
             window = self._windows.get(row)
             if window is None or end - window.begin > max(_FINEST, (end - self._started) / _WINDOWS):
@@ -47,7 +47,7 @@ class SpanMerger:
             window.busy[stage] = window.busy.get(stage, 0.0) + end - begin
 
     def rest(self, row: str) -> Iterator[Stay]:
-        """Give the rest of a row's last window, one stage after the other."""
+        """Yield the merged spans of a row's last window, one stage after another."""
         window = self._windows.pop(row, None)
         if window is None:
             return
@@ -58,7 +58,7 @@ class SpanMerger:
 
 
 def merge_spans(spans: Iterable[Stay]) -> tuple[Stay, ...]:
-    """Merge the spans of a worker, those of work, as finely as any timeline shows them."""
+    """Merge a worker's spans of work to the resolution of a timeline."""
     merger = SpanMerger(started=math.inf)
     work = (span for span in spans if span[0] not in ("none", "wait"))
     return (*merger.take("", work), *merger.rest(""))

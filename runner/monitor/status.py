@@ -17,14 +17,15 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
-"""Largest status file that is read [bytes]: one of 1,000 workers has 0.3 MB."""
+"""Largest status file that is read [bytes]; with 1,000 workers the file has 0.3 MB."""
 _SILENCE = 600.0
-"""[s] A status in a store that is older is that of a run which was killed; its process cannot be looked up here."""
+"""Age above which the status of a run into a store counts as that of a killed run [s], because its process cannot be
+checked from another machine."""
 STAGES = ("load", "randomize", "plan", "render", "store")
 Span: TypeAlias = Annotated[float, Meta(ge=-1e11, le=1e11)]
-"""Duration or time since 1970 [s], a rate or a cost: what others wrote is shown as a clock and as whole seconds."""
+"""Duration or time since 1970 [s], rate or cost; the limits keep values from other sources displayable."""
 Whole: TypeAlias = Annotated[int, Meta(ge=-(2**53), le=2**53)]
-"""Number of things or bytes, as a double holds it."""
+"""Number of things or bytes that is exact as a double."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +33,11 @@ class WorkerStatus:
     """Current state of one worker."""
 
     number: Whole
-    """Counts all workers of a run."""
+    """Number of the worker, counted over the run."""
     seat: Whole
-    """A successor takes the seat of the worker that it replaces."""
+    """Row in the heartbeat page, which a successor takes over."""
     pid: Whole
-    """0 while it is being started."""
+    """Process id; 0 while the worker is being started."""
     role: str
     phase: str
     index: Whole
@@ -50,24 +51,24 @@ class WorkerStatus:
     results: Whole = 0
     """Plans, rejections and stored episodes so far."""
     retiring: str = ""
-    """Why it leaves after what it does now."""
+    """Reason to exit after the current orders; empty for none."""
     gpu: str = ""
     """UUID of its GPU; empty for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RingStatus:
-    """The slots in which plans travel."""
+    """Slots with plans between planners and renderers."""
 
     slots: Whole = 0
     ready: Whole = 0
-    """Plans that wait to be rendered."""
+    """Number of plans that wait to be rendered."""
     taken: Whole = 0
-    """Plans that renderers have the order to show."""
+    """Number of plans that renderers have the order to render."""
     granted: Whole = 0
-    """Slots kept for plans that are being made."""
+    """Number of slots reserved for plans that are being made."""
     spilled: Whole = 0
-    """Plans that wait in files."""
+    """Number of plans that wait in spill files."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,34 +76,34 @@ class Event:
     """Event of a run."""
 
     number: Whole
-    """Grows by one with each."""
+    """Number of the event, counted from 1."""
     text: str
     kind: str = "episode"
-    """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (found missing or unknown), ``fault``,
-    ``quarantine``, ``role``, ``workers`` (more, fewer, renewed) or ``disk``."""
+    """``episode`` (an attempt ended), ``phase`` (of the start-up), ``files`` (missing or unknown files), ``fault``,
+    ``quarantine``, ``role``, ``workers`` (started, ended or replaced) or ``disk``."""
     time: Span = 0.0
     """Time of the event [s since 1970]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeStatus:
-    """One node of a cluster, as it is now."""
+    """Current state of one node of a cluster."""
 
     name: str
     host: str = ""
     pid: Whole = 0
-    """Process of its agent."""
+    """Process id of its agent."""
     state: str = "starting"
     """``starting``, ``working``, ``idle``, ``draining``, ``silent``, ``gone`` or ``failed``."""
     slots: Whole = 0
-    """Episodes that it makes at once."""
+    """Number of episodes that the node makes at once."""
     workers: Whole = 0
     phases: dict[str, Whole] = field(default_factory=dict)
     """Workers by what they do now."""
     held: Whole = 0
-    """Episodes leased to it."""
+    """Number of episodes leased to the node."""
     stored: Whole = 0
-    """Episodes settled by it."""
+    """Number of episodes settled by the node."""
     rate: Span = 0.0
     """Episodes settled per second since it joined [1/s]."""
     resident: Whole = 0
@@ -117,7 +118,7 @@ class NodeStatus:
     """Task whose context it has loaded."""
     price_class: str = ""
     why: str = ""
-    """Reason of its state, where it drains, left or failed."""
+    """Reason of the state of a node that drains, is gone or has failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,16 +126,16 @@ class ClusterStatus:
     """Nodes and leases of a cluster run."""
 
     leases: Whole = 0
-    """Leases handed out so far."""
+    """Number of leases granted so far."""
     waiting: Whole = 0
-    """Episodes that no node has."""
+    """Number of episodes that are not leased to a node."""
     held: Whole = 0
-    """Episodes that nodes have."""
+    """Number of episodes leased to nodes."""
     wanted_nodes: Whole = 0
-    """Number of nodes that the job wants, where it has bounds."""
+    """Number of nodes that the job asks for, if it has bounds."""
     node_hours: Span = 0.0
     cost: Span = 0.0
-    """Cost of the node hours, where prices are known."""
+    """Cost of the node hours, if prices are known."""
     useful: Span = 0.0
     """Share of the slots' time in which settled episodes were made; the rest is idle or lost."""
     doubled: Whole = 0
@@ -148,38 +149,38 @@ class Status:
 
     task: str
     state: str = "running"
-    """``running``, ``done``, ``short`` (ended with fewer episodes than asked), ``interrupted`` or ``failed``; read back
-    also ``killed``, of a run whose process is gone."""
+    """``running``, ``done``, ``short`` (ended with fewer episodes than requested), ``interrupted`` or ``failed``; when
+    it is read also ``killed``, for a run whose process is gone."""
     mode: str = ""
     """``cell``, ``serial``, ``coupled`` or ``cluster``"""
     activity: str = ""
-    """Activity of the run, in a few words; empty once there are results."""
+    """Activity of the run during its start, in a few words; empty during normal work."""
     pid: Whole = 0
-    """The process that does the run, or supervises it."""
+    """Process id of the supervisor, or of the process that does the run."""
     launcher: Whole = 0
-    """The process that was started first; Ctrl-C and SIGTERM are for it."""
+    """Process id of the launcher, which handles Ctrl-C and SIGTERM."""
     target: Whole = 0
-    """Episodes asked for."""
+    """Number of requested episodes."""
     already: Whole = 0
-    """Episodes that earlier runs had stored or given up."""
+    """Number of episodes that earlier runs have stored or given up."""
     already_stored: Whole = 0
     """Number of stored episodes among ``already``."""
     stored: Whole = 0
-    """Episodes stored by this run."""
+    """Number of episodes stored by this run."""
     given_up: Whole = 0
-    """Episodes that failed in their last attempt, in this run."""
+    """Number of episodes whose last attempt failed in this run."""
     quarantined: Whole = 0
-    """Episodes that this run gave up, because they killed workers."""
+    """Number of episodes that this run gave up because workers died at them."""
     attempts: Whole = 0
-    """Plans tried; one that several variants show counts once."""
+    """Number of attempts; a plan that several variants show counts once."""
     failures: dict[str, Whole] = field(default_factory=dict)
     """Failed attempts by reason."""
     counts: dict[str, Whole] = field(default_factory=dict)
-    """Items that came out of each stage."""
+    """Number of items produced by each stage."""
     cpu_times: dict[str, Span] = field(default_factory=dict)
     """Total CPU time by stage [s]."""
     waits: dict[str, Span] = field(default_factory=dict)
-    """Time spent waiting for a queue, by name [s]."""
+    """Time of waiting for a queue, by name [s]."""
     byte_count: Whole = 0
     step_count: Whole = 0
     started: Span = 0.0
@@ -187,32 +188,32 @@ class Status:
     updated: Span = 0.0
     """Time of the last update [s since 1970]."""
     startup_seconds: Span = 0.0
-    """Time from the start until the first order; 0 before [s]."""
+    """Time from the start to the first order [s]; 0 before that."""
     phases: dict[str, Span] = field(default_factory=dict)
     """Duration of each phase of the start-up, in order [s]: ``load``, ``compile``, ``workers``."""
     cores: Whole = 1
     split: tuple[Whole, Whole] = (0, 0)
-    """Planners and renderers that there should be."""
+    """Target number of planners and renderers."""
     scaled: Whole = 0
     """Number of the last ``nimbus scale`` request that was applied."""
     longest_episode: Span = 0.0
     """CPU time of the most expensive episode, without one-time loading [s]."""
     faults: dict[str, Whole] = field(default_factory=dict)
-    """Workers that died, hung or raised, by kind."""
+    """Number of workers that died, hung or raised, by kind."""
     recycled: Whole = 0
-    """Workers that were renewed because of their memory."""
+    """Number of workers that were replaced because of their memory."""
     switches: Whole = 0
-    """Changes of role."""
+    """Number of changes of a worker's role."""
     workers: tuple[WorkerStatus, ...] = ()
     ring: RingStatus = field(default_factory=RingStatus)
     cluster: ClusterStatus | None = None
-    """Nodes and leases, of a run on several machines."""
+    """Nodes and leases of a run on several machines."""
     events: tuple[Event, ...] = ()
-    """The last things that happened."""
+    """Latest events."""
 
     @property
     def settled(self) -> int:
-        """Episodes that need no more work."""
+        """Number of episodes that need no more work."""
         return self.already + self.stored + self.given_up + self.quarantined
 
     @property
@@ -222,7 +223,7 @@ class Status:
 
     @property
     def working(self) -> float:
-        """Time since the first order, or since the start where that is unknown [s]."""
+        """Time since the first order [s], or since the start if that is unknown."""
         return max(0.0, self.elapsed - self.startup_seconds)
 
     @property
@@ -244,7 +245,7 @@ class Status:
 
     @property
     def bound_after_startup(self) -> float:
-        """Shortest time of the work without loading, which is done once [s]."""
+        """Bound of the work without loading, which is done once [s]."""
         work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
         return bound(work, self.cores, self.longest_episode)
 
@@ -254,12 +255,12 @@ class Status:
         return self.working / self.bound_after_startup if self.bound_after_startup else None
 
     def rate(self, stage: str) -> float | None:
-        """Items a second that come out of a stage; None before there are any."""
+        """Return the rate of items from a stage [1/s]; None before the first item."""
         count = self.counts.get(stage, 0)
         return count / self.working if count and self.working > 0 else None
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the content of the file: all fields and derived values."""
+        """Return the content of the file: all fields, and derived values."""
         return vars(self) | {
             "settled": self.settled,
             "elapsed_seconds": self.elapsed,
@@ -276,8 +277,8 @@ def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
 
     Args:
         cpu_seconds: CPU time of all work [s].
-        cores: Which share it evenly.
-        longest_episode: CPU time of the longest episode, whose steps one core executes in turn [s].
+        cores: Number of cores, which share the work evenly.
+        longest_episode: CPU time of the longest episode [s], whose steps run on one core.
     """
     return max(cpu_seconds / max(1.0, cores), longest_episode)
 
@@ -294,7 +295,7 @@ def read_status(folder: Path) -> Status | None:
     try:
         status = from_json(Status, read_text(path, limit=_BYTES, follow=False))
     except (InputError, ValueError):
-        raise InputError("not a run's status", where=str(path), instead="delete this file") from None
+        raise InputError("not the status file of a run", where=str(path), instead="delete this file") from None
     if status.state == "running":
         is_there = time.time() - status.updated < _SILENCE if is_remote(folder) else _is_alive(status.pid)
         status.state = "running" if is_there else "killed"
@@ -307,5 +308,5 @@ def _is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        pass  # another user's
+        pass  # the process of another user
     return True

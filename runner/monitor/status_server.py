@@ -1,4 +1,4 @@
-"""Server of a run's status on loopback: a page with its nodes, the status as JSON, and metrics for Prometheus."""
+"""Server of a run's status on loopback: a page with the nodes, the status as JSON, and metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StatusServer(ThreadingHTTPServer):
     """Serves ``/``, ``/node/NAME``, ``/status.json`` and ``/metrics`` on 127.0.0.1.
 
     Args:
-        port: Port; 0 for any that is free.
+        port: Port; 0 for any free one.
         read: Reads the status.
 
     Raises:
@@ -53,7 +53,7 @@ class StatusServer(ThreadingHTTPServer):
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
             what = f"cannot listen on port {port}: {error.strerror}"
-            raise InputError(what, where="--serve", instead="give another port, or 0 for any that is free") from None
+            raise InputError(what, where="--serve", instead="give another port, or 0 for any free one") from None
 
     @property
     def address(self) -> str:
@@ -63,9 +63,9 @@ class StatusServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        """Answer a request; one that names another host comes from a page elsewhere, and is refused."""
+        """Answer a request; requests for another host come from a foreign page, and are refused."""
         if (self.headers.get("Host") or "").rpartition(":")[0] not in _HOSTS:
-            self._answer("this server is for this machine\n", "text/plain", HTTPStatus.FORBIDDEN)
+            self._answer("this server answers requests from this machine only\n", "text/plain", HTTPStatus.FORBIDDEN)
             return
         try:
             assert isinstance(self.server, StatusServer)
@@ -84,7 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif node:
             self._answer(node_page(status, node), _HTML)
         else:
-            self._answer("there is /, /node/NAME, /status.json and /metrics\n", "text/plain", HTTPStatus.NOT_FOUND)
+            self._answer("not found; see /, /node/NAME, /status.json, /metrics\n", "text/plain", HTTPStatus.NOT_FOUND)
 
     def log_message(self, format: str, *args: object) -> None:
         """Write nothing."""
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def page(status: Status) -> str:
-    """Return the page of a run: the view of the terminal, in which each node is a link to its page."""
+    """Return the page of a run, which shows the same as the terminal and links each node to its own page."""
     console = TerminalConsole(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
     console.print(status_view(status, link=lambda node: f"/node/{quote(node.name, safe='')}"))
     view = console.export_html(theme=MONOKAI, inline_styles=True, code_format="<pre>{code}</pre>")
@@ -108,7 +108,7 @@ def page(status: Status) -> str:
 
 
 def node_page(status: Status, node: NodeStatus) -> str:
-    """Return the page of one node: all that it reports, and the events that name it, the last first."""
+    """Return the page of one node, with everything it reports and the events that name it, newest first."""
     rows = "".join(
         f"<tr><td>{name}</td><td{_color(name, node)}>{html.escape(text)}</td></tr>"
         for name, text in node_rows(node).items()

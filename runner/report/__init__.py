@@ -1,4 +1,4 @@
-"""Report of a run: figures in the terminal, and a page that needs nothing but itself."""
+"""Report of a run: figures in the terminal, and a self-contained page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nimbus.runner.system.console import TerminalConsole, trim_lines
 
 FILE_NAME = "report.html"
 _MOST_ROWS = 8
-"""Values of a meaning that are printed."""
+"""Largest number of rows in the table of one category, such as relations."""
 
 
 def write_report(folder: Path, *, price_per_hour: float | None = None) -> Path:
@@ -120,7 +120,7 @@ def _stages(summary: Summary) -> Table:
 
 
 def _meanings(summary: Summary) -> Iterator[Table]:
-    """First attempts by category, scene, relation and length, where a dataset has several; objects have their own."""
+    """Yield tables of first attempts by category, scene, relation and length; objects have a separate table."""
     for meaning, rows, _ in shown_meanings(summary.semantic_yields):
         if meaning != "object" and len(rows) > 1:
             table = _table(f"first attempts, {meaning}", "", "succeed", "")

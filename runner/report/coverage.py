@@ -66,7 +66,7 @@ class Coverage:
 
     all: StartMap
     kinds: list[StartMap]
-    """Maps by kind, ordered from the smallest number kept; empty where there is one kind."""
+    """Maps by kind, ordered by increasing success rate; empty if there is only one kind."""
     hidden: int
     """Kinds without a map."""
     sides: str
@@ -127,7 +127,7 @@ def _map(name: str, starts: list[_Start], box: _StartArea, size: int) -> StartMa
     radius = max(2.0, size / 110)
     columns = [(round((box.y[1] - y) * scale, 1), y) for y in _tens(box.y)]
     rows = [(round((box.x[1] - x) * scale, 1), x) for x in _tens(box.x)]
-    # Where two labels would meet in the lower left corner, there is none.
+    # Labels that would overlap in the lower left corner are left out.
     labels: list[tuple[float, float, str]] = []
     labels += [(round(x + 2, 1), round(height) - 3, f"y {y:.1f}") for x, y in columns if 18 < x < width - 40]
     labels += [(3, round(y - 2, 1), f"x {x:.1f} m") for y, x in rows if 12 < y < height - 14]

@@ -72,7 +72,7 @@ class _Leaf:
     """The first of them, or the first that was kept."""
 
     def add(self, attempt: Attempt) -> None:
-        """Count one."""
+        """Count an attempt."""
         self.count += 1
         self.seconds += cpu_seconds(attempt)
         self.kept += attempt.failure is not None
@@ -137,7 +137,7 @@ def _leaf(folder: Path, reason: str, phase: str, leaf: _Leaf) -> FailureLeaf:
 
 
 def _picture(path: Path) -> str:
-    """Show the last moment of a kept failure as its first camera saw it; nothing where it cannot be read."""
+    """Return the last image of a kept failure's first camera as an address; empty if it cannot be read."""
     try:
         with EpisodeFile(path) as episode:
             if not episode.cameras:

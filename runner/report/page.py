@@ -34,7 +34,7 @@ class KeyFigure:
     name: str
     value: str
     note: str = ""
-    """Smaller, beside the value."""
+    """Text in a smaller font beside the value."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Sums over a ledger's attempts, taken in one walk in memory that does not grow with it."""
+"""Sums over a ledger's attempts, computed in one pass with an amount of memory that does not grow with the ledger."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from nimbus.datagen.store.remote.uploads import has_files
 ONCE = ("load",)
 """Stages whose work is done at a run's start, for all of its episodes."""
 MOST_LISTED = 1000
-"""Stored episodes that a report lists."""
+"""Largest number of stored episodes that a report lists."""
 MOST_SAMPLED = 10_000
-"""Episodes that yields, maps and charts are drawn from; of a larger dataset, evenly spread ones."""
+"""Largest number of episodes for yields, maps and charts; of a larger dataset, evenly spaced episodes are used."""
 
 
 @dataclass(kw_only=True)
@@ -46,9 +46,9 @@ class RowSums:
     given_up: int = 0
     failure_bytes: int = 0
     failure_seconds: float = 0.0
-    """CPU time of failed attempts, variants counted [s]."""
+    """CPU time of all failed attempts, including each variant [s]."""
     plan_seconds: float = 0.0
-    """CPU time of all attempts, one for each plan [s]."""
+    """CPU time of all attempts; variants of one plan are counted once [s]."""
     longest: float = 0.0
     """CPU time of the episode that took the most [s]."""
     reasons: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class RowSums:
     tried: Counter[str] = field(default_factory=Counter)
     """Plans by kind of object."""
     good: Counter[str] = field(default_factory=Counter)
-    """Those of them that succeeded."""
+    """Successful plans by kind of object."""
     totals: dict[str, float] = field(default_factory=dict)
     """CPU time by stage [s]."""
     waits: dict[str, float] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class RowSums:
         return sums
 
     def _add_episode(self, rows: Iterable[Attempt]) -> None:
-        """Add all attempts at one episode; variants show one plan, which counts once."""
+        """Add all attempts at one episode. Variants of an attempt share one plan, which is counted once."""
         cost = 0.0
         plans: dict[int, Attempt] = {}
         for row in rows:
@@ -137,7 +137,7 @@ class RowSums:
 
 
 def one_of_each_plan(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
-    """Yield one attempt for each plan: variants show the same one, which counts once.
+    """Yield one attempt per plan; variants of an attempt share one plan.
 
     Args:
         attempts: Attempts in the order of their episodes.
@@ -147,7 +147,7 @@ def one_of_each_plan(attempts: Iterable[Attempt]) -> Iterator[Attempt]:
 
 
 def cpu_seconds(attempt: Attempt) -> float:
-    """Add up an attempt's CPU time, waits and what is done once a run left out [s]."""
+    """Return an attempt's CPU time, without waits and without work that is done once per run [s]."""
     return sum(seconds for name, seconds in attempt.times.items() if not _is_wait(name) and name not in ONCE)
 
 

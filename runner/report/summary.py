@@ -57,7 +57,7 @@ class Summary:
     given_up: int
     """Episodes that failed in every attempt."""
     attempts: int
-    """Plans tried; one that several variants show counts once."""
+    """Plans tried; a plan that several variants share is counted once."""
     successes: int
     reasons: dict[str, int]
     """Failed attempts by reason, most frequent first."""
@@ -65,13 +65,13 @@ class Summary:
     """Failed attempts by skill and reason."""
     kinds: tuple[KindYield, ...]
     yields: Yields
-    """Tried against kept, for every value that was drawn."""
+    """Number of tried and of kept episodes for every drawn value."""
     semantic_yields: tuple[SemanticYield, ...]
     """First attempts and kept episodes by object, category, scene, relation and length."""
     plan_seconds: float
-    """CPU time of all attempts, variants counted once [s]."""
+    """CPU time of all attempts; variants of one plan are counted once [s]."""
     failure_seconds: float
-    """CPU time of failed attempts [s]."""
+    """CPU time of all failed attempts, including each variant [s]."""
     stages: tuple[StageTime, ...]
     """Stages of every episode."""
     once: dict[str, float]
@@ -86,9 +86,9 @@ class Summary:
     failure_bytes: int
     """Size of the failed attempts that are kept [bytes]."""
     episodes: tuple[Attempt, ...]
-    """The first stored ones, by index and variant."""
+    """The first stored episodes, by index and variant."""
     outdated: tuple[str, ...] = ()
-    """Files of stored episodes that are not there, or of another size; the next run makes them again."""
+    """Files of stored episodes that are missing or have another size; the next run makes these episodes again."""
     wall_seconds: float = 0.0
     """Duration of all runs together [s]."""
     startup_seconds: float = 0.0
@@ -112,7 +112,7 @@ class Summary:
 
     @property
     def success_rate(self) -> float:
-        """Attempts that succeeded, 0 to 1."""
+        """Fraction of plans that succeeded."""
         return self.successes / self.attempts if self.attempts else 0.0
 
     @property
@@ -122,7 +122,7 @@ class Summary:
 
     @property
     def distance(self) -> float | None:
-        """Wall time over its bound; None where nothing was measured."""
+        """Ratio of the wall time to ``bound_seconds``; None if nothing was measured."""
         return self.wall_seconds / self.bound_seconds if self.bound_seconds and self.wall_seconds else None
 
     @property
@@ -138,13 +138,13 @@ class Summary:
 
     @property
     def distance_after_startup(self) -> float | None:
-        """Wall time without the start-up over that bound; None where nothing was measured."""
+        """Ratio of ``working_seconds`` to ``bound_after_startup``; None if nothing was measured."""
         known = self.bound_after_startup and self.wall_seconds
         return self.working_seconds / self.bound_after_startup if known else None
 
     @property
     def stored_per_hour(self) -> float | None:
-        """Stored episodes an hour of wall time."""
+        """Stored episodes per hour of wall time."""
         return self.stored / self.wall_seconds * 3600 if self.wall_seconds else None
 
     @property
@@ -177,7 +177,7 @@ class Summary:
 
     @property
     def each(self) -> str:
-        """Unit of CPU times: an episode, or the whole run where none is stored."""
+        """Unit of CPU times: per stored episode, or in total if no episode is stored."""
         return "an episode" if self.stored else "in all, none stored"
 
     @property
@@ -252,7 +252,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
 
 
 def _traffic(folder: Path) -> dict[str, float]:
-    """Read the counters of a dataset in a store; none of a folder's."""
+    """Read the traffic counters of a dataset in a store; empty for a dataset in a folder."""
     if not is_remote(folder):
         return {}
     address = parse_address(address_of(folder))

@@ -102,10 +102,10 @@ def _end(work: float, living: int, joins: list[float], *, render_seconds: float)
     """Return the time at which an amount of rendering is done [s].
 
     Args:
-    work: Total time of the rendering [s].
-    living: Number of workers from the beginning.
-    joins: Times at which further workers join, in order [s].
-    render_seconds: Duration of one episode [s].
+        work: Total time of the rendering [s].
+        living: Number of workers from the beginning.
+        joins: Times at which further workers join, in order [s].
+        render_seconds: Duration of one episode [s].
     """
     now, count, joined = 0.0, living, 0.0
     for time in [*joins, math.inf]:

@@ -59,7 +59,7 @@ class Circuit:
         start_limit: Number of exits before any work, without a result of any worker in between, that stop the run.
         work_limit: Number of workers that exited at work, without any result, after which the run stops.
         same_limit: Number of consecutive exits with the same description that stop the run, because they suggest an
-        error that every episode meets.
+            error that every episode meets.
         given_up_limit: Number of episodes quarantined for the identical exception after which the run stops.
     """
 

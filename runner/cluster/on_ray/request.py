@@ -1,4 +1,4 @@
-"""Order of a run for a Ray cluster, and lines that its program writes: interface between the command and Ray."""
+"""Interface between the command and its program for Ray: the order that it reads, and the lines that it writes."""
 
 from __future__ import annotations
 

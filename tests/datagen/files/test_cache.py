@@ -14,14 +14,14 @@ from nimbus.datagen.files.kept_arrays import read_arrays
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
-    with pytest.raises(StorageError, match="no room left in the cache folder; free space there, or set NIMBUS_CACHE"):
+    with pytest.raises(StorageError, match="the disk of the cache folder is full; free space there, or set NIMBUS"):
         with cache.writing(tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_whatever_a_library_says_of_a_file_that_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(cache, "_LEAST", 1 << 60)  # a disk with less room than that counts as full
-    with pytest.raises(StorageError, match="no room left"), cache.writing(tmp_path):
+    with pytest.raises(StorageError, match="is full"), cache.writing(tmp_path):
         raise RuntimeError("possibly truncated: table of contents at offset 3086442")
 
 

@@ -174,7 +174,7 @@ def test_plain_values_that_do_not_fit_are_refused(change: dict[str, Any], what: 
 
 def test_arrays_that_no_field_has_are_refused() -> None:
     plain, arrays = flatten(ONE)
-    with pytest.raises(ValueError, match="arrays that no field has: 1"):
+    with pytest.raises(ValueError, match="arrays without a field: 1"):
         restore(Path, plain, [*arrays, np.zeros(1)], given={})
 
 

@@ -102,7 +102,7 @@ def test_a_preset_is_written_out_line_by_line():
 
 
 def test_what_another_alias_shows_is_left_alone():
-    with pytest.raises(InputError, match="other places"):
+    with pytest.raises(InputError, match="other parts"):
         set_value("a: &x {b: 1}\nc: *x\n", ("a", "b"), 2)
 
 

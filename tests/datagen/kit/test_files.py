@@ -10,13 +10,13 @@ from tests.support.started_extension import Started
 
 def test_change_is_undone_redone_and_saved(opened: Started, tmp_path: Path):
     opened.edit("StringField", "rate", "30")
-    assert "Not saved." in opened.label("status")
+    assert "There are unsaved changes." in opened.label("status")
     opened.press("changes Undo")
     assert opened.text == TASK
     opened.press("changes Redo")
     opened.press("disk Save")
     assert (tmp_path / "mine.yaml").read_text() == TASK + "rate: 30\n"
-    assert "Nothing to save." in opened.label("status")
+    assert "All changes are saved." in opened.label("status")
 
 
 def test_save_as_continues_with_the_other_file(opened: Started, tmp_path: Path):

@@ -111,7 +111,7 @@ FAULTY = {
     "length twice": ([say(TEXT[:12], finish="length")], "limit of tokens", 2),
     "two values": ([say(f"{TEXT} {TEXT}")], "two JSON objects", 3),
     "unfinished": ([say('{"fruit": {"a": 1}, ')], "no whole JSON object", 3),
-    "key twice": ([say('{"count": 1, "count": 2}')], "a key stands twice", 3),
+    "key twice": ([say('{"count": 1, "count": 2}')], "a key occurs twice", 3),
     "deep": ([say('{"a":' * 5000)], "nested too deeply", 3),
     "surrogate": ([say('{"fruit": "\\ud800"}')], "surrogate", 3),
     "surrogate of the server": ([say("\ud800")], "no JSON object", 3),
@@ -137,7 +137,7 @@ STOPPED = {
     "refuses all": ([refuse("no")], "status 400: no", 3),
     "long pause": ([send("", 429, {"Retry-After": "3600"})], "wait for 3600 s", 1),
     "never there": ([send("", 500)], "no answer after 6 tries: status 500", 6),
-    "no text": ([send(b"\xff\xfe")], "no UTF-8 text", 6),
+    "no text": ([send(b"\xff\xfe")], "not UTF-8 text", 6),
 }
 
 

@@ -51,7 +51,7 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
         ('lower="-2"', 'lower="3"', r""":6: joint 'turn' has lower 3 above upper 2; write lower="2" upper="3\""""),
         ('lower="-2"', 'lower="low"', r""":6: lower="low" in <limit> of joint 'turn'; write 1 number"""),
         ('type="revolute"', 'type="hinge"', r":6: joint 'turn' has the type 'hinge'; known: "),
-        ('child link="tool0"', 'child link="tool"', r":8: joint 'flange' names no link 'tool'; did you mean 'tool0'"),
+        ('child link="tool0"', 'child link="tool"', r":8: joint 'flange' refers to the unknown link 'tool'; did"),
         ('child link="tool0"', 'child link="base"', r":8: joint 'flange' closes a loop of links: base, arm; remove"),
         ('child link="tool0"', 'child link="arm"', r":8: link 'arm' hangs on two joints, 'turn' and 'flange'; remove"),
         ("</robot>", '<link name="alone"/></robot>', r":9: links 'base' and 'alone' both lack a parent; join them"),

@@ -194,7 +194,7 @@ def test_entries_are_added_by_name(editor: TaskEditor, key: str, stem: str, labe
     act(editor, f"new {stem}", "tray")
     assert isinstance(act(editor, label).value(key, "tray"), dict)
     assert controls(editor)[f"new {stem}"].value == stem
-    for name, problem in (("tray", "there is a 'tray' already"), (" ", "without a name")):
+    for name, problem in (("tray", "'tray' already exists"), (" ", "without a name")):
         editor.act(f"new {stem}", name)
         editor.act(label)
         assert problem in editor.message
@@ -212,7 +212,7 @@ def test_entries_of_a_list_are_moved_and_removed(editor: TaskEditor, key: str, k
     assert act(editor, f"{key} move", "remove").value(key) == before[:-1]
     act(editor, key, 0)
     editor.act(f"{key} move", "remove")
-    assert "the last one" in editor.message
+    assert "the only entry" in editor.message
 
 
 @pytest.mark.parametrize(("key", "kind", "name"), LISTS)

@@ -65,7 +65,7 @@ def test_machine_finds_the_named_curobo(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("variable", "name", "detail"),
     [
-        ("NIMBUS_ISAACSIM", "simulator isaacsim", "NIMBUS_ISAACSIM names no Python of Isaac Sim: /no/where"),
+        ("NIMBUS_ISAACSIM", "simulator isaacsim", "NIMBUS_ISAACSIM does not name a Python of Isaac Sim: /no/where"),
         ("NIMBUS_CUROBO_PYTHON", "planner curobo", "/no/where: No such file or directory"),
         ("NIMBUS_CUROBO_PYTHON=python", "planner curobo", f"there is no cuRobo in {sys.executable}"),
     ],

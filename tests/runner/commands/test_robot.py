@@ -136,7 +136,7 @@ def test_a_robot_that_is_wrong_is_one_line(
         ('effort="60"', 'effort="0"', "mine.yaml:3:16: arm.joints[0]: 'j1' has effort 0 N m in its model; write more"),
         ('<limit lower="0.0" upper="0.04"', "<limit", "gripper.joints[0]: 'left' cannot move: its model gives"),
         ('<link name="e">', '<link name="e"/><link name="x">', "mine.yaml:2:7: urdf: link 'e' moves, and has neither"),
-        ('parent link="a"', 'parent link="z"', "models/mine.urdf:30: joint 'j2' names no link 'z'; known: "),
+        ('parent link="a"', 'parent link="z"', "models/mine.urdf:30: joint 'j2' refers to the unknown link 'z'; "),
     ],
 )  # fmt: skip
 def test_a_model_that_is_wrong_is_one_line(

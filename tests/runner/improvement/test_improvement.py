@@ -210,7 +210,9 @@ def test_rows_of_another_version_are_refused(tmp_path: Path):
     check_rows(loop)
     for wrong in (rows(width=2), rows(width=3, is_relative=False)):
         wrong.write(loop.rows(1))
-        with pytest.raises(InputError, match=r"rows\.npz: rows of another version of Nimbus: .*; choose another --out"):
+        with pytest.raises(
+            InputError, match=r"rows\.npz: another version of Nimbus wrote rows of .*; choose another --out"
+        ):
             check_rows(loop)
     loop.rows(1).write_bytes(loop.rows(0).read_bytes()[:200])
     with pytest.raises(InputError, match="cannot be read: .*; delete it, then run the same command again"):

@@ -94,5 +94,5 @@ def test_a_neighbour_in_the_picture_is_found():
 
 def test_without_isaac_sim_the_command_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NIMBUS_ISAACSIM", "/nowhere")
-    with pytest.raises(InputError, match="names no Python of Isaac Sim"):
+    with pytest.raises(InputError, match="does not name a Python of Isaac Sim"):
         command()

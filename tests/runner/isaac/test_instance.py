@@ -116,7 +116,7 @@ def test_an_interpreter_that_does_not_start_is_one_line(tmp_path: Path, lines: s
 def test_no_isaac_sim_and_a_wrong_place_are_one_line(tmp_path: Path):
     with pytest.raises(InputError, match="Isaac Sim was not found.*NIMBUS_ISAACSIM"):
         find_instances(environ={}, gpus=RTX)
-    with pytest.raises(InputError, match="names no Python of Isaac Sim"):
+    with pytest.raises(InputError, match="does not name a Python of Isaac Sim"):
         find_instances(environ={"NIMBUS_ISAACSIM": str(tmp_path / "nothing")}, gpus=RTX)
 
 

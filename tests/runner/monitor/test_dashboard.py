@@ -183,7 +183,7 @@ def test_a_run_whose_process_is_gone_is_not_said_to_run(tmp_path: Path) -> None:
 
 def test_a_status_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "status.json").write_text("[" * 100_000)
-    with pytest.raises(InputError, match=r"status\.json: not a run's status; delete this file$"):
+    with pytest.raises(InputError, match=r"status\.json: not the status file of a run; delete this file$"):
         read_status(tmp_path)
 
 

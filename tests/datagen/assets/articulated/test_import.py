@@ -191,12 +191,15 @@ def joint(
 
 
 HELD = {
-    "upside down": (joint(inner='<limit lower="1" upper="0"/>'), "has limits upside down, 1 to 0: held still"),
+    "upside down": (
+        joint(inner='<limit lower="1" upper="0"/>'),
+        "has its lower limit 1 above its upper limit 0: held still",
+    ),
     "mimic": (joint(inner='<limit lower="0" upper="1"/><mimic joint="j9"/>'), "follows 'j9' (mimic): held still"),
     "slide without limits": (joint(kind="prismatic", inner=""), "slides without limits: held still"),
     "floating": (joint(kind="floating", inner=""), "is of type floating: held still"),
     "no axis": (joint(inner='<axis xyz="0 0 0"/><limit lower="0" upper="1"/>'), "has no axis: held still"),
-    "no numbers": (joint(inner='<limit lower="x" upper="1"/>'), "has limits that are no numbers: held still"),
+    "no numbers": (joint(inner='<limit lower="x" upper="1"/>'), "has limits that are not numbers: held still"),
 }
 
 

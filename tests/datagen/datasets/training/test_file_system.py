@@ -49,7 +49,7 @@ def test_missing_files_and_writing_are_refused(stored: tuple[Path, DatasetFileSy
     _, files = stored
     with pytest.raises(FileNotFoundError):
         files.open("episodes/none.hdf5")
-    with pytest.raises(InputError, match="for reading"):
+    with pytest.raises(InputError, match="read-only"):
         files.open("episodes/new.hdf5", "wb")
     with pytest.raises(InputError, match="leads out"):
         files.open("../../outside")

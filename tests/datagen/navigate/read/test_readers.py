@@ -205,7 +205,7 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
     labels = path.with_name(name)
     assert old in (text := labels.read_text())
     labels.write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError, match="labels are of another form"):
+    with pytest.raises(InputError, match="labels cannot be read"):
         open_scene(path)
 
 

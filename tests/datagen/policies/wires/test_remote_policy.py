@@ -186,7 +186,7 @@ def test_other_formats_of_vla_eval_are_refused(spec: dict[str, object], said: st
         ("cameras: {base: {camera: top}}", "map.yaml:1:17: cameras.base: no camera 'top' in the task; known: front"),
         (
             "cameras: {base: {camera: front, size: [9, 9]}}",
-            "'front' is 64 x 48, of another shape than 9 x 9; write fit",
+            "'front' has 64 x 48, another aspect ratio than 9 x 9; write fit",
         ),
         ("cameras: {base: {camera: front, size: [0, 9]}}", "cameras.base.size[0]"),
         ("state: {x: [c]}", "state.x: the robot has no 'c'; known: a, b, left, right"),
@@ -221,7 +221,7 @@ def test_server_without_a_name_is_refused():
 def test_options_of_servers_are_not_for_files(tmp_path: Path):
     path = tmp_path / "mine.py"
     path.write_text("")
-    with pytest.raises(InputError, match="--map: not for .*mine.py:make; leave it out"):
+    with pytest.raises(InputError, match="--map: .*mine.py:make does not accept this option; leave it out"):
         open_policy(f"{path}:make", options={"map": "x"})
 
 

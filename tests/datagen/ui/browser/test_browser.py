@@ -43,7 +43,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
         shoot("sort_1_task")
         change_sort_trash(browser, shoot)
         browser.click("Save")
-        browser.wait_for("Nothing to save")
+        browser.wait_for("All changes are saved")
         check_changes((tmp_path / "sort_trash.yaml").read_text())
         browser.tab("Layouts")
         browser.click("Sample 50")
@@ -67,7 +67,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
 def change_sort_trash(browser: Browser, shoot: Shoot) -> None:
     """Drag a region, add a step, change a range; then the browser goes away and comes back."""
     drag_region(browser, (0.5, 0.0), 0.0, by=0.08)
-    browser.wait_for("Not saved")
+    browser.wait_for("unsaved changes")
     browser.unfold("Regions")
     browser.settle("ready")
     shoot("sort_2_region")
@@ -87,7 +87,7 @@ def change_sort_trash(browser: Browser, shoot: Shoot) -> None:
     address = browser.run("location.href")
     browser.open("about:blank")
     browser.open(address)
-    browser.wait_for("Not saved")
+    browser.wait_for("unsaved changes")
     browser.dismiss()
 
 
@@ -126,7 +126,7 @@ def test_a_new_task_is_made_in_the_browser_and_runs_headless_unchanged(tmp_path:
         shoot("new_1_empty")
         make_pack_blocks(browser, shoot)
         browser.click("Save")
-        browser.wait_for("Nothing to save")
+        browser.wait_for("All changes are saved")
         assert path.read_text() == PACK_BLOCKS
         browser.tab("Layouts")
         browser.click("Sample 50")

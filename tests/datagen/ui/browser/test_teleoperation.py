@@ -63,7 +63,7 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         press(browser, "Space", is_down=True)
         press(browser, "Space", is_down=False)
         hold(browser, "KeyA", until=4)
-        browser.wait_for("input to picture")
+        browser.wait_for("input to image")
         shoot(browser, "teleoperation_2_recording")
         browser.click("1 s", kind="label, button")
         browser.wait_for("paused")

@@ -201,7 +201,7 @@ def test_a_new_file_that_somebody_else_makes_meanwhile_is_not_written_over(tmp_p
 
 
 def test_a_new_task_has_a_name_of_a_task_file(tmp_path: Path):
-    with pytest.raises(InputError, match=r"not a name of a task file.*\.yaml"):
+    with pytest.raises(InputError, match=r"not the name of a task file.*\.yaml"):
         TaskDraft(str(tmp_path / "mine.txt"))
 
 

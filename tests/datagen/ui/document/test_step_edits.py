@@ -44,7 +44,7 @@ def test_an_entry_goes_up_and_down_within_its_own_list(draft: TaskDraft):
 
 def test_the_last_one_of_a_list_stays(draft: TaskDraft):
     assert step_edits.reorder(draft, ("steps", 1), "remove") is None
-    with pytest.raises(InputError, match="the last one cannot be removed"):
+    with pytest.raises(InputError, match="the only entry cannot be removed"):
         step_edits.reorder(draft, ("steps", 0), "remove")
     assert [row.name for row in rows(draft)] == ["for item in items", "pick", "place"]
 

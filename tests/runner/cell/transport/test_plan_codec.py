@@ -250,7 +250,7 @@ def _first_array(**changes: Any) -> Any:
         (_first_array(offset=-64), "shape"),
         (_first_array(extra=1), "invalid header"),
         (lambda header: header["arrays"].pop(), "expected an array of float64, found dict"),
-        (lambda header: header["arrays"].append(header["arrays"][0]), "arrays that no field has"),
+        (lambda header: header["arrays"].append(header["arrays"][0]), "arrays without a field"),
         (lambda header: header["fields"].pop("attempt"), "missing required field `attempt`"),
         (lambda header: header["fields"].update(scene=None), "unknown field `scene`"),
         (lambda header: header["fields"].update(attempt=True), "attempt: Expected `int`, got `bool`"),

@@ -52,7 +52,7 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Number of HOPE object names in a folder that identifies the HOPE dataset, as opposed to a can named 'tuna'."""
+"""Number of HOPE object names from which a folder counts as the HOPE dataset; one can named 'tuna' proves nothing."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def _is_mjcf(path: Path) -> bool:
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Return True if an asset made only of solids counts as an object: it has several."""
+    """Return True if an asset made only of primitive solids counts as an object, which takes at least two parts."""
     return len(asset.parts) > 1
 
 

@@ -1,4 +1,4 @@
-"""Views of cameras, those that stand still and those that a layout has moved, turned and zoomed."""
+"""Checks of what the fixed cameras see, at their nominal poses and at poses drawn by randomization."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _ENOUGH = 0.5
 _ABOVE = 0.03
 """Height of the checked points above the surface [m]."""
 _SKIN = 0.02
-"""Distance from the target below which a hit is the target's own surface, and hides nothing [m]."""
+"""Distance from the target below which a ray has hit the target's own surface and not an obstacle [m]."""
 _POSES = 16
-"""Poses of each camera that are looked at: those of the first episodes of a run."""
+"""Number of drawn poses that are checked for each camera: those of the first episodes of a run."""
 _TURNS = (45.0, 30.0, 20.0, 10.0, 5.0, 2.0)
 """Ranges of rotation that are tried in turn [deg]."""
 _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
@@ -38,7 +38,7 @@ _SHIFTS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02)
 
 
 def check_cameras(case: Case) -> Iterator[Diagnostic]:
-    """Look along rays from every camera that stands still to the regions in which objects start."""
+    """Cast rays from every fixed camera to the regions in which objects start."""
     regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()
     fixed = {name: settings for name, settings in case.task.cameras.items() if not settings.mount}
     if not regions or not fixed:
@@ -84,7 +84,7 @@ def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: Fl
 
 
 def grid(case: Case, name: str) -> FloatArray:
-    """Points (n, 3) spread over a region, a little above its surface."""
+    """Return points (n, 3) spread over a region, slightly above its surface [m]."""
     region = case.task.regions[name]
     height = case.assets.stage.surfaces[region.on].upper[2] + _ABOVE
     shares = np.array([-0.45, -0.2, 0.0, 0.2, 0.45])
@@ -108,13 +108,13 @@ def _seen(case: Case, camera: Camera, points: FloatArray) -> NDArray[np.bool_]:
 
 
 def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
-    """Check if one of the points (n, 3) in the world frame [m] is in the picture, and nothing stands before it."""
+    """Return True if at least one of the points (n, 3) in the world frame [m] is in the image and not occluded."""
     inside = _are_inside(camera, points)
     return any(_blocker(case, np.array(camera.position), point) is None for point in points[inside])
 
 
 def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
-    """Return the name of an obstacle in the line of sight, without the robot; empty for the scene, None for none."""
+    """Return the name of the obstacle in the line of sight, ignoring the robot; empty for the scene, None for none."""
     model, data = case.simulation.model, case.simulation.data
     way = point - eye
     distance = float(np.linalg.norm(way))
@@ -135,12 +135,12 @@ def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
 
 
 def write_point(point: FloatArray) -> str:
-    """Write a point (3,) [m] as a task file has it."""
+    """Format a point (3,) [m] for a task file."""
     return "[" + ", ".join(f"{round(float(value), 2) + 0.0:g}" for value in point) + "]"
 
 
 def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
-    """Draw poses of every camera that stands still, and look from each to where objects start."""
+    """Draw poses of every fixed camera, and check from each that the places where objects start are visible."""
     settings = case.task.randomize.get("camera")
     regions = {group.region for group in case.task.objects.values()} & case.task.regions.keys()
     if not isinstance(settings, CameraRandomization) or not regions:
@@ -171,7 +171,7 @@ def _drawn(settings: CameraRandomization, camera: Camera, index: int, *, seed: i
 
 
 def _instead(case: Case, settings: CameraRandomization, camera: Camera, points: FloatArray) -> tuple[str, str]:
-    """Return the field to change, and ranges with which every drawn pose sees something."""
+    """Return the field to change, and ranges for which every drawn pose sees something."""
     turns = [value for value in _TURNS if math.radians(value) < settings.rotation]
     shifts = [value for value in _SHIFTS if value < settings.position]
     tried: list[dict[str, Any]] = [{"rotation": math.radians(turn)} for turn in turns]

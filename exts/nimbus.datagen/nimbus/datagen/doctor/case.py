@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 _MOST_KINDS = 100
-"""Kinds of a group that are looked at."""
+"""Largest number of kinds of a group that are checked."""
 LAYOUTS = 8
 """Number of layouts drawn for the checks, and largest number attempted."""
 
 
 def make_finding(check: str, task: Task, keys: Keys, what: str, *, instead: str, certain: bool = False) -> Diagnostic:
-    """Make a diagnostic about a field of a task file; ``certain`` where no episode can succeed."""
+    """Make a diagnostic about a field of a task file; ``certain`` means that no episode can succeed."""
     severity = Severity.FAIL if certain else Severity.WARN
     return Diagnostic(check=check, severity=severity, where=task.where(*keys), what=what, instead=instead)
 
@@ -48,7 +48,8 @@ class CameraView:
     widths: dict[str, tuple[float, float]]
     """Median and smallest width of a group's objects [px]; for a wrist camera, when they are between the fingers."""
     out_of_view: tuple[str, ...]
-    """Groups, fixtures, regions, handles and grippers; those of a hand's camera: the place between its fingers."""
+    """Names of groups, fixtures, regions, handles and grippers; for a wrist camera, of the place between the
+    fingers."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Case:
     assets: SceneAssets
     seed: int = 0
     grasps: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Found by the checks: grasps of each variant (``can 3``) by group."""
+    """Number of grasps of each variant (``can 3``) by group; filled by the checks."""
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Case:
                     yield step, group
 
     def groups(self, text: str, loops: tuple[Composite, ...]) -> tuple[str, ...]:
-        """Groups of objects that a reference begins with; none of a fixture or a region."""
+        """Return the groups of objects that a reference starts with; empty for a fixture or a region."""
         named = {name: name for name in self.task.objects} | {loop.variable: loop.group for loop in loops}
         expression = parse_reference(text)
         base = expression

@@ -1,4 +1,4 @@
-"""The result of an examination; nothing heavy is imported for one that ends with the form of the file."""
+"""Result of an examination. Imports no heavy libraries, so that a malformed file is reported quickly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def finding_from_error(check: str, error: InputError) -> Diagnostic:
-    """Make a diagnostic of an error, for a check that it ended."""
+    """Convert the error that ended a check to a diagnostic."""
     return replace(error.diagnostic, check=check)
 
 
@@ -34,28 +34,28 @@ class Diagnosis:
     scenes: tuple[str, ...] = ()
     """Line about each scene of a navigation task that was opened."""
     forecast: Forecast | None = None
-    """Forecast; None where a failure is certain."""
+    """Forecast; None if a failure is certain."""
     seconds: dict[str, float] = field(default_factory=dict)
     """CPU time of each check [s]."""
 
     @classmethod
     def of_malformed(cls, task: str, error: InputError) -> Diagnosis:
-        """Make the diagnosis of a file that is no task.
+        """Make the diagnosis of a file that is not a valid task.
 
         Args:
             task: Name of the task.
-            error: The mistake that was found first.
+            error: The first error in the file.
         """
         return cls(task=task, findings=(finding_from_error("schema", error),))
 
     @property
     def certain(self) -> tuple[Diagnostic, ...]:
-        """Findings because of which no episode can succeed."""
+        """Findings that make success impossible in every episode."""
         return tuple(found for found in self.findings if found.is_certain)
 
     @property
     def malformed(self) -> Diagnostic | None:
-        """Why the file is no task at all, where that is so; nothing else was looked at then."""
+        """Error of a file that is not a valid task, of which nothing else was checked; None for a valid task."""
         return next((found for found in self.findings if found.check == "schema"), None)
 
     def to_plain(self) -> dict[str, Any]:

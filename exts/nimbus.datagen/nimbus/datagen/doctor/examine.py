@@ -41,7 +41,7 @@ CHECKS: dict[str, Check] = {
 }
 """Checks in the order of execution."""
 _DRAWING = ("sizes", "start", "already")
-"""Checks that draw layouts, which needs regions with room."""
+"""Checks that draw layouts, which fails if a region has no room."""
 _AT_ONCE: tuple[Check, ...] = (check_goals, check_fit, check_graspable)
 """Checks that are fast enough for the start of a run."""
 
@@ -58,10 +58,10 @@ def examine(
 
     Args:
         name: A task's name, or the path of its file.
-        skill_folders: Folders with skills of one's own.
-        robot: Name or path of a robot in place of the task's own.
+        skill_folders: Folders with the user's own skills.
+        robot: Name or path of a robot that replaces the task's own; empty to keep it.
         planner: Registered name of the motion planner, for the forecast.
-        probe: Attempt some layouts in physics, for the forecast, where nothing certain was found.
+        probe: Attempt some layouts in physics for the forecast, unless a failure is certain.
     """
     seconds: dict[str, float] = {}
     stem, begin = Path(name).stem, time.process_time()
@@ -94,7 +94,7 @@ def look_for(case: Case, *, seconds: dict[str, float] | None = None) -> list[Dia
 
     Args:
         case: The task.
-        seconds: Filled: [s] CPU of each check.
+        seconds: Receives the CPU time of each check [s].
     """
     findings: list[Diagnostic] = []
     try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
 _PRIOR = (2.7, 0.3)
-"""Prior of successful and failed attempts, from tasks in general."""
+"""Numbers of successful and failed attempts that are assumed in advance for any task."""
 _RENDER = 2.1e-7
 """CPU time to render all modalities [s/px]; measured on sort_trash at 320 x 240."""
 _STORE = 6.3e-8
@@ -33,7 +33,7 @@ class Forecast:
     """Forecast for one episode."""
 
     probes: int
-    """First attempts that were made, at the layouts of indices 0, 1, 2 …"""
+    """Number of first attempts made, at the layouts of indices 0, 1, 2 …"""
     successes: int
     success_rate: float
     """Expected fraction of successful first attempts, 0 to 1."""
@@ -45,7 +45,7 @@ class Forecast:
     cpu_seconds: float
     """CPU time of a stored episode [s]."""
     byte_count: float
-    """A stored episode."""
+    """Size of a stored episode [bytes]."""
     length: float
     """Length of its motion [s]."""
     reasons: dict[str, int]
@@ -64,14 +64,14 @@ def expected_rate(successes: int, probes: int) -> float:
 def forecast(
     case: Case, *, planner: str = "ompl", budget: float = BUDGET, least: int = LEAST, most: int = 12
 ) -> Forecast:
-    """Attempt layouts, nothing rendered, until the time is up.
+    """Attempt layouts without rendering until the CPU time is used up.
 
     Args:
         case: The task.
         planner: Registered name of the motion planner.
         budget: CPU time after which no further attempt begins [s].
-        least: Attempts to make whatever they take.
-        most: Attempts to make at most.
+        least: Number of attempts that are made regardless of their CPU time.
+        most: Largest number of attempts.
     """
     task, simulation = case.task, case.simulation
     reasons: Counter[str] = Counter()

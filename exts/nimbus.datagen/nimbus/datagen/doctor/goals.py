@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Place = tuple[str, tuple[Composite, ...]]
 """A reference, and the loops around it."""
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
-"""Conditions that ask for nothing new: a task of them alone is about its motion, such as shaking a can."""
+"""Conditions that ask for no change. A task with only these is about its motion, such as shaking a can."""
 _LAYOUTS = 4
-"""Layouts that are drawn: a condition that holds at the start of all of them does so by no accident."""
+"""Number of drawn layouts; a condition that holds at the start of all of them does not do so by accident."""
 
 
 def check_goals(case: Case) -> Iterator[Diagnostic]:
-    """Conditions on things that no step touches, that exclude each other, or that steps make impossible."""
+    """Find conditions on untouched things, conditions that exclude each other, and conditions that steps prevent."""
     plain = [(step, loops) for step, loops in walk(case.task.success) if _stands_alone(case, step)]
     yield from _untouched(case, plain)
     yield from _exclusive(case, plain)
@@ -156,7 +156,7 @@ def _elsewhere(case: Case, conditions: list) -> Iterator[Diagnostic]:
             names = set(case.fixtures(into, loops)) if isinstance(into, str) and skill.hand == "puts" else set()
             puts.setdefault(group, set()).update(names)
             if skill.hand != "takes" and not names:
-                free.add(group)  # nobody knows where it goes
+                free.add(group)  # it is not known where the object goes
     for step, loops in conditions:
         container = getattr(step.statement, "container", None)
         if step.name != "inside" or not isinstance(container, str):
@@ -170,7 +170,7 @@ def _elsewhere(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def check_trivial_success(case: Case) -> Iterator[Diagnostic]:
-    """Judge layouts as they are when everything has come to rest."""
+    """Find conditions that hold in the drawn layouts as soon as everything has come to rest."""
     if {step.name for step, _ in walk(case.task.success)} <= _KEPT:
         return
     for index, layout in enumerate(case.layouts[:_LAYOUTS]):

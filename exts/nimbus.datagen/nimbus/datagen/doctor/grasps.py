@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.model import ObjectModel
 
 _HEAVY = 3.0
-"""Mass above the payload of the arms that come with Nimbus [kg]."""
+"""Payload that is assumed for every arm [kg]."""
 _FEW = 3
-"""Refused assets that a finding names."""
+"""Largest number of refused assets that a finding names."""
 _MOST_VARIANTS = 40
 """Largest number of variants of a group that are checked, spread over its kinds."""
 ENOUGH = 5
-"""Grasps of a variant; more are not counted."""
+"""Number of grasps of a variant at which counting stops."""
 _WALL = 0.012
 """Thickness of a fixture's wall, on each side [m]."""
 
 
 def check_assets(case: Case) -> Iterator[Diagnostic]:
-    """Build the first variant of each kind, at each end of its sizes."""
+    """Build the first variant of each kind at its smallest and its largest size."""
     picked = {group for _, group in case.picks()}
     for group in case.task.objects:
         yield from _refused_assets(case, group)
@@ -61,7 +61,7 @@ def check_assets(case: Case) -> Iterator[Diagnostic]:
 
 
 def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
-    """Name the assets that the import of a group's library refused, where the group draws from all of it."""
+    """Name the assets that the import of a group's library refused, if the group draws from the whole library."""
     library = case.library(group)
     if isinstance(library, PreparedLibrary) and library.refused and case.task.objects[group].kinds == "all":
         few = list(library.refused.items())[:_FEW]
@@ -99,7 +99,7 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
 
 
 def _not_graspable(case: Case, group: str) -> dict[str, str]:
-    """List the kinds of a group of which no grasp held when they were imported, with the reason."""
+    """Return the kinds of a group for which no grasp held during the import, with the reasons."""
     library = case.library(group)
     if not isinstance(library, PreparedLibrary):
         return {}
@@ -136,7 +136,7 @@ def _grippers(case: Case) -> list[GripperShape]:
 
 
 def _count(case: Case, group: str, kind: str, variant: int, scale: float, shapes: list[GripperShape]) -> int:
-    """Grasps of the gripper that has most of them, however the variant rests."""
+    """Count the grasps at the first rest pose at which a gripper finds any, up to :data:`ENOUGH`."""
     library = case.library(group)
     model = library.model(kind, variant, scale)
     most = 0
@@ -231,7 +231,7 @@ def check_fit(case: Case) -> Iterator[Diagnostic]:
 
 
 def _rooms(case: Case, text: str, loops: tuple) -> list[tuple[float, float]]:
-    """Shorter and longer side of every room that may be meant, seen from above [m]."""
+    """Return the shorter and the longer side of the space in every receptacle that may be meant [m]."""
     rooms = []
     for name in case.fixtures(text, loops):
         size = np.ptp(np.array(case.assets.stage.fixtures[name].bounds), axis=0)[:2] - 2 * _WALL

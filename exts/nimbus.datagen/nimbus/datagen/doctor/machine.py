@@ -29,17 +29,17 @@ class MachineItem:
 
     name: str
     state: Literal["ok", "missing", "bad"]
-    """``missing`` is no fault: something that is not needed."""
+    """``missing`` is not an error, because the capability is optional."""
     detail: str
     instead: str = ""
     """Fix for a missing capability."""
 
 
 def examine_machine(folder: Path) -> tuple[MachineItem, ...]:
-    """Look at Python, packages, processors, GPU, simulators, planners and the disk; loads nothing large.
+    """Check Python, packages, processors, GPU, simulators, planners and the disk, without loading large libraries.
 
     Args:
-        folder: Where datasets are to go.
+        folder: Folder for datasets.
     """
     parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache()]
     return tuple(parts)

@@ -1,4 +1,4 @@
-"""Examination of a navigation task: scenes that open, a body that fits, goals, cameras inside, first paths."""
+"""Examination of a navigation task: its scenes, the width of its body, cameras, goals and first paths."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from nimbus.datagen.tasks.task import NavigationTask
 _SCENES = 3
 """Scenes that are opened."""
 _PATHS = 5
-"""Goals of each that are tried."""
+"""Number of goals that are tried in each scene."""
 _LEAST_JOINED = 0.6
-"""Share of the floor where the body fits that the largest region has."""
+"""Smallest fraction of the floor where the body fits that should be in the largest connected region."""
 _LEAST_DRAWN = 0.5
-"""Share of the goals that lead to a stored path."""
+"""Smallest fraction of the goals that should lead to a stored path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +41,15 @@ class SceneExam:
     area: float
     """Free area of the largest region [m^2]"""
     narrowest: float
-    """Width of its narrowest passage [m]; 0 where none is known"""
+    """Width of the scene's narrowest passage [m]; 0 if none is known."""
     paths: int
-    """Goals with a path, of those tried"""
+    """Number of tried goals with a path."""
     tried: int
     reasons: dict[str, int] = field(default_factory=dict)
-    """Reasons of the others"""
+    """Number of tried goals without a path, by reason."""
 
     def line(self) -> str:
-        """Return it as one line."""
+        """Return the figures as one line."""
         doors = f", narrowest passage {self.narrowest * 100:.0f} cm" if self.narrowest else ""
         why = "".join(f"; {count} x {reason}" for reason, count in self.reasons.items())
         text = f"{self.rooms} rooms, {self.things} things, {self.area:.0f} m2 of free area{doors}"
@@ -61,7 +61,7 @@ def examine_navigation(task: NavigationTask, *, probe: bool = True) -> Diagnosis
 
     Args:
         task: The task.
-        probe: Search paths to some goals of each scene.
+        probe: Search paths to some goals in each scene.
     """
     findings: list[Diagnostic] = []
     exams: list[SceneExam] = []
@@ -108,7 +108,7 @@ def _finding(check: str, task: NavigationTask, keys: tuple[str, ...], what: str,
 
 
 def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagnostic]:
-    """Compare the body with doors."""
+    """Compare the width of the body with the widths of the doors."""
     across = 2 * (task.body.radius + CELL_SLACK * CELL)
     widths = [passage.width for passage in scene.passages]
     if widths and max(widths) < across:
@@ -123,7 +123,7 @@ def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagn
 
 
 def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
-    """Compare the floor that the body reaches with that on which it fits."""
+    """Compare the largest connected floor area with the whole area on which the body fits."""
     space, scene = assets.place.space, assets.scene
     fits = np.count_nonzero(space.component >= 0)
     joined = np.count_nonzero(space.component == 0) / max(fits, 1)
@@ -133,7 +133,7 @@ def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Dia
 
 
 def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
-    """Look for cameras that a room has no place for, as they are or as ``rig`` draws them."""
+    """Find cameras above a ceiling or outside the body, at their nominal poses or as ``rig`` draws them."""
     heights = [room.height for room in assets.scene.rooms]
     if not heights:
         return
@@ -154,7 +154,7 @@ def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[D
 
 
 def _exam(task: NavigationTask, assets: NavigationAssets, *, count: int) -> SceneExam:
-    """Draw goals and search their paths."""
+    """Draw goals, and search paths to them."""
     reasons: Counter[str] = Counter()
     paths = 0
     sampler = sampler_of(task, assets, seed=0)

@@ -32,7 +32,7 @@ _PLACES = ("into", "on", "beside")
 
 
 def check_regions(case: Case) -> Iterator[Diagnostic]:
-    """Find regions with a large part out of reach, so that objects crowd into the rest."""
+    """Find regions of which a large part is out of reach."""
     for name, found in case.assets.reach.items():
         share = float(found.cells.mean())
         if share >= _ENOUGH:

@@ -37,14 +37,14 @@ _LIGHT = Light(direction=(-0.48, -0.36, -0.8), color=(0.9, 0.88, 0.85), sky=(0.4
 
 
 def check_robot(name_or_path: str, *, picture: Path | None = None) -> RobotReport:
-    """Load a robot file, put the robot into a scene and look at it.
+    """Load a robot file, and measure the robot in a scene.
 
     Args:
         name_or_path: A name from ``scenes/robots``, or the path of a file.
-        picture: Where a PNG of it goes.
+        picture: PNG file to draw the robot into; none by default.
 
     Raises:
-        InputError: Something is wrong with the file or its model.
+        InputError: The file or its model has an error.
     """
     robot = load_robot(name_or_path)
     check_meshes(robot)
@@ -112,7 +112,7 @@ def _arm(
 
 
 def _reach(scene: PlanningScene, home: np.ndarray, robot: Robot, arm: str) -> tuple[float, float] | None:
-    """Along the line from the base through the tool at home."""
+    """Return the range of distances along the line from the base through the tool at home; see `ArmReport.reach`."""
     start = scene.tool_pose(home)
     base = np.array(robot.position[:2])
     ahead = start[:2, 3] - base

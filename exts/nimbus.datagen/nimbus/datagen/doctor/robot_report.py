@@ -1,4 +1,4 @@
-"""Report on a robot, and the cache of reports: a robot that stays as it is is checked once."""
+"""Report on a robot, and the cache of reports, so that a robot is checked again only after a change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.version import versioned_hash
 
 CHECK_VERSION = 1
-"""Version of the check: raise it when it reports or draws any robot otherwise, or refuses another one."""
+"""Version of the check. Increase it when the report, the picture or the errors change for any robot."""
 ROBOT_SCENE = "table"
 """Scene in which a robot is checked."""
 _PACKAGES = ("mujoco", "newton", "mink")
-"""Packages that decide the report."""
+"""Packages whose versions affect the report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,22 +31,23 @@ class ArmReport:
 
     name: str
     joints: tuple[dict[str, Any], ...]
-    """Name, lower, upper, velocity, acceleration, effort, home of each [rad, s, N m]."""
+    """Name, lower and upper limit, velocity, acceleration, effort and home of each joint [rad, s, N m]."""
     tool_link: str
     tool_home: tuple[float, float, float]
     """Position of the tool at home, in the frame of the base [m]."""
     gripper_joints: tuple[str, ...]
     opening: float
-    """Opening [m]."""
+    """Largest opening of the gripper [m]."""
     reach: tuple[float, float] | None
-    """Smallest and largest distance straight ahead of the tool's base at which it can point down [m]."""
+    """Smallest and largest distance from the robot's base, in the direction of the tool at home, at which the tool can
+    point straight down [m]; None if there is none."""
     watched_pairs: int
     """Pairs of links that are checked against each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobotReport:
-    """A robot file that is right."""
+    """Properties of a robot whose file has no error."""
 
     name: str
     description: str

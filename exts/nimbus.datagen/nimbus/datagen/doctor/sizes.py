@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
 
 LEAST_PIXELS, ENOUGH_PIXELS = 16, 24
-"""Width below which a median object is too small [px], and the one that is advised: after the first layers of a common
-image encoder, which halve a picture four times, 16 pixels are one cell."""
+"""Median width below which the objects of a group are too small, and recommended width [px]. Common image encoders
+halve an image four times in their first layers, after which 16 pixels are a single cell."""
 _MOST = 4096
 """Largest side of an image [px]."""
 _IN_VIEW = 0.5
 """Fraction of a thing's points that must be in the image."""
 _TURN_OVER = np.diag([1.0, -1.0, -1.0])
-"""World axes in a tool that points straight down."""
+"""Rotation between the world and a tool that points straight down."""
 
 
 def check_sizes(case: Case) -> Iterator[Diagnostic]:
@@ -61,7 +61,7 @@ def check_sizes(case: Case) -> Iterator[Diagnostic]:
 
 
 def _named(case: Case) -> tuple[dict[str, bool], dict[str, list[FloatArray]]]:
-    """Groups that the steps name, True where a step works on them; points of the fixtures and regions they name."""
+    """Return what the steps name: groups, with True if a step manipulates them, and points of fixtures and regions."""
     groups: dict[str, bool] = {}
     others: dict[str, list[FloatArray]] = {}
     for step, loops in walk(case.task.steps):
@@ -96,7 +96,7 @@ def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
 
 
 def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str, list[FloatArray]]) -> CameraView:
-    """Measure the objects that are in view; one that is cut off has no size there."""
+    """Measure the objects in view; objects with less than half of their points in the image are not measured."""
     pose, widths, out = still_pose(camera), {}, []
     shown = {
         name: [points for points in found if is_in_picture(camera, project(camera, pose, points)).mean() >= _IN_VIEW]
@@ -117,7 +117,7 @@ def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str,
 def _small(
     case: Case, still: dict[str, Camera], outlines: dict[str, list[FloatArray]], *, handled: list[str]
 ) -> Iterator[Diagnostic]:
-    """Groups that are small in all pictures: a far camera beside a near one is no mistake."""
+    """Find groups that are too small in every image. One near camera is enough; others may be far away."""
     for group in handled:
         widths = {name: case.views[name].widths[group] for name in still if group in case.views[name].widths}
         name = max(widths, key=lambda key: widths[key], default="")
@@ -137,7 +137,7 @@ def _small(
 
 
 def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagnostic]:
-    """Look from cameras on hands at objects that a hand pointing straight down has between its fingers."""
+    """Measure in the images of wrist cameras the objects between the fingers of a hand that points straight down."""
     tools = {arm.tool.link: arm.tool for arm in case.assets.robot.arms}
     for name, settings in case.task.cameras.items():
         camera = case.assets.robot.mounted(settings.camera(name))
@@ -150,7 +150,7 @@ def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagno
             for group, found in outlines.items()
         }
         pose = still_pose(camera)
-        sizes = {  # what reaches behind the camera has no width
+        sizes = {  # an object that extends behind the camera has no projected width
             group: [width for points in found if (width := projected_width(camera, pose, points))]
             for group, found in held.items()
         }
@@ -161,5 +161,5 @@ def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagno
         )
         if not is_seen:
             keys = ("cameras", name, "look_at" if settings.look_at is not None else "wxyz")
-            what, instead = "it does not see the place between the fingers", f"write look_at: {write_point(middle)}"
+            what, instead = "the place between the fingers is out of view", f"write look_at: {write_point(middle)}"
             yield make_finding("sizes", case.task, keys, what, instead=instead)

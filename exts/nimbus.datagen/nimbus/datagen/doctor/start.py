@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _LAYOUTS = 4
 _MOVED = 0.03
-"""Displacement while settling above which an object does not stand at its start [m]."""
+"""Displacement while settling above which an object is not stable where it starts [m]."""
 _INSIDE = 0.002
-"""Penetration of a link above which an object does more than touch it [m]."""
+"""Penetration above which an object counts as inside a link instead of touching it [m]."""
 
 
 def check_start(case: Case) -> Iterator[Diagnostic]:
@@ -58,7 +58,7 @@ def check_start(case: Case) -> Iterator[Diagnostic]:
         yield make_finding("start", case.task, keys, what, instead="move its center away from the robot")
     for group, way in rolled.items():
         if group in inside:
-            continue  # they are thrown out
+            continue  # these objects move because the contact pushes them out of the robot, which is reported above
         what = f"objects of '{group}' move by {way * 100:.0f} cm before the robot does anything"
         keys, instead = ("objects", group, "lying"), "write lying: 0 %, or a region away from the edge"
         yield make_finding("start", case.task, keys, what, instead=instead)
@@ -81,7 +81,7 @@ def _place(task: Task, group: str) -> tuple[str, ...]:
 
 
 def _inside_robot(simulation: NewtonSimulation, groups: Mapping[str, str]) -> dict[str, str]:
-    """Links of the robot in which objects are put down, by group."""
+    """Return, for each group with objects that start inside the robot, one link that contains such an object."""
     model, contact = simulation.model, simulation.data.contact
     others = {"world", *simulation.stage.fixtures}
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Function in a thread of its own that runs only while all others wait."""
+"""Function that runs in a separate thread, and only while the thread that resumed it waits."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Coroutine:
             if not self._stop:
                 self._work()
         except _TurnStopped as stopped:
-            # That of a turn around this one goes on outward, so that the whole function ends.
+            # If an enclosing coroutine is being stopped, its exception must leave this function as well.
             if stopped.turn is not self:
                 self.error = stopped
-        except BaseException as error:  # raised again in the thread that resumed it
+        except BaseException as error:  # the caller of resume() reads it
             self.error = error
         self.done = True
         self._back.release()
@@ -48,7 +48,7 @@ class Coroutine:
         self._back.acquire()
 
     def pause(self) -> None:
-        """Wait for the next turn; called by the function, from any thread that it waits for."""
+        """Wait for the next turn. The function calls this, in its own thread or in one that it waits for."""
         if not self._stop:
             self._back.release()
             self._go.acquire()

@@ -120,7 +120,7 @@ class SimulatedWorkcell(SimulatedWorld):
     def step(self, skill: str, target: str) -> Iterator[None]:
         """Attribute all rows recorded in the block to one skill step."""
         self._labels.begin_step(self.name, skill, target)
-        yield  # after a failure the phase stays, and locates it
+        yield  # a failure skips the end of the step, so that the current phase shows where it failed
         self._labels.end_step(*(self.arms if self._together is None else (self.name,)))
 
     def begin(self, phase: str) -> None:
@@ -203,8 +203,8 @@ class SimulatedWorkcell(SimulatedWorld):
             raise SkillFailure.of_plan(plan)
         wait_for_way(self, plan.positions)
         scene = self.look()
-        # Physics has moved things since the plan was made, and other planners use other geometry: the check is against
-        # the present state of the simulator's own.
+        # Physics has moved things since the plan was made, and some planners use other geometry. Therefore the plan is
+        # checked again with the simulator's own geometry in its current state.
         with scene.allow(*touching):
             collision = first_collision(scene, plan.positions)
         self.plan_statistics[-1]["recheck_depth"] = collision.depth if collision else 0.0
@@ -271,7 +271,7 @@ class SimulatedWorkcell(SimulatedWorld):
         """Advance one record period with a recorded action.
 
         Args:
-            action: (A,) postures and grippers of all arms in a row [rad or m].
+            action: (A,) concatenated postures and gripper positions of all arms [rad or m].
             executed: (A,) positions that the robot executes instead [rad or m].
             checked: Treat lag or a dropped object as a failure; False for actions of a policy.
 
@@ -344,7 +344,7 @@ class SimulatedWorkcell(SimulatedWorld):
         self._gripper.open(room=room, steps=steps)
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
-        """Close the fingers on an object; True when all hold it.
+        """Close the fingers on an object; return True if all fingers hold it.
 
         Slanted sides push the hand away, so that the arm's command afterwards is its actual posture.
         """
@@ -382,7 +382,7 @@ class SimulatedWorkcell(SimulatedWorld):
         """Run a function for each of several arms at the same time.
 
         Each moves only its own arm. They take turns in the given order, once a record period, so that the result is
-        deterministic; an arm whose plan would come near another's waits until that has moved on.
+        deterministic. An arm whose plan would come near another arm waits until the other arm has moved on.
 
         Args:
             works: Functions by name of the arm.

@@ -1,1 +1,1 @@
-"""Files that people and programs read and write: formats, atomic writes."""
+"""Formats of files, safe reading, and atomic writing."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from nimbus.datagen.files.own_files import create_file, remove_file
 
 _FOR_FILES_ALONE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
-"""Errors of a disk that can sync files, and no folders."""
+"""Errors of a disk that can sync files but not folders."""
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
     The name is unpredictable and the file is created by this call, so that no existing link in the folder is followed.
 
     Args:
-        path: The file; a reader sees the old or the new content. A link is itself replaced.
+        path: The file; a reader sees either the old or the new content. A link is replaced itself, not its target.
         durable: Sync the content first, so that the old or the new content also survives a power failure.
         shared: Several processes may write the file at the same time. Otherwise leftovers of killed processes are
             removed.
@@ -51,13 +51,13 @@ def write_atomic(path: Path, content: bytes | str, *, durable: bool, shared: boo
 
 
 def sync_file(path: Path) -> None:
-    """Put a file's content on the disk."""
+    """Sync a file's content to the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Put a folder's entries on the disk; everything, where the disk cannot do that for a folder alone."""
+    """Sync a folder's entries to the disk; if the disk cannot sync single folders, everything is synced."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Safe reading of files written by others: regular, bounded in size, and of the declared type.
+"""Safe reading of files from other sources: they must be regular, bounded in size, and of the declared type.
 
 All readers of datasets use it: :func:`check_regular` before a library opens a file by its path, :func:`read_text` for
 whole texts, :func:`read_typed` for JSON. The number types limit the fields of dataclasses that such files are parsed
@@ -21,18 +21,18 @@ from nimbus.datagen.files.codec import from_plain, parse_json
 T = TypeVar("T")
 
 TEXT_BYTES = 64 << 20
-"""Largest text that is read whole [bytes]; ``dataset.json`` and descriptions of large datasets have some MB."""
+"""Largest text that is read whole [bytes]; descriptions of large datasets, such as ``dataset.json``, have some MB."""
 FILE_BYTES = 1 << 40
 """Largest file that is read in parts [bytes]."""
 _HOLES, _LEAST_HOLES = 1000, 1 << 28
-"""A file that takes so many times less room on the disk than its size, and has so many bytes, is all holes: reading it
-takes hours, and making it a moment. File systems that compress do not come near."""
+"""Smallest ratio of a file's size to its space on the disk, and smallest size [bytes], from which a file counts as a
+sparse file: it is made in a moment, but reading it takes hours. Compressing file systems do not reach this ratio."""
 RESTORE = "restore it from a copy"
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
-"""Number of things: below it, every whole number is a double, as JSON readers elsewhere take it."""
+"""Number of things; up to this limit, every whole number is exact as a double, the number type of most JSON readers."""
 Index = Annotated[int, Meta(ge=-1, le=2**53)]
-"""Place of a thing; -1 for none."""
+"""Index of a thing; -1 for none."""
 Pixels = Annotated[int, Meta(ge=1, le=16_384)]
 """Side of an image [px]."""
 Rate = Annotated[float, Meta(ge=0.0, le=100_000.0)]
@@ -40,7 +40,7 @@ Rate = Annotated[float, Meta(ge=0.0, le=100_000.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=1e11)]
 """Duration, or time since 1970 [s]."""
 Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
-"""Number that is finite; msgspec refuses NaN by any limit."""
+"""Finite number; with any limit, msgspec also refuses NaN."""
 
 
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
@@ -70,7 +70,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
     Raises:
         InputError: The file cannot be read, is not a regular file, or is larger than the limit.
     """
-    # A pipe is opened at once, and refused: without O_NONBLOCK, opening one waits for its writer.
+    # With O_NONBLOCK a pipe is opened at once and then refused; without it, opening would wait for a writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
     try:
         descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
@@ -94,7 +94,7 @@ def read_text(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> st
 
 
 def read_plain(path: Path, *, limit: int = TEXT_BYTES) -> Any:
-    """Read a file of JSON: plain values, which can be written again.
+    """Read a file of JSON as plain values that can be written again.
 
     Raises:
         InputError: The file cannot be read, or is not JSON.
@@ -103,10 +103,10 @@ def read_plain(path: Path, *, limit: int = TEXT_BYTES) -> Any:
 
 
 def parse_plain(text: str, *, where: str) -> Any:
-    """Parse JSON that others wrote.
+    """Parse JSON from another source.
 
     Raises:
-        InputError: The text is not JSON, is nested too deeply, or holds half a surrogate pair, which cannot be written.
+        InputError: The text is not JSON, is nested too deeply, or has half a surrogate pair, which cannot be written.
     """
     try:
         value = parse_json(text)
@@ -127,7 +127,7 @@ def read_typed(kind: type[T], path: Path, *, limit: int = TEXT_BYTES) -> T:
 
 
 def as_typed(kind: type[T], value: object, *, where: str) -> T:
-    """Convert plain values that others wrote into a dataclass with its limits.
+    """Convert plain values from another source into a dataclass with its limits.
 
     Raises:
         InputError: The values do not fit ``kind``.

@@ -13,16 +13,16 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, StorageError
 
 _LEAST = 1 << 20
-"""Free space below which an error of a library that writes is taken for a full disk [bytes]."""
+"""Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
 
 
 def cache_folder(name: str) -> Path:
-    """Return a writable folder for one sort of generated files, created if missing.
+    """Return a writable folder for one type of generated files, which is created if missing.
 
-    It lies under ``NIMBUS_CACHE``, or under the user's cache folder.
+    The folder is under ``NIMBUS_CACHE``, or under the user's cache folder.
 
     Args:
-        name: Sort of files, for example ``objects``.
+        name: Type of files, for example ``objects``.
 
     Raises:
         InputError: The folder cannot be created or written, or other users can write there.
@@ -49,10 +49,11 @@ def cache_folder(name: str) -> Path:
 
 
 def _why_not_own(folder: Path, *, holds_files: bool) -> str:
-    """Find out whether others could put files there, which would be loaded as if this user had made them.
+    """Return the reason why other users could put files into a folder, which would be trusted; empty for none.
 
-    Superusers use folders of other users, as containers do. In a folder with the sticky bit others may add files, and
-    touch none of this user's: that will do for the folder above, whose folders have owners of their own.
+    A superuser may use folders of other users, which is common in containers. In a folder with the sticky bit others
+    can add files, but not change those of this user; that is safe for a parent folder, whose folders have their own
+    owners.
     """
     if not hasattr(os, "getuid"):
         return ""
@@ -70,7 +71,7 @@ def _unwritable(folder: Path, why: str) -> InputError:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Turn any library's error about a full disk into one line.
+    """Convert any library's error about a full disk to one line.
 
     Args:
         folder: Folder of the cache.
@@ -80,9 +81,9 @@ def writing(folder: Path) -> Iterator[None]:
     """
     try:
         yield
-    except Exception as error:  # libraries have errors of their own for a file that was cut short
+    except Exception as error:  # libraries raise various errors for a file that was cut short
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and shutil.disk_usage(folder).free >= _LEAST:
             raise
         instead = "free space there, or set NIMBUS_CACHE to a folder on another disk"
-        raise StorageError("no room left in the cache folder", where=str(folder), instead=instead) from error
+        raise StorageError("the disk of the cache folder is full", where=str(folder), instead=instead) from error

@@ -1,7 +1,7 @@
-"""Dataclasses as JSON text, or as plain values beside raw arrays, and back without loss.
+"""Lossless conversion of dataclasses to JSON text, or to plain values with separate arrays, and back.
 
-msgspec does the reading: strict, by the type hints of the dataclass. Text is written by :mod:`json` and pydantic-core,
-because msgspec writes NaN as null and other digits than Python's, which content hashes depend on.
+msgspec reads, strictly by the type hints of the dataclass. :mod:`json` and pydantic-core write, because content hashes
+depend on Python's digits of numbers, and msgspec writes other digits and NaN as null.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _ARRAY = "__array__"
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
-    """Encode plain values, NumPy values and dataclasses as JSON with sorted keys: the text that hashes depend on."""
+    """Encode plain values, NumPy values and dataclasses as JSON with sorted keys, the form for hashes."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=indent, default=to_plain)
 
 
 def to_compact_json(value: object) -> str:
-    """Encode plain values and dataclasses as JSON without spaces, the form of the ledger: ten times faster."""
+    """Encode plain values and dataclasses as JSON without spaces, the form of the ledger, which is ten times faster."""
     return to_json_bytes(value).decode()
 
 
 def parse_json(text: str) -> Any:
-    """Decode JSON text into plain values; ``ValueError`` when it is none."""
+    """Decode JSON text into plain values; raises ``ValueError`` for invalid text."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -48,7 +48,7 @@ def parse_json(text: str) -> Any:
 def from_json(kind: type[T], text: str) -> T:
     """Decode JSON text into a dataclass, its nested dataclasses and tuples.
 
-    Fields that the dataclass does not have are ignored: a later Nimbus may have written them.
+    Fields that the dataclass does not have are ignored, because a later version of Nimbus may have written them.
 
     Raises:
         ValueError: The text is not JSON, or not of that kind.
@@ -62,7 +62,7 @@ def from_plain(kind: type[T], value: object, *, strict: bool = True) -> T:
     Args:
         kind: The dataclass.
         value: Dictionaries, lists, texts and numbers.
-        strict: Refuse values of another type, except an integer for a float; otherwise 1 and ``"1"`` are true, too.
+        strict: Refuse values of another type, except an integer for a float; if False, 1 and ``"1"`` convert to True.
 
     Raises:
         ValueError: The values are not of that kind.
@@ -78,10 +78,10 @@ def from_plain(kind: type[T], value: object, *, strict: bool = True) -> T:
 
 
 def to_plain(value: object) -> Any:
-    """Convert a value that JSON and MessagePack have no form for; the encoders' hook.
+    """Convert a value that JSON and MessagePack cannot represent; hook of the encoders.
 
     Raises:
-        TypeError: A value is neither of NumPy nor a dataclass, a text or a path.
+        TypeError: The value is not of NumPy, a dataclass, a text or a path.
     """
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
@@ -93,14 +93,14 @@ def to_plain(value: object) -> Any:
 
 
 def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[str, Any], list[np.ndarray]]:
-    """Take a dataclass apart into plain JSON values and its arrays.
+    """Split a dataclass into plain JSON values and arrays.
 
     Args:
         item: The dataclass.
         skip: Fields that are left out.
 
     Returns:
-        The plain values, and the arrays in order, of any shape and unit, as the fields have them.
+        The plain values, and the arrays of the fields in order, of any shape and unit.
 
     Raises:
         TypeError: A value is not of its field's type.
@@ -113,7 +113,8 @@ def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[s
             return {_ARRAY: len(arrays) - 1}
         return value.item() if isinstance(value, np.generic) else to_plain(value)
 
-    values = {field.name: getattr(item, field.name) for field in fields(item) if field.name not in skip}  # pyright: ignore[reportArgumentType]
+    # Pyright: ignore[reportArgumentType].
+    values = {field.name: getattr(item, field.name) for field in fields(item) if field.name not in skip}
     plain = msgspec.to_builtins(values, enc_hook=encode)
     try:
         _convert(type(item), plain, dict(enumerate(arrays)), skip)
@@ -129,23 +130,23 @@ def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given
 
     Args:
         kind: The dataclass.
-        plain: Plain values, as :func:`to_plain` made them.
-        arrays: Arrays in order, of any shape and unit, as the fields have them.
-        given: Values of the fields that were left out.
+        plain: Plain values from :func:`flatten`.
+        arrays: Arrays of the fields in order, of any shape and unit.
+        given: Values of the fields that were skipped.
 
     Raises:
-        ValueError: The values are not those of such a dataclass, or not all arrays belong to it.
+        ValueError: The values do not fit the dataclass, or an array belongs to no field.
     """
     unused = dict(enumerate(arrays))
     exact = _convert(kind, plain, unused, frozenset(given))
     item = kind(**_fields(exact, kind, unused), **given)
     if unused:
-        raise ValueError(f"arrays that no field has: {', '.join(map(str, unused))}"[:500])
+        raise ValueError(f"arrays without a field: {', '.join(map(str, unused))}"[:500])
     return item
 
 
 def _set_defaults(item: Any) -> None:
-    """Set the fields that msgspec leaves to the class, because its encoder and ``vars`` see only those of the item."""
+    """Set default values on the item: msgspec leaves them on the class, where encoder and ``vars`` miss them."""
     kind = type(item)
     if kind is tuple or kind is list:
         for member in item:
@@ -195,7 +196,7 @@ def _take(unused: dict[int, np.ndarray], kind: Any, reference: object) -> np.nda
 
 @cache
 def _exact(kind: Any, skip: frozenset[str] = frozenset()) -> Any:
-    """Derive a stricter type: no field has a default, none may be added, and integers for floats stay integers."""
+    """Derive a stricter type, without defaults and unknown fields, in which integers in float fields stay integers."""
     if kind is float:
         return int | float
     if is_dataclass(kind):
@@ -207,11 +208,12 @@ def _exact(kind: Any, skip: frozenset[str] = frozenset()) -> Any:
     if origin is np.ndarray or not members:
         return kind
     members = tuple(member if member is Ellipsis else _exact(member) for member in members)
-    return reduce(or_, members) if origin in (UnionType, Union) else origin[members]  # pyright: ignore[reportOptionalSubscript]
+    # Pyright: ignore[reportOptionalSubscript].
+    return reduce(or_, members) if origin in (UnionType, Union) else origin[members]
 
 
 def _fields(exact: msgspec.Struct, kind: type, unused: dict[int, np.ndarray]) -> dict[str, Any]:
-    """Rebuild the fields of a dataclass, those without dataclasses only when arrays are left that may be in them."""
+    """Rebuild the fields of a dataclass; plain fields are searched for arrays only while unused arrays remain."""
     members = {name: getattr(exact, name) for name in exact.__struct_fields__}
     for name in members if unused else _members(kind)[2]:
         if name in members:
@@ -220,7 +222,7 @@ def _fields(exact: msgspec.Struct, kind: type, unused: dict[int, np.ndarray]) ->
 
 
 def _rebuild(value: Any, unused: dict[int, np.ndarray]) -> Any:
-    """Replace exact types by their dataclasses, and references to arrays where plain values stand by lists."""
+    """Replace exact types by their dataclasses, and references to arrays in plain values by lists."""
     if isinstance(value, msgspec.Struct):
         kind = type(value).__dataclass__  # pyright: ignore[reportAttributeAccessIssue]
         return kind(**_fields(value, kind, unused))

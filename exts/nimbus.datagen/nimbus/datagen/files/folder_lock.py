@@ -1,7 +1,7 @@
-"""Lock of a folder with one writer: the kernel's lock, or a lock file on disks without it (some network mounts).
+"""Lock of a folder for one writer: a kernel lock, or a lock file on disks without kernel locks (some network mounts).
 
-The kernel releases its lock with the process. A lock file names its holder by machine, process id and start time, so
-that a dead holder on the same machine is detected; one on another machine cannot be checked.
+The kernel releases its lock when the process ends. A lock file names its holder by machine, process id and start time,
+so that a dead holder on the same machine is detected; a holder on another machine cannot be checked.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from nimbus.datagen.files.own_files import move, remove_file, write_new
 
 LOCK_NAME = ".nimbus.lock"
 WITHOUT = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
-"""Errors of a disk without such locks, as opposed to a lock that is taken."""
+"""Errors of a disk without kernel locks, as opposed to those of a lock that is taken."""
 _BYTES = 4096
 _WAIT = "wait for it, or choose another --out"
 
 
 class FolderTakenError(InputError):
-    """Refusal of a folder whose lock another process holds."""
+    """Raised for a folder whose lock another process holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class Holder:
 
     @property
     def is_alive(self) -> bool:
-        """Return True if it runs on this machine; False also for a process on another machine."""
+        """Return True if the process runs on this machine; False for any process on another machine."""
         return self.machine == _machine() and _began(self.pid) == self.began
 
 
@@ -78,7 +78,7 @@ def lock_folder(folder: Path) -> FolderLock:
 
     Raises:
         FolderTakenError: Another process holds the lock.
-        InputError: A process held it on a machine that cannot be checked, or the lock file is of something else.
+        InputError: The lock was taken on a machine that cannot be checked, or the lock file is invalid.
         OSError: The folder cannot be opened.
     """
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
@@ -107,14 +107,14 @@ def is_locked(folder: Path) -> bool:
 
 
 def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
-    """Take the kernel's lock; False where the disk has none."""
+    """Take the kernel lock; returns False if the disk has no such locks."""
     if sys.platform == "win32":
         return True
     import fcntl
 
     try:
-        # flock, not lockf: its lock belongs to the open descriptor, so that closing another one of the same file keeps
-        # it, and the kernel releases it with the process.
+        # flock instead of lockf: the lock belongs to the open descriptor, so that closing another descriptor of the
+        # same file does not release it.
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in WITHOUT:
@@ -145,9 +145,9 @@ def _lock_file(folder: Path) -> Path:
 
 
 def _put_aside(path: Path, dead: Holder) -> None:
-    """Remove the lock file of a dead process, but not one created by a concurrent process since."""
-    # Two processes may find the same dead holder. A rename succeeds for one of them only; the check afterwards catches
-    # a new lock file that was moved by mistake.
+    """Remove the lock file of a dead process, but not a new one that another process has created meanwhile."""
+    # Two processes may find the same dead holder. Only one of them succeeds in renaming; the check afterwards detects
+    # a new lock file that was renamed by mistake.
     aside = path.with_name(f"{LOCK_NAME}.{secrets.token_hex(8)}")
     with suppress(FileNotFoundError):
         move(path, aside)
@@ -187,6 +187,6 @@ def _began(pid: int) -> str:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return ""
-    # Fields after the name, which may contain spaces and parentheses: state, and start time (field 22 of proc(5)). A
-    # zombie holds nothing any more.
+    # The name may contain spaces and parentheses, so fields are counted after it: state, and start time (field 22 of
+    # proc(5)). A zombie no longer holds the lock.
     return "" if fields[0] == "Z" else fields[19]

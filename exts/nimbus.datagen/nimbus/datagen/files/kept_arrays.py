@@ -1,4 +1,4 @@
-"""Cached arrays, read in full or computed again."""
+"""Reading of cached arrays, which are computed again if their file is damaged."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]] | None:
     """Read all arrays of an NPZ file of the cache.
 
     Returns:
-        None when it is missing or damaged, as after a power failure: it is to be made again.
+        None if the file is missing or damaged, for example after a power failure, and has to be made again.
     """
     try:
         with ZipFile(path) as kept:
             files = {name.removesuffix(".npy"): io.BytesIO(kept.read(name)) for name in kept.namelist()}
         return {name: np.lib.format.read_array(file, allow_pickle=False) for name, file in files.items()}
-    # RuntimeError is zipfile's for flags that a damaged file may have: a password, an unknown compression.
+    # zipfile raises RuntimeError for flags that a damaged file may have, such as a password.
     except (OSError, ValueError, EOFError, RuntimeError, BadZipFile, zlib.error):
         return None

@@ -1,8 +1,8 @@
-"""Functions run in a child process with limits, for parsers of files that may cause a crash or endless work.
+"""Execution of functions in a child process with limits, for parsers of files that may crash or never end.
 
 A server process starts with the first call and ends with this process. It imports the function's modules, and forks a
-child for each call, which costs a few ms and isolates the child's state. Limits are CPU time, and only reject a file;
-they decide no content.
+child for each call, which costs a few ms and isolates the child's state. Limits of CPU time can only reject a file;
+they do not affect content.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from typing import Any, NoReturn
 from nimbus.datagen.errors import InputError
 
 SECONDS = 60
-"""CPU time of a call [s]. The largest mesh that is read takes 20 s."""
+"""Limit of a call's CPU time [s]; the largest accepted mesh takes 20 s."""
 MEMORY = 3 << 30
-"""Memory that a call may add to the process [bytes]; the largest mesh takes about 1.5 GB."""
+"""Limit of the memory that a call may add to the process [bytes]; the largest accepted mesh takes about 1.5 GB."""
 _WAIT = 3.0
-"""Wall-clock limit of a call, as a multiple of its CPU seconds: ends one that sleeps, for example on a pipe."""
+"""Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
 _SIMPLER = "make it smaller or simpler, or export it again"
 
 
 class LimitedProcessError(RuntimeError):
-    """Bug in a function that ran in a child process; its text is the traceback there."""
+    """Raised for a bug in a function that ran in a child process; the text is the child's traceback."""
 
 
 def run_limited(
@@ -51,7 +51,7 @@ def run_limited(
         memory: Memory that the call may add to the process [bytes].
 
     Raises:
-        InputError: The function raises it, passes a limit, or crashes.
+        InputError: The function raises it, exceeds a limit, or crashes.
         LimitedProcessError: The function raises another error.
     """
     request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
@@ -59,7 +59,7 @@ def run_limited(
 
 
 class LimitedPool:
-    """Several servers, for calls of several threads at once; :meth:`close` ends them.
+    """Pool of servers for simultaneous calls of several threads; :meth:`close` ends them.
 
     Args:
         count: Number of servers.
@@ -72,7 +72,7 @@ class LimitedPool:
             self._free.put(server)
 
     def run(self, function: str, arguments: dict[str, Any], *, where: str, seconds: int, memory: int = MEMORY) -> Any:
-        """Run a function as :func:`run_limited` does, on a server that is free; a thread waits for one."""
+        """Run a function like :func:`run_limited`, on a free server; waits until one is free."""
         server = self._free.get()
         try:
             request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
@@ -98,7 +98,7 @@ def _result(reply: dict[str, Any], where: str) -> Any:
 
 
 class _Server:
-    """Process that forks; calls of several threads follow each other."""
+    """Server process that forks a child for each call; calls of several threads run one after another."""
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -118,12 +118,12 @@ class _Server:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def end(self) -> None:
-        """End the process; a call that runs ends with it."""
+        """End the process, and with it a call that is running."""
         self._process.kill()
         self._process.wait()
 
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask for a call, and wait for its end."""
+        """Request a call, and wait for its end."""
         pipe, answers = self._process.stdin, self._process.stdout
         assert pipe and answers
         with self._turn:
@@ -179,7 +179,7 @@ def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(reader: int, end: float) -> tuple[bytes, bool]:
-    """Content and whether it is late; nothing where the caller has ended, which closes standard input."""
+    """Read a child's answer; returns it, and True if it is late. It is empty if the caller has ended."""
     content = b""
     with os.fdopen(reader, "rb", buffering=0) as file:
         while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -209,7 +209,7 @@ def _run(function: Any, request: dict[str, Any], writer: int) -> NoReturn:
 
 
 def _limit(kind: int, wanted: int) -> None:
-    """Lower a limit; one that is lower already stays."""
+    """Lower a resource limit, unless it is already lower."""
     _, hard = resource.getrlimit(kind)
     value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(kind, (value, hard))
@@ -222,7 +222,7 @@ def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"refused": [error.what, error.where, error.instead]}
     except MemoryError:
         return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
-    except Exception:  # a bug may be of any kind; run_limited raises it in the caller, with this traceback
+    except Exception:  # any bug is reported; run_limited raises it in the caller, with this traceback
         return {"traceback": traceback.format_exc()}
 
 

@@ -1,7 +1,7 @@
-"""Changes of files in folders that other users may have created.
+"""Safe changes of files in folders that other users may have created.
 
-A dataset may come from another user: its entries may be links to files of this one, and its ledger names paths. All of
-the project's creation, moves and removal of files in a dataset go through here; :mod:`.atomic` replaces them.
+A dataset may come from another user: its entries may be links to files of this user, and its ledger contains paths.
+Files in datasets are created, moved and removed only by functions of this module; :mod:`.atomic` replaces them.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nimbus.datagen.errors import InputError
 
 _MOVE = "move it elsewhere"
 _LONGEST_NAME = 100
-"""Longest name [characters]: file systems allow 255 bytes, and suffixes follow."""
+"""Longest name [characters]; file systems allow 255 bytes, and suffixes are appended."""
 
 
 def own_path(folder: Path, name: str) -> Path:
-    """Resolve a name that a dataset's own file gives, for writing and deleting.
+    """Resolve a name from a file of a dataset, for writing or deleting.
 
     Args:
         folder: The dataset.
@@ -32,7 +32,9 @@ def own_path(folder: Path, name: str) -> Path:
     """
     parts = name.split("/")
     if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
-        raise InputError(f"{name!a} is not a path in it", where=str(folder), instead="restore the dataset from a copy")
+        raise InputError(
+            f"{name!a} is not a path in this folder", where=str(folder), instead="restore the dataset from a copy"
+        )
     place = folder
     for part in parts[:-1]:
         place /= part
@@ -41,13 +43,13 @@ def own_path(folder: Path, name: str) -> Path:
 
 
 def file_name(name: str) -> str:
-    """Make a file name of a name that an asset gives, such as that of a link or mesh; most stay as they are."""
+    """Return a valid file name for a name from an asset, such as that of a link or mesh; most names are unchanged."""
     safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip(".")[:_LONGEST_NAME]
     return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def check_own(path: Path) -> None:
-    """Refuse a link where a dataset has a file or folder of its own.
+    """Refuse a link in the place of a dataset's own file or folder.
 
     Raises:
         InputError: The path is a symbolic link.
@@ -57,10 +59,10 @@ def check_own(path: Path) -> None:
 
 
 def make_subfolder(folder: Path) -> None:
-    """Make a folder of a dataset, unless it is there.
+    """Make a folder of a dataset, unless it exists.
 
     Raises:
-        InputError: A file or a link has its name.
+        InputError: A file or a link has the name.
     """
     check_own(folder)
     try:
@@ -70,10 +72,10 @@ def make_subfolder(folder: Path) -> None:
 
 
 def make_place(folder: Path, name: str) -> Path:
-    """Resolve a name as :func:`own_path` does, and make the folders that it lies in.
+    """Resolve a name like :func:`own_path`, and make its parent folders.
 
     Args:
-        folder: A folder that is there.
+        folder: An existing folder.
         name: Path below it, with slashes.
 
     Raises:
@@ -86,14 +88,14 @@ def make_place(folder: Path, name: str) -> Path:
 
 
 def create_file(path: Path, *, append: bool = False) -> int:
-    """Create a file that is not there; a link with its name counts as a file.
+    """Create a file that does not exist; a link with the name counts as a file.
 
     Args:
         path: The file.
-        append: Every write goes to the end.
+        append: True to append with every write; the file may then exist.
 
     Returns:
-        Its descriptor, open to read and write.
+        Descriptor of the file, open for reading and writing.
 
     Raises:
         FileExistsError: The file exists, and ``append`` is false.
@@ -103,10 +105,10 @@ def create_file(path: Path, *, append: bool = False) -> int:
 
 
 def open_shared(path: Path) -> int:
-    """Open a file that several processes change in place, such as a lock; it is created when there is none.
+    """Open a file that several processes change in place, such as a lock file; it is created if missing.
 
     Returns:
-        Its descriptor, open to read and write.
+        Descriptor of the file, open for reading and writing.
 
     Raises:
         InputError: The path is a link.
@@ -116,7 +118,7 @@ def open_shared(path: Path) -> int:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file that is not there.
+    """Write a file that does not exist yet.
 
     Raises:
         FileExistsError: The path exists, as a file or a link.
@@ -126,13 +128,13 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def remove_file(path: Path | str) -> None:
-    """Remove a file or a link, never a link's target; do nothing when there is none."""
+    """Remove a file or a link, never the target of a link; do nothing if it does not exist."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a file, or a folder with all that is in it; links are removed, never followed."""
+    """Remove a file, or a folder with its content; links are removed and never followed."""
     try:
         shutil.rmtree(path)
     except FileNotFoundError:
@@ -144,21 +146,21 @@ def remove_tree(path: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Give a file or folder another name, in the place of a file that has it."""
+    """Rename a file or folder, replacing an existing file of that name."""
     os.replace(source, target)
 
 
 def link_file(source: Path | str, target: Path | str) -> None:
-    """Give a file a second name.
+    """Create a hard link to a file.
 
     Raises:
-        FileExistsError: Something has that name.
+        FileExistsError: The name is taken.
     """
     os.link(source, target, follow_symlinks=False)
 
 
 def has_links(folder: Path) -> bool:
-    """Look for links in a folder and below it."""
+    """Return True if there is a link in a folder or below it."""
     return folder.is_symlink() or any(
         os.path.islink(os.path.join(place, name))
         for place, folders, names in os.walk(folder)

@@ -1,4 +1,4 @@
-"""Folders of one process in a place that outlives it: a later process removes those whose owner is gone."""
+"""Folders that belong to one process; a later process removes those that a killed process has left."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from nimbus.datagen.files.folder_lock import FolderLock, FolderTakenError, lock_
 from nimbus.datagen.files.own_files import remove_tree
 
 _YOUNG = 60.0
-"""[s] Age below which a folder without an owner is kept: its owner may be about to lock it."""
+"""Age below which a folder without an owner is kept [s], because its owner may be about to lock it."""
 
 _TRIES, _PAUSE = 20, 0.1
-"""Number of tries to own a folder, and [s] between two."""
+"""Number of tries to own a folder, and pause between two [s]."""
 
 
 class OwnedFolder:
-    """A folder that belongs to this process until its end, by the kernel's lock.
+    """Folder that belongs to this process until its end, by a kernel lock.
 
     Args:
-        path: The folder, made unless it is there.
+        path: The folder, which is created if missing.
 
     Raises:
         FolderTakenError: Another process owns it.
@@ -37,7 +37,7 @@ class OwnedFolder:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             try:
                 self.lock: FolderLock = lock_folder(path)
-            except (FolderTakenError, FileNotFoundError):  # it may be that it is being removed as a stale one
+            except (FolderTakenError, FileNotFoundError):  # another process may be removing it as a stale folder
                 if not left:
                     raise
                 time.sleep(_PAUSE)
@@ -53,19 +53,19 @@ class OwnedFolder:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the folder; a file that cannot be removed stays."""
+        """Remove the folder; files that cannot be removed stay."""
         with suppress(OSError):
             remove_tree(self.path)
         self.lock.release()
 
 
 def make_owned(prefix: str) -> OwnedFolder:
-    """Make a folder in the place for temporary files, after removing those of the same prefix whose owner is gone.
+    """Make a temporary folder, after removing those of the same prefix whose owner has ended.
 
-    It goes with the object or with the process, and is left behind by a kill alone.
+    The folder is removed with the object or at the end of the process; only a killed process leaves it behind.
 
     Args:
-        prefix: Beginning of its name, used for owned folders alone.
+        prefix: Beginning of its name, used for owned folders only.
     """
     place = Path(tempfile.gettempdir())
     remove_stale(place.glob(f"{prefix}*"))
@@ -75,17 +75,17 @@ def make_owned(prefix: str) -> OwnedFolder:
 
 
 def _remove_own(path: Path, lock: FolderLock, owner: int) -> None:
-    if os.getpid() == owner:  # not in a fork
+    if os.getpid() == owner:  # a forked process must not remove it
         with suppress(OSError):
             remove_tree(path)
         lock.release()
 
 
 def remove_stale(folders: Iterable[Path]) -> list[Path]:
-    """Remove folders of this user whose owner is gone; return them.
+    """Remove folders of this user whose owner has ended; return them.
 
     Args:
-        folders: Each was made as an :class:`OwnedFolder`.
+        folders: Folders that were created as :class:`OwnedFolder`.
     """
     removed: list[Path] = []
     for folder in folders:
@@ -95,7 +95,7 @@ def remove_stale(folders: Iterable[Path]) -> list[Path]:
                 continue
             if time.time() - found.st_mtime < _YOUNG:
                 continue
-            lock = lock_folder(folder)  # raises where its owner lives
+            lock = lock_folder(folder)  # raises if its owner is alive
             try:
                 remove_tree(folder)
             finally:

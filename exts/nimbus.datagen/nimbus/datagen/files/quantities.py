@@ -1,4 +1,4 @@
-"""Quantities in files: a number in SI units, or text with a unit such as ``5 cm``, ``30 deg`` or ``80 g``."""
+"""Quantities in files: numbers in SI units, or texts with a unit such as ``5 cm``, ``30 deg`` or ``80 g``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _TEXT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*?)\s*")
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
-"""pydantic's names of bounds, which it leaves in the schema of a validated float, and JSON Schema's."""
+"""Names of bounds in JSON Schema, by pydantic's names, which remain in the schema of a validated float."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """Marker of a float as a quantity, with its name, an example, and the factors of its units to SI."""
+    """Marker of a float that is a quantity, with its name, an example, and the factors of its units to SI."""
 
     meaning: str
     example: str
@@ -36,7 +36,7 @@ class Quantity:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema of a finite float, after conversion of the unit."""
-        number = handler(source)  # with the field's bounds, where pydantic has applied them first
+        number = handler(source)  # already has the field's bounds if pydantic has applied them
         strictly = {"strict": True, "allow_inf_nan": False} if number["type"] == "float" else {}
         return core_schema.no_info_before_validator_function(self.parse, cast(CoreSchema, {**number, **strictly}))
 
@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Interval:
-    """Marks a pair as ``[low, high]``; one value alone stands for both."""
+    """Marker of a pair ``[low, high]``; a single value stands for both."""
 
     def pair(self, value: Any) -> Any:
         return (value, value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
@@ -113,7 +113,7 @@ def in_unit_of(text: str, bound: float, *, most: bool) -> str:
     Args:
         text: Text as written.
         bound: The bound [SI].
-        most: Round down, as for an upper bound; else up.
+        most: True to round down, for an upper bound; False to round up.
     """
     match = _TEXT.fullmatch(text)
     if match is None or match[2] not in _UNITS:

@@ -1,4 +1,4 @@
-"""The data that comes with Nimbus, by name: ``scenes/tasks/sort_trash.yaml`` is the task ``sort_trash``."""
+"""Files that come with Nimbus, by name: ``scenes/tasks/sort_trash.yaml`` is the task ``sort_trash``."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def is_path(name_or_path: str | Path) -> bool:
 
 
 def resolve_from(folder: Path, name_or_path: str) -> str:
-    """Resolve a path in a file in ``folder``: relative paths begin there; names are unchanged."""
+    """Resolve a path from a file in ``folder``: relative paths start from that folder, and names are unchanged."""
     slash = "/" if name_or_path.endswith("/") else ""
     return f"{folder / name_or_path}{slash}" if is_path(name_or_path) else name_or_path
 
 
 def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:
-    """Return the file of a name in ``scenes/<room>``, or a path as it is.
+    """Return the file of a name in ``scenes/<room>``; a path is returned unchanged.
 
     Args:
         room: Folder of ``scenes/``.

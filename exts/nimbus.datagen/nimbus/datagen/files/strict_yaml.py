@@ -1,4 +1,4 @@
-"""Strict YAML for files written by users; every error is one line with its location.
+"""Strict YAML for files that users write; every error is one line with its location.
 
 The data follow YAML 1.2: only ``true`` and ``false`` are booleans (``on``, ``yes`` and ``12:30`` are text), ``1e-3`` is
 a number. Lists become tuples, so that models can be strict and frozen.
@@ -29,7 +29,7 @@ Keys = tuple[str | int, ...]
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 """An identifier in a file."""
 FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=64)]
-"""A name in a file that becomes part of names of files and folders."""
+"""Name in a file that becomes part of the names of files and folders."""
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40
@@ -45,7 +45,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a text, counted from 1."""
+    """Line and column in a text, counted from 1."""
 
     line: int
     column: int
@@ -56,7 +56,7 @@ def _position(mark: yaml.Mark | None) -> Position:
 
 
 def dotted(keys: Keys) -> str:
-    """Keys as people write them: ``objects.items.count[0]``; a key with spaces stands in quotes."""
+    """Format keys for messages: ``objects.items.count[0]``; keys with spaces are in quotes."""
     quoted = (key if isinstance(key, int) or " " not in key else f"'{key}'" for key in keys)
     text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in quoted)
     return text.removeprefix(".")
@@ -64,7 +64,7 @@ def dotted(keys: Keys) -> str:
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed file: plain data, and where each key and value stands."""
+    """Parsed file: plain data, and the position of each key and value."""
 
     name: str
     text: str = field(repr=False)
@@ -73,7 +73,7 @@ class Document:
     keys: dict[Keys, Position] = field(repr=False)
 
     def position(self, keys: Keys) -> Position:
-        """Return the position of a value; for a missing one, that of the nearest enclosing value."""
+        """Return the position of a value; for a missing value, the position of the nearest enclosing one."""
         while keys and keys not in self.values:
             keys = keys[:-1]
         return self.values.get(keys, Position(1, 1))
@@ -97,7 +97,7 @@ class Document:
             context: Passed to the model's validators.
 
         Raises:
-            InputError: The first error in the file, in one line.
+            InputError: The document has an error; the first one is reported in one line.
         """
         data = self.data if data is None else data
         try:
@@ -109,7 +109,7 @@ class Document:
 
     def _order(self, complaint: FieldError, at: Keys) -> tuple[int, int]:
         keys = at + complaint.keys
-        if complaint.missing:  # said after what stands there and may be its misspelling
+        if complaint.missing:  # reported after other errors, of which one may be its misspelling
             inside = (place for path, place in self.values.items() if path[: len(keys)] == keys)
             return max((place.line, place.column) for place in (*inside, self.position(keys)))
         place = (self.keys.get(keys) if complaint.at_key else None) or self.position(keys)
@@ -149,7 +149,7 @@ _SCALARS = {
 
 
 class _Builder:
-    """Turns a node tree into plain data and positions."""
+    """Converts a node tree to plain data and positions."""
 
     def __init__(self, name: str) -> None:
         self.name, self.count = name, 0
@@ -186,7 +186,7 @@ class _Builder:
                 raise self.error(key_node, keys, "'<<' merges nothing here", instead="write its keys out")
             if len(key) > _KEY_LIMIT:
                 raise self.error(
-                    key_node, keys, f"a key of {len(key)} letters is not a name: '{key[:40]}…'", instead="shorten it"
+                    key_node, keys, f"a key of {len(key)} letters is too long: '{key[:40]}…'", instead="shorten it"
                 )
             if not all(map(_is_text, key)):
                 raise self.error(
@@ -225,7 +225,7 @@ class _Builder:
 
 
 def _is_text(letter: str) -> bool:
-    """Return True unless it is a control character (line breaks and tabs aside) or half of a surrogate pair."""
+    """Return True for any character except control characters other than line breaks and tabs, and half surrogates."""
     return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cs")
 
 
@@ -234,11 +234,11 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 _compose_once = lru_cache(maxsize=128)(_compose)
-"""Cached form, because a form parses the same text and values at every key press."""
+"""Cached version: the form of a task editor parses the same text and values at every key press."""
 
 
 def parse(text: str, name: str) -> Document:
-    """Parse YAML text; ``name`` is how errors call it.
+    """Parse YAML text; ``name`` stands for it in errors.
 
     Raises:
         InputError: Malformed YAML, a key given twice, a tag, or a file that is empty or too large.
@@ -298,10 +298,10 @@ def read(path: Path | str) -> Document:
 
 
 def load(path: Path | str, model: type[Model], *, context: Any = None) -> Model:
-    """Read a YAML file and validate it against a model; mistakes are one-line ``InputError``s with their place."""
+    """Read a YAML file and validate it against a model; errors are one-line ``InputError``s with their location."""
     return read(path).validate(model, context=context)
 
 
 def load_text(text: str, name: str, model: type[Model], *, context: Any = None) -> Model:
-    """Validate YAML text; ``name`` is how errors call it."""
+    """Validate YAML text against a model; ``name`` stands for the text in errors."""
     return parse(text, name).validate(model, context=context)

@@ -42,12 +42,12 @@ _EXPECTED = {
     "too_short": "at least {min_length} {entries}",
     "too_long": "at most {max_length} {entries}",
     "none_required": "nothing",
-    "union_tag_not_found": "a mapping that says {discriminator}",
+    "union_tag_not_found": "a mapping with {discriminator}",
 }
-"""Expected value by pydantic's error type, filled in from the error's context."""
+"""Description of the expected value by pydantic's error type; fields are filled in from the error's context."""
 
 _BOUNDS = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
-"""Key of the bound in the context of such an error."""
+"""Key of the bound in the error's context, by error type."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class FieldError:
 
 @dataclass(frozen=True)
 class _Found:
-    """An error of pydantic's with its place in the data, and where its union, if any, stands and which branch it is."""
+    """Error of pydantic with its location in the data, and with location and branch of its union, if any."""
 
     keys: Keys
     root: Keys | None
@@ -79,14 +79,14 @@ def field_errors(error: ValidationError, model: type[BaseModel], data: Any) -> l
     Args:
         error: Error raised by pydantic.
         model: Model of the validation, for its names.
-        data: Validated data; parts of a location that it lacks are pydantic's own tags.
+        data: Validated data. Parts of a location that are not in the data are pydantic's own tags.
     """
     names = _Names(model, data)
     alone: list[FieldError] = []
     unions: dict[Keys, list[_Found]] = {}
     for item in error.errors(include_url=False):
         if item["type"] == "too_short" and len(item["input"]) >= item.get("ctx", {})["min_length"]:
-            continue  # pydantic leaves out entries that are wrong themselves, then misses them
+            continue  # pydantic drops invalid entries, and then reports them as missing
         found = _locate(item, data)
         if found.root is None:
             alone.append(_complain(found, names))
@@ -95,7 +95,7 @@ def field_errors(error: ValidationError, model: type[BaseModel], data: Any) -> l
     for founds in unions.values():
         if len({found.branch for found in founds}) > 1:
             alone.append(_complain_union(founds, names))
-        else:  # the data chose the branch
+        else:  # the data determine the branch
             alone += [_complain(found, names) for found in founds]
     return alone
 
@@ -131,7 +131,7 @@ def _complain_union(branches: list[_Found], names: _Names) -> FieldError:
     """Report the branch that got furthest; types refused at the same location are joined by ``or``."""
     depth = max(len(found.keys) for found in branches)
     deepest = [found for found in branches if len(found.keys) == depth]
-    # A message of a validator's own, past the type checks, says more than a refused type.
+    # The message of a custom validator, which runs after the type checks, is more specific than a refused type.
     spoken = [found for found in deepest if not _expected(found.error)]
     if spoken or len(deepest) == 1:
         return _complain((spoken or deepest)[0], names)
@@ -163,12 +163,12 @@ def _complain(found: _Found, names: _Names) -> FieldError:
         return FieldError(keys, what, _hint(item, _choices(item)))
     context = item.get("ctx", {})
     what = str(context["error"]) if "error" in context else item["msg"]
-    keys = (*keys, *context.get("at", ()))  # of a check of several fields, the one to mend
+    keys = (*keys, *context.get("at", ()))  # a check of several fields names the one to fix
     return FieldError(keys, what, str(context.get("instead", "")), at_key=item["loc"][-1:] == ("[key]",))
 
 
 def _out_of_bounds(found: _Found, names: _Names) -> FieldError | None:
-    """Describe a bound of a bare number that is a quantity, in its unit, and suggest the unit that fits."""
+    """Describe a violated bound of a quantity that was written without a unit, and suggest a unit that would fit."""
     item, written = found.error, found.written
     bound = _BOUNDS.get(item["type"])
     quantity = names.quantity(found.keys) if bound and isinstance(written, (int, float)) else None

@@ -1,4 +1,4 @@
-"""Edits in YAML text that replace values in place and leave every other character unchanged."""
+"""Edits of YAML text that replace single values and leave every other character unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Nodes = list[tuple[yaml.Node | None, yaml.Node]]
 
 
 def set_value(text: str, keys: Keys, value: Any) -> str:
-    """Return the text with another value at ``keys``; only the difference is rewritten.
+    """Return the text with another value at ``keys``; only the differing parts are rewritten.
 
     Args:
         text: A YAML file.
@@ -24,7 +24,7 @@ def set_value(text: str, keys: Keys, value: Any) -> str:
         value: Plain data; tuples are lists.
 
     Raises:
-        InputError: The location cannot be edited without changing others, as behind an alias.
+        InputError: The location cannot be edited without changing others, for example in the target of an alias.
     """
     wanted = _with(parse(text, "task").data, keys, _plain(value))
     return _checked(_set(text, keys, _plain(value)), keys, wanted)
@@ -78,7 +78,7 @@ def _is_flow(node: yaml.Node) -> bool:
 
 
 def _end(text: str, node: yaml.Node) -> int:
-    """Return the end of a value's own text; the end mark of a block is after the next entry's comments."""
+    """Return the end of a value's text; YAML's end mark of a block would be after the comments of the next entry."""
     if isinstance(node, yaml.CollectionNode) and not _is_flow(node) and node.value:
         return _end(text, _pairs(node)[-1][1])
     end = node.end_mark.index
@@ -97,7 +97,7 @@ def _line_end(text: str, index: int) -> int:
 
 
 def _own_lines(text: str, node: yaml.Node, index: int) -> tuple[int, int]:
-    """Return the lines of a block's entry; refuse one that shares its first line with other content."""
+    """Return the lines of an entry of a block; an entry that shares its first line with other content is refused."""
     key, value = _pairs(node)[index]
     begin = text.rfind("-", 0, value.start_mark.index) if key is None else key.start_mark.index
     start = _line_start(text, begin)
@@ -278,6 +278,6 @@ def _checked(text: str, keys: Keys, wanted: Any) -> str:
     """Return the text if it has the intended value and no other change."""
     found = parse(text, "task").data
     if json.dumps(found, sort_keys=True) != json.dumps(wanted, sort_keys=True):
-        what = "the change would reach other places of the file"
+        what = "the change would also change other parts of the file"
         raise InputError(what, where=dotted(keys), instead="edit the text, because an alias has one value everywhere")
     return text

@@ -1,4 +1,4 @@
-"""Values as people write them in task files: short, in one line, in quotes only where YAML needs them."""
+"""Writing of values in the style of task files: short, in one line, and in quotes only where YAML requires them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_block(mapping: dict[str, Any], indent: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Plain where it reads back as the same text wherever it stands, else in quotes."""
+    """Return a text without quotes if it reads back unchanged in any context; otherwise in quotes."""
     try:
         plain = parse(f"[{text}]\n", "text").data == (text,) and parse(f"{{{text}: 0}}\n", "text").data == {text: 0}
     except InputError:

@@ -35,7 +35,7 @@ class Controls:
         self._held.clear()
 
     def draw(self, controls: Sequence[ControlData]) -> None:
-        """Draw one below the other, buttons side by side."""
+        """Draw the controls below each other, and successive buttons side by side."""
         self._held.clear()
         buttons: list[ControlData] = []
         for control in controls:
@@ -148,7 +148,7 @@ class Controls:
         ui.Label(control["label"], word_wrap=True, identifier=control["id"])
 
     def _take(self, control: ControlData, field: Any, value: Any, read: Callable[[Any], Any]) -> None:
-        """Show a value, and report another one when the field loses focus."""
+        """Show a value, and report an edited value when the field loses focus."""
         model = field.model
         model.set_value(value)
 

@@ -1,6 +1,6 @@
-"""Physics of the open stage, stepped by the orders of skills that run in the editor process.
+"""Physics of the stage that is open in Kit, stepped by skills that run in the editor process.
 
-Kit's timeline plays meanwhile, but Kit itself takes no steps: each order takes its own, so that skills see every one.
+Kit's timeline plays, but Kit's own updates do not step physics. Only orders do, so that skills observe every step.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from nimbus.datagen.simulate.physx_world import PhysxWorld
 _log = logging.getLogger(__name__)
 
 _PLAY_SIMULATIONS = "/app/player/playSimulations"
-"""Setting by which Kit's own updates take steps of physics while the timeline plays."""
+"""Setting that makes Kit's own updates step physics while the timeline plays."""
 _LONGEST = 3600.0
-"""End of the timeline during a live plan [s]: at its end Kit would stop, and with it physics."""
+"""End of the timeline during a live plan [s]; Kit would stop physics there, so it is far away."""
 
 
 class LiveStage:
@@ -87,7 +87,7 @@ class LiveStage:
             self._obey(self._world, order)
 
     def end(self) -> None:
-        """Pause where the plan has ended, and give Kit its own steps back."""
+        """Pause the timeline, and let Kit's own updates step physics again."""
         if self._world is not None:
             omni.timeline.get_timeline_interface().pause()
         self._world = self._order = None

@@ -18,8 +18,8 @@ REPLY_BYTES = 4 << 20
 """Largest accepted reply [bytes]."""
 _PART = 1 << 16
 _LEAST_SECRET = 8
-"""Smallest number of letters of a secret key; local servers accept any word, such as ``none``."""
-_EXAMPLE = "write such as http://127.0.0.1:8000/v1"
+"""Smallest length of a key that is treated as secret; shorter ones are dummies for local servers, such as ``none``."""
+_EXAMPLE = "write an address such as http://127.0.0.1:8000/v1"
 
 
 class NoReply(Exception):
@@ -121,7 +121,7 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
         names = {name.lower(): value for name, value in response.getheaders()}
         reply = HttpReply(response.status, names, bytes(content).decode())
     except UnicodeDecodeError:
-        raise NoReply("the reply is no UTF-8 text") from None
+        raise NoReply("the reply is not UTF-8 text") from None
     except TimeoutError:
         late.set()
         raise NoReply(f"no whole reply in {seconds:g} s") from None

@@ -1,4 +1,4 @@
-"""Picture files that other users made: a few formats are read, whichever library reads them."""
+"""Reading of image files from other people, limited to a few formats for all libraries of this process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import IO
 from PIL import Image
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TGA", "TIFF", "WEBP")
-"""Formats that Pillow decodes by itself. It knows forty more; EPS among them starts Ghostscript, an interpreter."""
+"""Formats that Pillow decodes itself. Others are not safe: for EPS, Pillow starts the Ghostscript interpreter."""
 
 
 def open_picture(source: Path | IO[bytes]) -> Image.Image:
-    """Open a picture of one of :data:`FORMATS`; its pixels are read when they are asked for.
+    """Open an image in one of :data:`FORMATS`; Pillow decodes its pixels on first access.
 
     Raises:
-        OSError: The file is not an image, or of another format.
+        OSError: The file is not an image, or has another format.
     """
     limit_formats()
     return Image.open(source, formats=FORMATS)
@@ -24,7 +24,7 @@ def open_picture(source: Path | IO[bytes]) -> Image.Image:
 
 @cache
 def limit_formats() -> None:
-    """Let Pillow forget all other formats in this process: readers of meshes and scenes open textures through it."""
+    """Remove all other formats from Pillow in this process, because mesh and scene readers open textures with it."""
     Image.init()
     Image.ID[:] = [name for name in Image.ID if name in FORMATS]
     for name in [name for name in Image.OPEN if name not in FORMATS]:

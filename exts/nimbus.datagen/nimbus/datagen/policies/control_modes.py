@@ -1,4 +1,4 @@
-"""Control modes: other spellings of an action than absolute joint positions, and the way between them.
+"""Control modes: representations of actions other than absolute joint positions, and conversions between them.
 
 ``joint``           absolute positions of all joints [rad or m], as stored
 ``joint_relative``  arm joints relative to the posture at which the action is given, grippers absolute
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
 
 _NEAR = 0.6
-"""[rad] Joints move less than this from one command to the next; a solution further away is another posture."""
+"""Largest move of a joint between consecutive commands [rad]; a solution farther away is another posture."""
 _FREE = 6
-"""Joints with which an arm reaches a pose in every orientation. With fewer, a solution misses some of each turn; in
-steps these errors add up, and of one episode of the SO-101 none of the three forms succeeded."""
+"""Number of joints with which an arm reaches a pose in every orientation. With fewer joints, every solution has a
+rotation error, and the errors of relative steps add up: an episode of the SO-101 succeeded with none of the three
+rotation forms."""
 _FURTHEST = 2.0
-"""[m] A tool is nearer to the world's origin than this, and a step shorter."""
+"""Largest distance of a tool from the world's origin, and largest length of a step [m]."""
 
 
 class ControlMode(ABC):
@@ -39,11 +40,11 @@ class ControlMode(ABC):
 
     Args:
         robot: The robot.
-        rotation: Form of rotations, where the mode has some.
+        rotation: Form of rotations, for modes that have rotations.
     """
 
     base = ""
-    """Reference of the entries, in words; empty: they are absolute."""
+    """Description of the reference of the entries; empty if they are absolute."""
 
     def __init__(self, robot: Robot, *, rotation: str = "6d") -> None:
         self._robot, self.rotation = robot, rotation
@@ -51,7 +52,7 @@ class ControlMode(ABC):
         self._arms = [
             (one, slice(end - 1 - len(one.arm.joints), end - 1)) for one, end in zip(robot.arms, ends, strict=True)
         ]
-        """Each arm with its joints' entries of a command; its gripper's entry is behind them."""
+        """Each arm with its range of joint entries in a command; the entry of the gripper follows them."""
 
     @property
     @abstractmethod
@@ -60,7 +61,7 @@ class ControlMode(ABC):
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Units of the entries of an action; empty of a number without one. Known after :meth:`begin`."""
+        """Units of the entries of an action, known after :meth:`begin`; empty for an entry without a unit."""
         return self._units
 
     @abstractmethod
@@ -69,7 +70,7 @@ class ControlMode(ABC):
 
         Args:
             actions: In this mode.
-            posture: (A,) the command that asks for the posture at which the actions are given, or (K, A) of each.
+            posture: (A,) command for the posture that the actions refer to, or (K, A) for each action.
 
         Raises:
             PolicyFault: An action has no command.
@@ -80,11 +81,11 @@ class ControlMode(ABC):
         """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; ``posture`` as in :meth:`to_commands`."""
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest actions (M,) of the smallest and largest commands (A,)."""
+        """Return the smallest and largest actions (M,) for the smallest and largest commands (A,)."""
         return low, high
 
     def begin(self, simulation: NewtonSimulation) -> None:
-        """Take over an episode that was loaded."""
+        """Prepare for the episode that is loaded in the simulation."""
         model = simulation.model
         slides = {model.joint(at).name for at in range(model.njnt) if model.jnt_type[at] == mujoco.mjtJoint.mjJNT_SLIDE}
         leading = (name for one, _ in self._arms for name in (*one.arm.joints, one.gripper.joints[0]))
@@ -118,7 +119,7 @@ class RelativeJointControl(JointControl):
         return actions + posture * self._is_arm
 
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
-        """Take the posture from the arms' entries."""
+        """Subtract the posture from the arms' entries."""
         return commands - posture * self._is_arm
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,30 +137,30 @@ class ToolControl(ControlMode):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """``x``, ``y``, ``z``, the rotation and ``gripper``, behind the arm's name where the robot has several."""
+        """``x``, ``y``, ``z``, the rotation and ``gripper``, with the arm's name as a prefix for several arms."""
         several = len(self._robot.arms) > 1
         entries = ("x", "y", "z", *ROTATION_NAMES[self.rotation], "gripper")
         return tuple(f"{one.name}_{entry}" if several else entry for one, _ in self._arms for entry in entries)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """Units: ``m`` for positions, ``rad`` for angles, and the gripper's."""
+        """Units: ``m`` for positions, ``rad`` for angles, and the unit of the gripper."""
         turn = ("rad" if self.rotation == "euler" else "",) * (self._width - 4)
         grippers = (self._units[joints.stop] for _, joints in self._arms)
         return tuple(unit for gripper in grippers for unit in ("m", "m", "m", *turn, gripper))
 
     @property
     def _width(self) -> int:
-        """Entries of one arm."""
+        """Number of entries of one arm."""
         return 4 + len(ROTATION_NAMES[self.rotation])
 
     def begin(self, simulation: NewtonSimulation) -> None:
-        """Place the arms as the episode has them."""
+        """Set the base poses of the arms to those of the episode."""
         super().begin(simulation)
         self._scenes = {one.name: planning_scene(simulation, one.name) for one, _ in self._arms}
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Far around the world's origin; grippers as they are."""
+        """Return a wide range around the world's origin, and the ranges of the grippers."""
         far = [*[_FURTHEST] * 3, *[ROTATION_LIMITS[self.rotation]] * (self._width - 4)]
         ends = [joints.stop for _, joints in self._arms]
         return (
@@ -168,7 +169,7 @@ class ToolControl(ControlMode):
         )
 
     def to_commands(self, actions: FloatArray, posture: FloatArray) -> FloatArray:
-        """Solve for the joints of each pose, from the command before."""
+        """Solve for the joints of each pose, starting from the previous command."""
         rows = np.asarray(actions, dtype=float)
         postures = np.broadcast_to(np.asarray(posture, dtype=float), (len(rows), np.shape(posture)[-1]))
         commands: list[FloatArray] = []
@@ -191,11 +192,11 @@ class ToolControl(ControlMode):
         return command
 
     def tool_poses(self, command: FloatArray) -> list[FloatArray]:
-        """Pose of each arm's tool in the world (4, 4), in the posture that a command (A,) asks for."""
+        """Return the pose of each arm's tool in the world (4, 4), in the posture of a command (A,)."""
         return [self._scenes[one.name].tool_pose(command[joints]) for one, joints in self._arms]
 
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
-        """Poses of the tools in the commanded postures."""
+        """Return the poses of the tools in the commanded postures."""
         rows, commands = [], np.asarray(commands, dtype=float)
         for command, here in zip(commands, np.broadcast_to(posture, commands.shape), strict=True):
             entries: list[float] = []
@@ -207,20 +208,20 @@ class ToolControl(ControlMode):
         return np.array(rows)
 
     def _to_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
-        """Express a pose in the world as this mode does."""
+        """Convert a pose in the world to the reference frame of this mode."""
         return pose
 
     def _from_base(self, arm: str, pose: FloatArray, joints: FloatArray) -> FloatArray:
-        """Return the pose in the world that an action commands."""
+        """Convert an action's pose to the world frame."""
         return pose
 
     def _reference(self, arm: str, home: tuple[float, ...]) -> FloatArray:
-        """Rotation (3, 3) that numbers stay near to: the tool's at home."""
+        """Return the rotation (3, 3) that quaternions and angles stay near to: the tool's in the home posture."""
         return self._scenes[arm].tool_pose(home)[:3, :3]
 
 
 class ToolDeltaControl(ToolControl):
-    """Steps of the tools from where they are, along and about the world's axes, and the grippers."""
+    """Displacements of the tools from their current poses, along and about the world's axes, and the grippers."""
 
     base = "tool pose at the measured joint positions of the same row, world axes; grippers are absolute"
 
@@ -251,7 +252,7 @@ def make_control(name: str, robot: Robot, *, rotation: str = "6d", where: str = 
     """Make a control mode by name.
 
     Raises:
-        InputError: There is none of that name, no such form of rotations, or the robot cannot follow it.
+        InputError: There is no such mode or form of rotations, or the robot cannot follow the mode.
     """
     if name not in _MODES:
         raise InputError(f"unknown control mode '{name}'", where=where, instead=suggest(name, MODE_NAMES))

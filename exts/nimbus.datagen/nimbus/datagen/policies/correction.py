@@ -1,8 +1,8 @@
 """Plan stage of corrections: a policy's actions up to a drawn step, followed by the task's skills (DAgger).
 
-The rollout is replayed from its start, so that the simulator continues with its full state, its last two commands
-included. The result is one episode: rows of the policy, labeled as such, then rows of the demonstrator. It replays like
-any other.
+The rollout is replayed from its start, so that the simulator continues from its full state, including the last two
+commands. The result is one episode with rows of the policy, which are labeled, followed by rows of the demonstrator. It
+can be replayed like any other episode.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 POLICY = "policy"
-"""Skill of the rows in which the policy acts and the arm comes to rest, which is no demonstration."""
+"""Skill of the rows in which the policy acts and the arm comes to rest; they are not a demonstration."""
 _SHARE = (0.08, 0.6)
-"""Part of a rollout in which the demonstrator takes over. A rollout that failed has the limit of steps, which is twice
-the longest demonstration: by then everything that counts has happened, and later rows show a policy that waits."""
+"""Range in which the demonstrator takes over, as fractions of the rollout. A failed rollout has the largest number of
+steps, twice the longest demonstration: after this range it shows mostly a policy that waits."""
 
 
 class CorrectionSettings(StrictModel):
@@ -50,13 +50,13 @@ class CorrectionSettings(StrictModel):
 
 
 class CorrectionPlanner(Planner["SceneAssets"]):
-    """Demonstrates the task from a state that a policy reached in a failed rollout.
+    """Demonstrates the task from states that a policy reached in failed rollouts.
 
     Args:
         task: The task.
         rollouts: Dataset of the rollouts, with their failures.
         planner: Registered name of the motion planner.
-        attempts: Largest number of attempts at one layout; each takes over at a step of its own.
+        attempts: Largest number of attempts at one layout; each takes over at another step.
     """
 
     @classmethod
@@ -69,10 +69,10 @@ class CorrectionPlanner(Planner["SceneAssets"]):
         self._simulation: NewtonSimulation | None = None
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
-        """Attempts at one layout until one succeeds.
+        """Yield attempts at one layout until one succeeds.
 
         Raises:
-            InputError: There is no failed rollout of it.
+            InputError: There is no failed rollout of the layout.
         """
         assets, layout = item.scene.assets, item.layouts[0]
         if self._simulation is None:
@@ -110,7 +110,7 @@ register_component("plan", "correction", CorrectionPlanner, CorrectionSettings)
 def _failed_rollout(folder: Path, episode_id: str) -> Path:
     found = sorted((folder / "failures").glob(f"{episode_id}.a*.hdf5"))
     if not found:
-        raise InputError(f"no failed rollout {episode_id}", where=str(folder), instead="give the folder of them")
+        raise InputError(f"no failed rollout {episode_id}", where=str(folder), instead="give their dataset")
     return found[-1]
 
 

@@ -1,4 +1,4 @@
-"""The environment of a task: physics, pictures and judge, one action at a time. Nothing here plans."""
+"""Environment of a task: physics, images and success conditions, one action at a time, without planning."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.scene_renderer import SceneRenderer
 
 HOLD = 3
-"""Steps in a row in which the task must be done: success in passing is none."""
+"""Number of consecutive steps in which the task must be done, because a moment of success does not count."""
 _MOVED = 0.02
 """Distance above which an object counts as moved [m]."""
 _STIRRED = 0.01
-"""[rad or m] Way of an arm joint from which on its arm has moved; one that is held sags by less."""
+"""Displacement of a joint from which on its arm counts as moved [rad or m]; an arm that holds still sags by less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +38,11 @@ class StepResult:
     """Judgment after one action."""
 
     is_success: bool
-    """Done, and it stayed so for :data:`HOLD` steps."""
+    """True if the task has been done for :data:`HOLD` steps."""
     failure: Outcome | None
-    """The first condition that does not hold; None: all hold, and everything is at rest."""
+    """First condition that does not hold; None if all hold and everything is at rest."""
     is_stable: bool = True
-    """True while all numbers are finite; otherwise the episode is over."""
+    """True while all numbers of the state are finite; otherwise the episode is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class EnvironmentSnapshot:
 
     scene: SceneSnapshot
     done_for: int
-    """Steps in a row in which the task has been done."""
+    """Number of consecutive steps in which the task has been done."""
     is_still: bool
 
 
@@ -63,8 +63,8 @@ class Environment:
         assets: Its loaded assets.
         needs: Requested parts of an observation.
         device: ``cpu`` or ``cuda``, for images.
-        skill: Skill of the rows: ``policy`` marks them as no demonstration.
-        renders: Make the pictures of observations; otherwise, the owner does.
+        skill: Skill of the rows; ``policy`` marks rows that are not a demonstration.
+        renders: Make the images of observations; otherwise the owner of the environment does.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Environment:
 
     @property
     def camera_names(self) -> tuple[str, ...]:
-        """Cameras of which pictures are made."""
+        """Names of the cameras whose images are rendered."""
         known = tuple(self.task.cameras)
         return known if self._needs.cameras is None else tuple(name for name in known if name in self._needs.cameras)
 
@@ -134,11 +134,11 @@ class Environment:
 
     @property
     def step_count(self) -> int:
-        """Actions of this episode so far."""
+        """Number of actions of this episode so far."""
         return self.scene.step_count
 
     def observe(self) -> PolicyObservation:
-        """Look: joints, pictures, and the scene in numbers, as far as they are needed."""
+        """Return an observation with the requested parts: joints, images, and features of the scene."""
         simulation = self.simulation
         empty = np.zeros(0)
         return PolicyObservation(
@@ -198,11 +198,11 @@ class Environment:
         return StepResult(is_success=self._done_for >= HOLD, failure=failure)
 
     def snapshot(self) -> EnvironmentSnapshot:
-        """Copy the present instant of the episode."""
+        """Copy the current state of the episode."""
         return EnvironmentSnapshot(scene=self.scene.snapshot(), done_for=self._done_for, is_still=self._is_still)
 
     def rewind(self, snapshot: EnvironmentSnapshot) -> None:
-        """Return to an earlier instant of the same episode."""
+        """Return to an earlier state of the same episode."""
         self.scene.rewind(snapshot.scene)
         self._done_for, self._is_still = snapshot.done_for, snapshot.is_still
 
@@ -217,9 +217,9 @@ class Environment:
 
     @property
     def activity(self) -> str:
-        """Present activity of the hands: reach, touch, hold, or after when one was moved and none is held.
+        """Return the current activity of the hands: reach, touch, hold, or after (something moved and nothing is held).
 
-        ``still`` where no arm has moved since the start.
+        It is ``still`` if no arm has moved since the start.
         """
         return STILL if self._is_still else self._activity()[1]
 
@@ -261,13 +261,13 @@ def policy_renderer(assets: SceneAssets, device: str) -> SceneRenderer:
 
 
 def with_cameras(layout: Layout, names: Sequence[str]) -> Layout:
-    """Return the layout with some of its cameras only."""
+    """Return the layout with only the named cameras."""
     cameras = tuple(camera for camera in layout.visual.cameras if camera.name in names)
     return replace(layout, visual=replace(layout.visual, cameras=cameras))
 
 
 def action_limits(simulation: NewtonSimulation) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest commands (A,) of a loaded robot: ranges of joints, and of grippers [rad or m]."""
+    """Return the smallest and largest commands (A,) of a loaded robot: ranges of joints and grippers [rad or m]."""
     model, limits = simulation.model, []
     for one in simulation.robot.arms:
         limits += [model.jnt_range[model.joint(name).id] for name in one.arm.joints]

@@ -1,6 +1,6 @@
-"""The scene as a vector of numbers: poses, sizes and kinds of objects, and the poses of the tools.
+"""Scene as a feature vector: poses, sizes and kinds of objects, and the poses of the tools.
 
-The same names and numbers in training and in evaluation: of a stored trajectory and of a running simulation.
+Names and values are the same in training, from a stored trajectory, and in evaluation, from a running simulation.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nimbus.datagen.tasks.task_file import TaskFile
 _POSE = ("x", "y", "z", "r11", "r21", "r31", "r12", "r22", "r32")
 """A position [m], and the first two columns of a rotation matrix."""
 _POINT = ("handle_x", "handle_y", "handle_z")
-"""Point at which a moving part is held or pressed [m]: a cabinet's pose and size leave it open."""
+"""Point at which a moving part is held or pressed [m]; pose and size of a cabinet do not determine it."""
 _SIZE = ("width", "depth", "height")
 """Extents along the object's own axes [m]."""
 
 
 @dataclass(frozen=True)
 class _Slot:
-    """Place of one object in the vector, whether or not an episode has it."""
+    """Entries of one object in the vector; they exist even if an episode lacks the object."""
 
     name: str
     kinds: tuple[str, ...]
@@ -65,7 +65,7 @@ class SceneFeatures:
         body_positions: FloatArray,
         body_wxyz: FloatArray,
     ) -> FloatArray:
-        """Values of the vector in some steps.
+        """Return the values of the vector at several steps.
 
         Args:
             objects: The episode's objects.
@@ -123,7 +123,7 @@ def _extents(item: PlacedObject) -> FloatArray:
 
 
 def _part_points(item: PlacedObject) -> dict[str, FloatArray]:
-    """Points at which each part is held, or else pressed, in the part's frame [m]; its origin where it is neither."""
+    """Return the point at which each part is held or pressed, in the part's frame [m]; otherwise its origin."""
     return {
         part.name: next((one.position for one in (*part.handles, *part.pressings)), np.zeros(3))
         for part in _model(item).parts

@@ -1,4 +1,4 @@
-"""A small policy on pictures: three convolutions a camera, the joints, and a chunk of actions; NumPy alone.
+"""Small policy on images in NumPy: three convolutions per camera and the joints give a chunk of actions.
 
 ``docs/examples/train_act.py`` trains one.
 """
@@ -18,17 +18,17 @@ from nimbus.datagen.policies.policy import Needs, PolicyObservation
 from nimbus.datagen.policies.trained_policy import TrainedPolicy, read_weights
 
 CONVOLUTIONS = ((24, 6, 4), (32, 4, 2), (32, 3, 1))
-"""Channels, width of the kernel [px] and stride [px] of each; all have a border of one pixel."""
+"""Channels, kernel width [px] and stride [px] of each convolution; all are padded by one pixel."""
 
 
 class ImagePolicy(TrainedPolicy):
     """Runs a trained network.
 
     Args:
-        folder: Holds the weights and the settings.
+        folder: Folder with weights and settings.
 
     Raises:
-        InputError: They are not there, or damaged.
+        InputError: Files are missing or damaged.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,7 +51,7 @@ def encode_picture(picture: NDArray[np.uint8], weights: Mapping[str, FloatArray]
     Args:
         picture: (H, W, 3)
         weights: ``kernel_i`` (O, I, k, k) and ``offset_i`` (O,) of the convolutions, ``weight_0`` and ``bias_0`` of
-            the layer behind them.
+            the layer after them.
 
     Returns:
         (F,) features.

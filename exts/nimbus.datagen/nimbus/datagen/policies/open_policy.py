@@ -1,4 +1,4 @@
-"""Resolution of ``--policy``: a scheme before a colon, or a Python file."""
+"""Resolution of ``--policy``: a scheme with an address, a folder, or a Python file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.policies.recorded_policy import RecordedPolicy
 
 WHERE = "--policy"
 DEMONSTRATOR = "demonstrator"
-"""The task's own skills, as a ceiling: no policy, but the same layouts."""
+"""Name for the task's own skills in place of a policy, as an upper bound on the same layouts."""
 
 
 @dataclass(frozen=True)
@@ -24,18 +24,18 @@ class Scheme:
     """Kind of policy."""
 
     open: Callable[[str, Mapping[str, str]], Policy]
-    """Makes the policy from the text behind the scheme and from options."""
+    """Makes the policy from the text after the scheme and from options."""
     form: str
     """Example for messages."""
     options: tuple[str, ...]
-    """Options that it takes."""
+    """Names of the options that the scheme accepts."""
 
 
 _SCHEMES: dict[str, Scheme] = {}
 _ALWAYS = ("opening",)
-"""Options that a policy may leave aside."""
+"""Options that every policy accepts and may ignore."""
 WORKER = "NIMBUS_WORKER"
-"""Environment variable with the number of the worker that this process is."""
+"""Environment variable with the number of this worker."""
 INSTALL = "type: pip install 'nimbus-datagen[policy]'"
 
 
@@ -56,13 +56,13 @@ def _replay(text: str, options: Mapping[str, str]) -> Policy:
 
 
 def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
-    """Register a wire, whose packages are an extra.
+    """Register a wire that needs the packages of an extra.
 
     Args:
-        scheme: Before the colon.
+        scheme: Text before the colon in ``--policy``.
         address: Scheme of the server's own address.
-        module: Holds the wire.
-        name: Class in it.
+        module: Module with the wire.
+        name: Class of the wire in it.
     """
 
     @register_scheme(scheme, f"{scheme}://HOST:PORT", "map", "checkpoint", "timeout")
@@ -79,7 +79,8 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
             wire = getattr(import_module(f"nimbus.datagen.policies.wires.{module}"), name)
         except ImportError as error:
             raise InputError(f"needs the package {error.name}", where=WHERE, instead=INSTALL) from None
-        own = int(os.environ.get(WORKER, "0")) % len(given)  # workers in turn: a server may answer one at a time
+        # Spreads workers, because a server may answer one at a time.
+        own = int(os.environ.get(WORKER, "0")) % len(given)
         servers = [
             RemoteServer(wire(address + one.removeprefix(scheme).rstrip("/")), WHERE, one)
             for one in (*given[own:], *given[:own])
@@ -96,17 +97,17 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
     """Open a policy.
 
     Args:
-        text: As ``--policy`` takes it.
-        options: Of the policy, by name.
+        text: Value of ``--policy``.
+        options: Options of the policy by name.
 
     Raises:
-        InputError: There is none.
+        InputError: There is no such policy, or an option is not for it.
     """
     options = options or {}
     scheme, colon, rest = text.partition(":")
     known_options = _SCHEMES[scheme].options if colon and scheme in _SCHEMES else ()
     if wrong := next((name for name in options if name not in (*known_options, *_ALWAYS)), ""):
-        raise InputError(f"not for {text}", where=f"--{wrong}", instead="leave it out")
+        raise InputError(f"{text} does not accept this option", where=f"--{wrong}", instead="leave it out")
     if colon and scheme in _SCHEMES:
         return _SCHEMES[scheme].open(rest, options)
     path, colon, function = text.rpartition(":")

@@ -1,7 +1,8 @@
-"""A multilayer perceptron in NumPy: its output, and its training by cloning. No further package is needed for it.
+"""Multilayer perceptron in NumPy: its output, and its training by behavior cloning.
 
-Each hidden layer is linear, then a layer norm, then GELU. Weights are arrays by name: ``weight_i`` (O, I), ``bias_i``
-(O,), of hidden layers ``gain_i`` and ``shift_i`` (O,), and ``x_mean``, ``x_scale``, ``y_mean``, ``y_scale``.
+Each hidden layer is a linear map, a layer norm and a GELU. Weights are arrays by name: ``weight_i`` (O, I) and
+``bias_i`` (O,) of all layers, ``gain_i`` and ``shift_i`` (O,) of hidden layers, and ``x_mean``, ``x_scale``,
+``y_mean``, ``y_scale``.
 """
 
 from __future__ import annotations
@@ -20,29 +21,29 @@ Weights = Mapping[str, NDArray[np.floating]]
 Floats = NDArray[np.float32]
 
 _SMALLEST_SCALE = 1e-3
-"""Smallest scale of an input or output, in its own unit, so that nearly constant ones are not amplified."""
+"""Smallest scale of an input or output, in its unit, so that nearly constant values are not amplified."""
 _EPSILON = 1e-5
 _SLOPE, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSettings:
-    """Size of the network and course of the training."""
+    """Size of the network and schedule of the training."""
 
     steps: int = 6000
     batch: int = 256
     width: int = 512
     depth: int = 3
-    """Hidden layers."""
+    """Number of hidden layers."""
     rate: float = 1e-3
-    """Learning rate at its highest; it rises over the first 30 % of the steps and then falls to nothing."""
+    """Largest learning rate; the rate rises to it over the first 30 % of the steps and then falls to zero."""
     decay: float = 1e-4
-    """Weight decay a step, times the learning rate (AdamW)."""
+    """Weight decay of AdamW; it is multiplied by the learning rate in each step."""
     seed: int = 0
 
 
 def predict(weights: Weights, inputs: FloatArray) -> FloatArray:
-    """Output of the network.
+    """Return the output of the network.
 
     Args:
         weights: As :func:`fit` returns them.
@@ -68,15 +69,15 @@ def fit(
     start: Weights | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> dict[str, Floats]:
-    """Fit the network to pairs, by the mean absolute error in units of each output's deviation.
+    """Fit the network to pairs by the mean absolute error, in units of the standard deviation of each output.
 
     Args:
         inputs: (N, D)
         targets: (N, O)
-        settings: Size and course.
-        row_weights: (N,) how much each pair counts; all alike when not given.
-        used: (D,) entries of the inputs that the network is given; all when not given. The scale of others is infinite.
-        start: Weights to go on from; their scaling is kept.
+        settings: Size and schedule.
+        row_weights: (N,) weight of each pair; equal by default.
+        used: (D,) True for the inputs that the network uses, all by default; the others get an infinite scale.
+        start: Initial weights, whose scaling is kept.
         report: Called with the step and its loss, about 20 times.
 
     Returns:
@@ -163,7 +164,7 @@ def _slopes(weights: dict[str, Floats], x: Floats, y: Floats, counts: Floats) ->
 
 
 class _AdamW:
-    """Adam with decoupled weight decay, and a rate that rises and falls once."""
+    """Adam with decoupled weight decay, and a learning rate that rises and falls once."""
 
     def __init__(self, weights: dict[str, Floats], settings: TrainingSettings) -> None:
         self._weights, self._settings = weights, settings

@@ -1,4 +1,4 @@
-"""The Plan stage in which a policy acts: look, ask, act, until success or the limit of steps."""
+"""Plan stage in which a policy acts: it is queried and its actions are executed until success or the step limit."""
 
 from __future__ import annotations
 
@@ -42,25 +42,25 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 FAULT_ATTEMPTS = 3
-"""Attempts at one layout while the policy or its server fails."""
+"""Largest number of attempts at one layout when the policy or its server has faults."""
 FIRST_ANSWER, ANSWER = 300.0, 30.0
-"""[s] In which an answer must come: a model compiles at its first."""
+"""Time limits of the first answer, for which a model compiles, and of later ones [s]."""
 
 
 class PolicySettings(StrictModel):
     """Settings of :class:`PolicyPlanner`."""
 
-    policy: str = Field(description="what --policy takes: mine.py:make_policy, replay:DIR, ws://host:port")
+    policy: str = Field(description="value of --policy: mine.py:make_policy, replay:DIR, ws://host:port")
     execute: Annotated[int, Field(ge=1, le=1000)] = 8
     limit: Annotated[int, Field(ge=1, le=100_000)] = DEFAULT_LIMIT
-    options: dict[str, str] = Field(default_factory=dict, description="of the policy, by name")
-    actions: str | None = Field(default=None, description="control mode of its answers; by default what it states")
+    options: dict[str, str] = Field(default_factory=dict, description="options of the policy by name")
+    actions: str | None = Field(default=None, description="control mode; by default the one that the policy declares")
     rotation: str = "6d"
     state: str = "measured"
 
     @property
     def view(self) -> SignalView | None:
-        """View that is asked for; None: the policy's own."""
+        """Requested view; None for the view that the policy declares."""
         return SignalView(actions=self.actions, rotation=self.rotation, state=self.state) if self.actions else None
 
 
@@ -73,7 +73,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
         execute: Number of actions of an answer to execute before the policy is queried again.
         limit: Largest number of steps of an episode.
         device: ``cpu`` or ``cuda``, for the policy's images.
-        view: Signals that it was trained on; by default those that it declares.
+        view: Signals that the policy was trained on; by default those that it declares.
     """
 
     version: ClassVar[int] = 2
@@ -108,7 +108,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
 
     @cached_property
     def _policy(self) -> Policy:
-        # Made with the first layout, where the watchdog is patient: weights are loaded, a server may be busy.
+        # Opening takes long, because weights are loaded or a server is busy, so the watchdog is extended.
         with allow(FIRST_ANSWER):
             return self._make_policy()
 
@@ -120,7 +120,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
             self._signals = RobotSignals(item.scene.assets.robot, view)
             self._policy.begin_task(self._signals.conventions(environment.conventions))
             self._environment = environment
-        # What the policy looked at is not kept: pictures are drawn again for the episodes that are watched.
+        # The images that the policy has seen are not kept; images are rendered again for episodes that are shown.
         unseen = tuple(with_cameras(layout, ()) for layout in item.layouts)
         for attempt in range(FAULT_ATTEMPTS):
             begin, tally = time.process_time(), RolloutTally()
@@ -152,12 +152,12 @@ register_component("plan", "policy", PolicyPlanner, PolicySettings)
 
 @dataclass
 class RolloutTally:
-    """Counts of a rollout, which it adds up."""
+    """Counters of a rollout."""
 
     clipped: int = 0
-    """Actions with a command beyond the robot's limits."""
+    """Number of actions with a command beyond the robot's limits."""
     wait: float = 0.0
-    """Time until the answers came, over all of them [s of the wall]."""
+    """Total time of waiting for answers [s, wall clock]."""
 
 
 def roll_out(
@@ -170,7 +170,7 @@ def roll_out(
     signals: RobotSignals | None = None,
     tally: RolloutTally | None = None,
 ) -> Trajectory:
-    """Run a policy in one layout to the end; a failure or a fault is an outcome, not an error.
+    """Run a policy in one layout to the end; failures and faults are outcomes, not errors.
 
     Args:
         environment: Environment of the task.
@@ -179,7 +179,7 @@ def roll_out(
         execute: Number of actions of an answer to execute before the policy is queried again.
         limit: Largest number of steps.
         signals: Signals of the view that the policy was trained on; the stored ones by default.
-        tally: Counts to add to.
+        tally: Counters to add to.
     """
     signals = signals or RobotSignals(environment.assets.robot, SignalView())
     tally = tally or RolloutTally()
@@ -204,7 +204,7 @@ def roll_out(
 
 
 def _answer_spread(environment: Environment, policy: Policy, signals: RobotSignals, episode: PolicyEpisode) -> float:
-    """Ask a policy twice, from one seed; the largest difference between its next actions."""
+    """Query a policy twice with the same seed; returns the largest difference between its next actions."""
     answers = []
     for _ in range(2):
         policy.reset(episode)
@@ -254,7 +254,7 @@ def _command(environment: Environment, signals: RobotSignals, tally: RolloutTall
     except PolicyFault as fault:
         if first:
             raise
-        raise WildAction(fault.detail) from None  # out of reach: the policy's own, as it comes again
+        raise WildAction(fault.detail) from None  # an unreachable pose is the policy's failure; a retry would repeat it
     checked = check_actions(command[None], task=environment.conventions, posture=posture, execute=1, first=first)
     tally.clipped += checked.clipped
     signals.asked(checked.actions[0])

@@ -1,4 +1,4 @@
-"""The interface of a policy: in an episode, it turns observations into chunks of actions."""
+"""Interface of a policy, which maps the observations of an episode to chunks of actions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.policies.signal_view import SignalView
 
 DEFAULT_LIMIT = 200
-"""Steps of an episode at most, where neither the policy nor its demonstrations state a length."""
+"""Largest number of steps of an episode when neither the policy nor its demonstrations give a length."""
 TIMES_LONGEST = 2
-"""Steps that an episode of a policy may take, in lengths of the longest demonstration."""
+"""Largest number of steps of a policy's episode, as a multiple of the longest demonstration."""
 
 STILL = "still"
 """Activity of a robot whose arms have never left the start."""
 ASKED_AGAIN = 50
-"""At layouts whose index is divisible by this, a policy answers the first observation twice, from one seed."""
+"""At layouts whose index is divisible by this, the first observation is answered twice with the same seed."""
 ANSWER_SPREAD = "answer_spread"
 """Plan statistic: largest difference between the two answers [unit of the action]."""
 CLIPPED = "clipped_actions"
-"""Plan statistic: number of carried out actions that had a command beyond the robot's limits."""
+"""Plan statistic: number of executed actions that had a command beyond the robot's limits."""
 ANSWER_WAIT = "answer_wait"
-"""Time of an attempt: until the answers came, over all of them [s of the wall]."""
+"""Name of an attempt's total time of waiting for answers [s, wall clock]."""
 
 
 class PolicyFault(Exception):
-    """The policy did not answer as it must: a fault of the policy or of its server, no failure at the task."""
+    """Raised when a policy or its server gives no valid answer; this is a fault, not a failure at the task."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         self.reason, self.detail = reason, detail
@@ -41,7 +41,7 @@ class PolicyFault(Exception):
 
 
 class WildAction(Exception):
-    """An action of the right form that no arm could carry out: it comes again with each repetition."""
+    """Raised for a valid action that no arm can execute; a retry would only repeat it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class PolicyTask:
     name: str
     robot: str
     rate: float
-    """Actions a second [Hz]."""
+    """Actions per second [Hz]."""
     joint_names: tuple[str, ...]
     """Names of the entries of ``velocity``."""
     action_names: tuple[str, ...]
@@ -64,13 +64,13 @@ class PolicyTask:
     feature_names: tuple[str, ...] = ()
     """Names of the entries of ``environment_state``."""
     state_names: tuple[str, ...] = ()
-    """Names of the entries of ``state``: those of the joints, where none are given."""
+    """Names of the entries of ``state``; by default those of the joints."""
     control_mode: str = "joint"
     rotation: str = "6d"
-    """Form of rotations, where the control mode has some."""
+    """Form of rotations, for control modes that have rotations."""
 
     def __post_init__(self) -> None:
-        """Name the state."""
+        """Set the default names of the state."""
         if not self.state_names:
             object.__setattr__(self, "state_names", self.joint_names)
 
@@ -82,7 +82,7 @@ class PolicyEpisode:
     key: EpisodeKey
     instruction: str
     seed: int
-    """Seed for a policy that samples, the same in every evaluation of this episode."""
+    """Seed for policies that sample; it is the same in every evaluation of this episode."""
 
     @property
     def id(self) -> str:
@@ -92,58 +92,58 @@ class PolicyEpisode:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyObservation:
-    """State of the scene when the policy is asked."""
+    """State of the scene when the policy is queried."""
 
     step: int
-    """Record periods since the start."""
+    """Number of record periods since the start."""
     state: FloatArray
-    """(S,) joint positions, measured, or in the form of the policy's view [rad or m]."""
+    """(S,) measured joint positions, or the state in the form of the policy's view [rad or m]."""
     velocity: FloatArray
     """(J,) [rad/s or m/s]"""
     images: Mapping[str, NDArray[np.uint8]]
-    """(H, W, 3) sRGB by camera: those that the policy asks for."""
+    """(H, W, 3) sRGB by camera, for the cameras that the policy requests."""
     environment_state: FloatArray
-    """(F,) the scene in numbers, see :mod:`nimbus.datagen.policies.features`; empty unless asked for."""
+    """(F,) features of the scene, see :mod:`nimbus.datagen.policies.features`; empty unless requested."""
     instruction: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """Parts of an observation that a policy looks at; the others are not made."""
+    """Parts of an observation that a policy requests; the others are not computed."""
 
     cameras: Sequence[str] | None = None
-    """Names of cameras; None: all that the task has."""
+    """Names of cameras; None for all cameras of the task."""
     environment_state: bool = False
 
 
 class Policy(ABC):
-    """Acts in episodes of one task.
+    """Base of policies; a policy acts in episodes of one task.
 
-    A policy in a Python file may derive from this class, or have the same methods.
+    A policy in a Python file may derive from this class or just have the same methods.
     """
 
     needs: Needs = Needs()
     identity: str = ""
-    """Text that differs between two policies: a hash of the weights. It enters the results."""
+    """Text that identifies the policy in results, such as a hash of the weights."""
     limit: int = 0
-    """Steps that an episode may take; 0: not known."""
+    """Largest number of steps of an episode; 0 if unknown."""
     horizon: int = 0
-    """Actions of an answer; 0: not known."""
+    """Number of actions of an answer; 0 if unknown."""
     view: SignalView | None = None
-    """Signals that it was trained on; None: not known, and taken for those that are stored."""
+    """Signals that the policy was trained on; None if unknown, in which case the stored signals are assumed."""
     trained_layouts: Mapping[str, Sequence[int]] = MappingProxyType({})
-    """Indices of the layouts that it was trained on, by :func:`layout_source`; empty: not known."""
+    """Indices of the layouts that the policy was trained on, by :func:`layout_source`; empty if unknown."""
 
     def begin_task(self, task: PolicyTask) -> None:
-        """Take the conventions of the task; called once, before the first episode.
+        """Receive the conventions of the task; called once, before the first episode.
 
         Raises:
-            InputError: They are not those of the policy.
+            InputError: They differ from the conventions of the policy.
         """
         return
 
     def reset(self, episode: PolicyEpisode) -> None:
-        """Begin an episode: forget the one before."""
+        """Begin an episode, and discard the state of the previous one."""
         return
 
     @abstractmethod
@@ -151,7 +151,8 @@ class Policy(ABC):
         """Choose the next actions.
 
         Returns:
-            (K, A) commanded positions of all arms and grippers [rad or m], or actions of its view; the first for now.
+            (K, A) commanded positions of all arms and grippers [rad or m], or actions of the policy's view; the first
+            row is the next action.
         """
 
     def close(self) -> None:
@@ -166,16 +167,17 @@ def layout_source(task: str, split: str, seed: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckedAnswer:
-    """A policy's answer, checked."""
+    """Checked answer of a policy."""
 
     actions: FloatArray
     """(K, A) within the robot's limits."""
     clipped: int = 0
-    """Rows with a command beyond the limits."""
+    """Number of rows with a command beyond the limits."""
 
 
 _FURTHEST = 0.5
-"""[rad or m] A first action further from the posture than this is a jump: the largest of our demonstrations is 0.2."""
+"""Largest distance of the first action from the posture [rad or m]; a larger one is a jump. In our demonstrations the
+largest distance is 0.2."""
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
@@ -187,7 +189,7 @@ def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatAr
         execute: Number of rows to execute.
 
     Raises:
-        PolicyFault: It is not an array of that form, too short, or not finite.
+        PolicyFault: The answer is not an array of that form, is too short, or is not finite.
     """
     width = len(names)
     try:
@@ -204,19 +206,19 @@ def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatAr
 
 
 def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, execute: int, first: bool) -> CheckedAnswer:
-    """Check commands that a policy answered.
+    """Check the commands in a policy's answer.
 
     Args:
-        answer: (K, A) commands, as the policy gave them.
+        answer: (K, A) commands from the policy.
         task: The task's conventions.
-        posture: (A,) the action that asks for the present posture [rad or m].
-        execute: Rows that are to be executed.
-        first: They are the episode's first, which must begin near the posture.
+        posture: (A,) action for the current posture [rad or m].
+        execute: Number of rows to execute.
+        first: True for the first answer of the episode, which must begin near the posture.
 
     Raises:
-        PolicyFault: It is not an array of that form, not finite, or in other units: the episode's first answer is
-            beyond a joint's limits by more than its range.
-        WildAction: The episode begins far from the posture, or a later answer is so far beyond the limits.
+        PolicyFault: The answer is not an array of that form, is not finite, or has other units, which is assumed when
+            the first answer exceeds a joint's limits by more than the joint's range.
+        WildAction: The first answer begins far from the posture, or a later answer exceeds the limits by that much.
     """
     rows = check_rows(answer, names=task.action_names, execute=execute)
     limited = np.clip(rows, task.action_low, task.action_high)
@@ -225,7 +227,7 @@ def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, exec
         row, entry = np.argwhere(beyond)[0]
         limits = f"{task.action_low[entry]:.2f} to {task.action_high[entry]:.2f}"
         detail = f"{task.action_names[entry]} of {rows[row, entry]:.2f} is far beyond {limits}; expected rad and m"
-        # An answer in other units is so from the first one on; what comes later is the policy's own.
+        # Wrong units would show in the first answer, so a later excess is a failure of the policy.
         raise PolicyFault(Reason.BAD_ACTION, detail) if first else WildAction(detail)
     if first and (away := np.abs(rows[0] - posture)).max() > _FURTHEST:
         name = task.action_names[int(away.argmax())]

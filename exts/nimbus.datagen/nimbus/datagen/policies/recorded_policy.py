@@ -17,7 +17,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 ACTIONS = ("executed", "recorded")
 
 _AHEAD = 1000
-"""Rows of an answer at least: more than are ever executed."""
+"""Smallest number of rows of an answer, more than are ever executed."""
 
 
 class RecordedPolicy(Policy):
@@ -28,7 +28,7 @@ class RecordedPolicy(Policy):
         actions: ``executed`` for the positions that the robot executed; ``recorded`` for the clean actions.
 
     Raises:
-        InputError: There is no dataset, or no such actions.
+        InputError: There is no dataset, or ``actions`` has another value.
     """
 
     needs = Needs(cameras=())
@@ -46,7 +46,7 @@ class RecordedPolicy(Policy):
         """Read the stored actions of the layout.
 
         Raises:
-            PolicyFault: There are none.
+            PolicyFault: The dataset has no episode of the layout.
         """
         path = self._folder / "episodes" / f"{episode.id}.hdf5"
         if not path.is_file():
@@ -55,7 +55,7 @@ class RecordedPolicy(Policy):
             self._rows = played_actions(stored, recorded=self._actions == "recorded")
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
-        """Return the remaining rows; after the end the last one, repeated."""
+        """Return the remaining rows; after the end, the last row is repeated."""
         rest = self._rows[min(observation.step, len(self._rows) - 1) :]
         return rest if len(rest) >= _AHEAD else np.concatenate([rest, np.repeat(rest[-1:], _AHEAD, axis=0)])
 

@@ -18,10 +18,10 @@ class RobotSignals:
 
     Args:
         robot: The robot.
-        view: The choice; ``done`` and ``environment_state`` of it count for nothing here.
+        view: The view; its ``done`` and ``environment_state`` are ignored here.
 
     Raises:
-        InputError: There is no such mode, or the robot cannot follow it.
+        InputError: There is no such control mode, or the robot cannot follow it.
     """
 
     def __init__(self, robot: Robot, view: SignalView) -> None:
@@ -44,7 +44,7 @@ class RobotSignals:
         )
 
     def begin(self, simulation: NewtonSimulation) -> None:
-        """Take over an episode that was loaded."""
+        """Prepare for the episode that is loaded in the simulation."""
         self._control.begin(simulation)
         self._asked = simulation.present_action()
 
@@ -56,10 +56,10 @@ class RobotSignals:
         """Return the command (A,) [rad or m] of an action (M,) in a posture (A,).
 
         Raises:
-            PolicyFault: There is none.
+            PolicyFault: The action has no command.
         """
         return self._control.to_commands(action[None], posture)[0]
 
     def asked(self, command: FloatArray) -> None:
-        """Take note of a command (A,) that was carried out [rad or m]."""
+        """Record a command (A,) that was executed [rad or m]."""
         self._asked = command

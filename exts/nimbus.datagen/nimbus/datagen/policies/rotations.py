@@ -1,4 +1,4 @@
-"""Rotations as numbers, and back: ``6d``, ``quaternion`` and ``euler``."""
+"""Conversion between rotation matrices and the forms ``6d``, ``quaternion`` and ``euler``."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ ROTATION_NAMES = {
     "quaternion": ("qw", "qx", "qy", "qz"),
     "euler": ("roll", "pitch", "yaw"),
 }
-"""Entries by form: two columns of the matrix; a unit quaternion; turns about the fixed x, then y, then z axis [rad]."""
+"""Names of the entries by form: two columns of the matrix; a unit quaternion; angles about the fixed axes x, y, z
+[rad]."""
 ROTATION_LIMITS = {"6d": 1.0, "quaternion": 1.0, "euler": 2 * np.pi}
-"""Largest absolute value of an entry; angles stay within half a turn of a reference, which is itself within one."""
+"""Largest absolute value of an entry; angles are within half a turn of a reference, which is within one turn."""
 _SHORTEST = 1e-6
-"""Length below which columns and quaternions have no direction."""
+"""Length below which the direction of a column or quaternion is undefined."""
 
 
 def rotation_numbers(rotation: FloatArray, form: str, *, near: FloatArray) -> FloatArray:
-    """Entries of a rotation matrix (3, 3) in a form.
+    """Return the entries of a rotation matrix (3, 3) in a form.
 
     Args:
         rotation: The matrix.
         form: A key of :data:`ROTATION_NAMES`.
-        near: (3, 3) a reference: the quaternion has the sign, and each angle the turns, that are nearest to it, so that
-            neither jumps where a tool works. The same reference for all rows of a dataset.
+        near: (3, 3) reference. Sign of the quaternion and full turns of the angles are chosen nearest to it, so that
+            the entries do not jump where the tool works. It must be the same for all rows of a dataset.
     """
     if form == "6d":
         return rotation[:, :2].T.ravel()
@@ -44,10 +45,10 @@ def rotation_numbers(rotation: FloatArray, form: str, *, near: FloatArray) -> Fl
 
 
 def rotation_matrix(numbers: Sequence[float] | FloatArray, form: str) -> FloatArray:
-    """Matrix (3, 3) of entries in a form; columns are made orthonormal (Gram-Schmidt), quaternions of length 1.
+    """Return the matrix (3, 3) of entries in a form, after orthonormalizing columns or normalizing a quaternion.
 
     Raises:
-        PolicyFault: They have no direction.
+        PolicyFault: The entries have no direction.
     """
     entries = np.asarray(numbers, dtype=float)
     if form == "euler":
@@ -66,5 +67,6 @@ def rotation_matrix(numbers: Sequence[float] | FloatArray, form: str) -> FloatAr
 
 def _angles(rotation: FloatArray) -> FloatArray:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a pitch of a right angle: one of the solutions is taken
+        # At a pitch of 90 degrees SciPy warns and returns one of the solutions.
+        warnings.simplefilter("ignore", UserWarning)
         return Rotation.from_matrix(rotation).as_euler("xyz")

@@ -1,4 +1,4 @@
-"""View of a dataset: the actions, states and further signals of an export or a reader."""
+"""View of a dataset: forms of the actions, states and further signals of an export or a reader."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class SignalView:
     state: str = "measured"
     """``measured`` or ``commanded``, see :class:`nimbus.datagen.policies.state_forms.StateForm`."""
     environment_state: bool = False
-    """The scene in numbers, see :class:`nimbus.datagen.policies.features.SceneFeatures`."""
+    """True to include features of the scene, see :class:`nimbus.datagen.policies.features.SceneFeatures`."""
     done: bool = False
-    """``next.done`` and ``next.success``."""
+    """True to include ``next.done`` and ``next.success``."""
 
     def __str__(self) -> str:
         """Describe the actions and states."""
@@ -27,7 +27,7 @@ class SignalView:
         return f"{self.actions}{turns}, state {self.state}"
 
     def acts_like(self, other: SignalView) -> bool:
-        """Compare actions and states alone."""
+        """Return True if two views have the same actions and states."""
         return str(self) == str(other)
 
     @property

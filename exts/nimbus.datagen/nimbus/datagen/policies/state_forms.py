@@ -1,4 +1,4 @@
-"""Forms of the joint state: all joints as measured, or as many entries as an action has."""
+"""Forms of the joint state: all measured joints, or entries that match those of an action."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.robots.robot import Robot
 
 STATE_FORMS = ("measured", "commanded")
-"""``measured``: every joint; ``commanded``: the arms' joints as measured, and the last command of each gripper."""
+"""``measured``: all measured joints; ``commanded``: measured joints of the arms, and the last command of each
+gripper."""
 
 
 class StateForm:
@@ -21,7 +22,7 @@ class StateForm:
         where: Location of the name, for errors.
 
     Raises:
-        InputError: There is none of that name.
+        InputError: There is no form of that name.
     """
 
     def __init__(self, robot: Robot, name: str, *, where: str = "state") -> None:
@@ -40,11 +41,11 @@ class StateForm:
         return joints[:, self._leading]
 
     def rows(self, joints: FloatArray, asked: FloatArray) -> FloatArray:
-        """States (T, S) [rad or m].
+        """Return the states (T, S) [rad or m].
 
         Args:
             joints: (T, J) measured positions [rad or m].
-            asked: (T, A) the command before each row; of the first row, the one that asks for its posture [rad or m].
+            asked: (T, A) command before each row; for the first row, the command for its posture [rad or m].
         """
         return joints if self._is_whole else np.where(self._is_gripper, asked, self.postures(joints))
 
@@ -60,7 +61,7 @@ def commands_before(posture: FloatArray, actions: FloatArray) -> FloatArray:
 
 
 def _grippers(robot: Robot) -> list[range]:
-    """Places of each gripper's joints in the state."""
+    """Return the indices of each gripper's joints in the state."""
     found, first = [], 0
     for one in robot.arms:
         first += len(one.arm.joints)

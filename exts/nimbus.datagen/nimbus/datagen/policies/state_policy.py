@@ -1,4 +1,4 @@
-"""A small policy on states: a multilayer perceptron from the scene in numbers to a chunk of actions; NumPy alone.
+"""Small policy on states in NumPy: a multilayer perceptron from features of the scene to a chunk of actions.
 
 :mod:`nimbus.datagen.policies.state_training` trains one.
 """
@@ -17,17 +17,17 @@ from nimbus.datagen.policies.policy import Needs, PolicyObservation
 from nimbus.datagen.policies.trained_policy import TrainedPolicy, read_weights
 
 _SLOW = 0.3
-"""Share of a velocity [rad/s] that counts as much as a position [rad]."""
+"""Factor on velocities [rad/s] in the input, relative to positions [rad]."""
 _ROTATION = ("r11", "r21", "r31", "r12", "r22", "r32")
 _SHAPE = 10
-"""Entries of an object's shape where it lies."""
+"""Number of entries of an object's shape in its current orientation."""
 
 
 def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Input of the network: joints, speeds, the scene, each object as the first tool sees it, and its shape.
+    """Return the input of the network: joints, velocities, scene, and each object's pose in the tool frame and shape.
 
-    The shape of an object where it lies is the same however its frame is turned on a symmetric box: its extents as a
-    tensor in the world, ``R diag(extents) Rᵀ`` (6), and how far that is from round, as shares of its ground plan (4).
+    The shape of an object does not change when the frame of a symmetric box is rotated by a symmetry. It consists of
+    the extents as a tensor in the world, ``R diag(extents) Rᵀ`` (6), and the anisotropy of its ground plan (4).
 
     Args:
         state: (T, J) joint positions [rad or m].
@@ -51,7 +51,7 @@ def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, nam
 
 
 def input_choices(joint_count: int, names: tuple[str, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Entries (D,) of :func:`state_vector` that a network is given: with objects' rotations, or with their shapes.
+    """Return the two choices (D,) of inputs from :func:`state_vector`: with the rotations of objects, or with shapes.
 
     Args:
         joint_count: J
@@ -67,7 +67,7 @@ def input_choices(joint_count: int, names: tuple[str, ...]) -> tuple[NDArray[np.
 
 
 def input_width(joint_count: int, names: tuple[str, ...]) -> int:
-    """Number D of entries of :func:`state_vector`; the arguments are those of :func:`input_choices`."""
+    """Return the number D of entries of :func:`state_vector`; the arguments are those of :func:`input_choices`."""
     return len(input_choices(joint_count, names)[0])
 
 
@@ -86,12 +86,12 @@ def _shape(scene: FloatArray, place: dict[str, int], name: str) -> FloatArray:
 
 
 def posture_part(state: FloatArray, joint_names: tuple[str, ...], action_names: tuple[str, ...]) -> FloatArray:
-    """Joint positions (T, A) that actions are relative to: those of arm joints [rad or m], and 0 for grippers.
+    """Return the positions (T, A) that actions are relative to: those of arm joints [rad or m], and 0 for grippers.
 
     Args:
         state: (T, J) joint positions [rad or m].
-        joint_names: (J,)
-        action_names: (A,) an arm joint's action has its name.
+        joint_names: (J,) names of the joints.
+        action_names: (A,) names of the actions; the action of an arm joint has the joint's name.
     """
     columns = [state[:, joint_names.index(name)] if name in joint_names else 0.0 * state[:, 0] for name in action_names]
     return np.stack(columns, axis=1)
@@ -105,10 +105,10 @@ class StatePolicy(TrainedPolicy):
     """Runs a trained network.
 
     Args:
-        folder: Holds the weights and the settings.
+        folder: Folder with weights and settings.
 
     Raises:
-        InputError: They are not there, or damaged.
+        InputError: Files are missing or damaged.
     """
 
     needs = Needs(cameras=(), environment_state=True)
@@ -119,7 +119,7 @@ class StatePolicy(TrainedPolicy):
         expected = input_width(len(self.settings.joint_names), self.settings.feature_names)
         found = len(self._weights["x_mean"]) if "x_mean" in self._weights else 0
         if found != expected:
-            what = f"the network takes {found} numbers, this Nimbus gives {expected}"
+            what = f"the network has {found} inputs; this version of Nimbus gives {expected}"
             raise InputError(what, where=str(self.path), instead="train the policy again")
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:

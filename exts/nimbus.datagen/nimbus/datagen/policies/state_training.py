@@ -1,4 +1,4 @@
-"""Training of a state policy: demonstrations as rows of numbers, and the folder that ``nimbus evaluate`` takes."""
+"""Training of a state policy: demonstrations as rows of numbers, and the policy folder for ``nimbus evaluate``."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from nimbus.datagen.store.info import read_single_task_info
 from nimbus.datagen.tasks.task import parse_task
 
 HORIZON = 16
-"""Actions of an answer."""
+"""Number of actions of an answer."""
 _TRIAL_STEPS, _HELD_OUT, _LEAST_EPISODES = 400, 7, 14
-"""Steps of the trainings by which inputs are chosen, which episodes they do not see (each seventh), and from how many
-episodes on there is a choice."""
+"""Number of steps of the short trainings that choose the inputs, interval of the episodes that are held out from them
+(every seventh), and smallest number of episodes for a choice."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class Demonstrations:
     inputs: FloatArray
     """(N, D) of :func:`~nimbus.datagen.policies.state_policy.state_vector`."""
     targets: FloatArray
-    """(N, H, A) the next actions of each row, those of arm joints relative to its posture [rad or m]; after the last
-    one it is repeated."""
+    """(N, H, A) next actions of each row; those of arm joints are relative to its posture [rad or m], and the last
+    action of an episode is repeated."""
     episodes: NDArray[np.int64]
     """(N,) index of the episode of each row, in the order of their files."""
     settings: TrainedSettings
@@ -49,19 +49,21 @@ class Demonstrations:
 
     @classmethod
     def read(cls, folder: Path, *, limit: int | None = None) -> Demonstrations:
-        """Read the stored episodes of a dataset; pictures are not needed.
+        """Read the stored episodes of a dataset, which need no images.
 
         Args:
-            folder: Of the dataset.
-            limit: The first so many episodes only.
+            folder: Folder of the dataset.
+            limit: Number of episodes to read from the first on; all by default.
 
         Raises:
-            InputError: It is no dataset, or holds no episode.
+            InputError: The folder is not a dataset, or has no episode.
         """
         info = read_single_task_info(folder)
         paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
         if not paths:
-            raise InputError("it holds no episode", where=str(folder), instead="make one with 'nimbus run' first")
+            raise InputError(
+                "the dataset has no episode", where=str(folder), instead="make one with 'nimbus run' first"
+            )
         return cls.of_files(paths, task=info.task, dataset=info.task_hash)
 
     @classmethod
@@ -69,7 +71,7 @@ class Demonstrations:
         """Read episode files of one task.
 
         Args:
-            paths: At least one.
+            paths: Paths of the files, at least one.
             task: Name of the task.
             dataset: Hash of the demonstrations' task.
             without: Skill whose rows are left out.
@@ -121,11 +123,11 @@ class Demonstrations:
 
 
 def find_learned_rows(trajectory: Trajectory, *, without: str = "") -> NDArray[np.bool_]:
-    """Find the rows (T,) that are a demonstration: not those of a push, nor those whose answer would run into one.
+    """Find the rows (T,) to learn from: rows of a push are excluded, and rows whose answer would reach into a push.
 
     Args:
-        trajectory: Of the episode.
-        without: A further skill whose rows are left out.
+        trajectory: Trajectory of the episode.
+        without: Further skill whose rows are left out.
     """
     kept = np.ones(trajectory.step_count, dtype=bool)
     for part in trajectory.segments:
@@ -172,18 +174,18 @@ def train_state_policy(
 def choose_inputs(
     data: Demonstrations, settings: TrainingSettings, *, row_weights: FloatArray | None = None
 ) -> NDArray[np.bool_]:
-    """Choose the state features with which a short training predicts held-out episodes best.
+    """Choose the inputs with which a short training predicts held-out episodes best.
 
-    A rotation separates postures of a thing that looks the same in them, and few episodes do not show that they are one
-    (21 kinds, 299 episodes: 22.5 mrad off on held-out ones, 18.4 with shapes).
+    Rotations distinguish orientations in which a symmetric object looks the same, and a network cannot learn from few
+    episodes that they are equivalent (21 kinds, 299 episodes: held-out error 22.5 mrad, and 18.4 mrad with shapes).
 
     Args:
-        data: What is cloned.
-        settings: Of the training.
-        row_weights: (N,) how much each row counts; all alike when not given.
+        data: Demonstrations.
+        settings: Settings of the training.
+        row_weights: (N,) weight of each row; equal by default.
 
     Returns:
-        (D,) entries of the inputs.
+        (D,) True for the chosen inputs.
     """
     choices = input_choices(len(data.settings.joint_names), data.settings.feature_names)
     if data.episode_count < _LEAST_EPISODES:
@@ -201,5 +203,5 @@ def choose_inputs(
 
 
 def write_state_policy(folder: Path, weights: Mapping[str, NDArray[np.floating]], settings: TrainedSettings) -> None:
-    """Write the folder of a policy that ``nimbus evaluate TASK --policy FOLDER`` takes."""
+    """Write the folder of a policy for ``nimbus evaluate TASK --policy FOLDER``."""
     write_policy(folder, settings, weights, policy=StatePolicy)

@@ -1,7 +1,7 @@
-"""A trained policy in a folder: the conventions that it was trained with, and its weights.
+"""Trained policy in a folder: weights, and the conventions that it was trained with.
 
-The folder holds ``weights.npz`` or ``weights.safetensors``, ``policy.json`` and ``policy.py``, so that
-``nimbus evaluate TASK --policy FOLDER`` takes it.
+The folder has ``weights.npz`` or ``weights.safetensors``, ``policy.json`` and ``policy.py``, and can be evaluated with
+``nimbus evaluate TASK --policy FOLDER``.
 """
 
 from __future__ import annotations
@@ -52,37 +52,37 @@ class TrainedSettings:
     action_names: tuple[str, ...]
     feature_names: tuple[str, ...] = ()
     cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Width and height [px] by name, of those that it looks through."""
+    """Width and height [px] of the policy's cameras by name."""
     horizon: int
-    """Actions of an answer."""
+    """Number of actions of an answer."""
     limit: int
-    """Steps that an episode may take: twice the longest demonstration."""
+    """Largest number of steps of an episode: twice the longest demonstration."""
     dataset: str = ""
     """Hash of the demonstrations (D0)."""
     is_relative: bool = False
-    """The network gives arm joints relative to the posture in which it is asked."""
+    """True if the network's arm joints are relative to the posture of the observation."""
     options: dict[str, float] = field(default_factory=dict)
-    """Sizes of the network, by name."""
+    """Sizes of the network by name."""
     trained_layouts: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Indices of the demonstrations' layouts, see :attr:`~nimbus.datagen.policies.policy.Policy.trained_layouts`."""
 
 
 def settings_of(folder: Path, *, horizon: int, longest: int, with_cameras: bool = True) -> TrainedSettings:
-    """State the conventions of a dataset.
+    """Return the conventions of a dataset.
 
     Args:
         folder: A dataset of Nimbus.
-        horizon: Actions of an answer.
-        longest: Steps of its longest episode.
-        with_cameras: The policy looks through its cameras.
+        horizon: Number of actions of an answer.
+        longest: Number of steps of its longest episode.
+        with_cameras: True if the policy uses images.
 
     Raises:
-        InputError: There is no dataset, or it has no pictures and they are needed.
+        InputError: There is no dataset, or it lacks the images that the policy needs.
     """
     info = read_info(folder)
     if with_cameras and not info.cameras:
         again = "run the task without --images none, and with cameras"
-        raise InputError("the dataset has no pictures", where=str(folder), instead=again)
+        raise InputError("the dataset has no images", where=str(folder), instead=again)
     return TrainedSettings(
         task=info.task,
         robot=info.robot,
@@ -118,14 +118,14 @@ def group_layouts(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]
 
 
 class TrainedPolicy(Policy):
-    """Reads a folder, and compares its conventions with the task's.
+    """Base of policies in a folder; compares the folder's conventions with the task's.
 
     Args:
-        folder: Holds the weights and the settings.
+        folder: Folder with weights and settings.
         weights: Name of the file with the weights.
 
     Raises:
-        InputError: They are not there, or damaged.
+        InputError: Files are missing or damaged.
     """
 
     view = SignalView()
@@ -144,7 +144,7 @@ class TrainedPolicy(Policy):
         """Compare the conventions.
 
         Raises:
-            InputError: The task has other names, cameras, another robot or rate than the demonstrations had.
+            InputError: Names, cameras, robot or rate of the task differ from those of the demonstrations.
         """
         mine = self.settings
         pairs = [(name.replace("_", " "), getattr(mine, name), getattr(task, name)) for name in _COMPARED]
@@ -186,10 +186,10 @@ def write_policy(
     """Write the folder of a policy that runs in NumPy.
 
     Args:
-        folder: It is made.
+        folder: Folder to create.
         settings: Conventions.
         weights: Arrays by name.
-        policy: Class that runs them.
+        policy: Class that runs the weights.
     """
     write_conventions(folder, settings, policy=policy)
     np.savez(folder / WEIGHTS, allow_pickle=False, **weights)
@@ -198,5 +198,5 @@ def write_policy(
 def _shown(expected: object, found: object) -> str:
     if isinstance(expected, tuple) and isinstance(found, tuple):
         missing, extra = sorted(set(expected) - set(found)), sorted(set(found) - set(expected))
-        return f"it lacks {missing[:3]} and has {extra[:3]} more"
+        return f"it lacks {missing[:3]} and has the additional {extra[:3]}"
     return f"{expected}, not {found}"

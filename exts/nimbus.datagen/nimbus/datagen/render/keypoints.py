@@ -107,9 +107,9 @@ def _crossings(flat: FloatArray, heights: FloatArray, at: FloatArray) -> FloatAr
     """Return the heights at which triangles cross a line along an axis through ``at`` (2,).
 
     Args:
-    flat: (m, 3, 2) corners, projected along the axis.
-    heights: (m, 3) coordinates of the corners along the axis.
-    at: (2,) position of the line.
+        flat: (m, 3, 2) corners, projected along the axis.
+        heights: (m, 3) coordinates of the corners along the axis.
+        at: (2,) position of the line.
     """
     one, other, to = flat[:, 1] - flat[:, 0], flat[:, 2] - flat[:, 0], at - flat[:, 0]
     area = one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0]

@@ -33,7 +33,7 @@ class SceneRenderer(StackedRenderer):
         stage: The scene.
         robot: The robot on its mount.
         libraries: Object libraries of the task, whose kinds are the semantic names; by default the libraries of each
-        episode.
+            episode.
         stack: K, the number of steps rendered together; chosen for the device by default.
         device: ``cpu`` or ``cuda``.
         shadows: Let the light cast shadows.

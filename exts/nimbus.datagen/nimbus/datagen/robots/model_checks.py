@@ -131,7 +131,7 @@ def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines)
         raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
     for link in (parent_of(joint), child_of(joint)):
         if link not in links:
-            raise file.error(joint, f"joint '{name}' names no link '{link}'", instead=suggest(link, links))
+            raise file.error(joint, f"joint '{name}' refers to the unknown link '{link}'", instead=suggest(link, links))
     if kind == "fixed":
         return
     axis = joint.find("axis")

@@ -17,17 +17,17 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.robots.robot import Piece
+from nimbus.datagen.robots.robot import BASE_JOINTS, BaseTravel, Piece
 
 Element = ElementTree.Element
 
 SPEED = {"revolute": 2.0, "prismatic": 0.2}
-"""Speed of a joint without one in its model [rad/s, m/s]."""
+"""Speed limit of a joint whose model gives none [rad/s, m/s]."""
 EFFORT = 50.0
-"""Effort of a joint without one in its model [N m, N]."""
+"""Effort limit of a joint whose model gives none [N m, N]."""
 
 _DEEPEST = 40
-"""Elements in each other; a URDF has five."""
+"""Largest nesting depth of XML elements; a URDF has five levels."""
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 
@@ -101,7 +101,7 @@ def read_urdf(path: Path) -> Element:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"
         raise InputError(what, where=f"{path}:{line}:{column + 1}", instead="correct its XML syntax") from None
-    except (LookupError, ValueError) as error:  # an encoding that is unknown, or another one
+    except (LookupError, ValueError) as error:  # the declared encoding is unknown, or does not match the file
         raise InputError(f"not a URDF: {error}", where=str(path), instead="save it as UTF-8") from None
     if root.tag != "robot" or root.find("link") is None:
         raise InputError(
@@ -157,6 +157,8 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
             _limit_turns(joint)
     for mesh in root.iter("mesh"):
         mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
+    if piece.travel is not None:
+        _add_travel(root, piece.travel)
     if piece.prefix:
         for element in root:
             element.set("name", piece.prefix + element.get("name", ""))
@@ -168,6 +170,27 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 continue
             material.set("name", piece.prefix + material.get("name", ""))
     return root
+
+
+def _add_travel(root: Element, travel: BaseTravel) -> None:
+    """Put the joints of a moving base below the first link."""
+    children = {child_of(joint) for joint in root.findall("joint")}
+    base = next(name for link in root.findall("link") if (name := link.get("name", "")) not in children)
+    links = ("base_origin", "base_x_link", "base_y_link", base)
+    ranges = (("prismatic", "1 0 0", travel.x), ("prismatic", "0 1 0", travel.y), ("revolute", "0 0 1", travel.turn))
+    for link in links[:3]:
+        inertial = ElementTree.SubElement(ElementTree.SubElement(root, "link", name=link), "inertial")
+        ElementTree.SubElement(inertial, "mass", value="1e-3")
+        ElementTree.SubElement(
+            inertial, "inertia", {"ixx": "1e-6", "iyy": "1e-6", "izz": "1e-6", "ixy": "0", "ixz": "0", "iyz": "0"}
+        )
+    for name, parent, child, (kind, axis, (low, high)) in zip(BASE_JOINTS, links, links[1:], ranges, strict=False):
+        joint = ElementTree.SubElement(root, "joint", name=name, type=kind)
+        ElementTree.SubElement(joint, "parent", link=parent)
+        ElementTree.SubElement(joint, "child", link=child)
+        ElementTree.SubElement(joint, "axis", xyz=axis)
+        limits = {"lower": f"{low}", "upper": f"{high}", "velocity": f"{travel.velocity}", "effort": f"{travel.effort}"}
+        ElementTree.SubElement(joint, "limit", limits)
 
 
 def _remove_below(root: Element, link: str, children: Mapping[str, Element]) -> None:
@@ -326,6 +349,6 @@ def effort_of(joint: Element) -> float:
 
 
 def ratio_of(joint: Element) -> float:
-    """Travel per travel of the joint that it mimics; 1 of a joint that mimics none."""
+    """Return a joint's displacement per displacement of the joint that it mimics; 1 if it mimics none."""
     mimic = joint.find("mimic")
     return 1.0 if mimic is None else float(mimic.get("multiplier", "1"))

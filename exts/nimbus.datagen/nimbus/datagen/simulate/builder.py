@@ -1,4 +1,4 @@
-"""Assembly of worlds for Newton: every asset is parsed once, and worlds are put together from the parsed parts."""
+"""Assembly of worlds for Newton from assets that are parsed once."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from nimbus.datagen.usd.stage import StageInfo
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
 ROLLING_FRICTION = 2e-3
-"""Rolling friction of household things with dents and seams, which come to rest within a second or two [m]."""
+"""Rolling friction [m] of household objects with dents and seams; they come to rest within a second or two."""
 
 
 _GRAZE = 1e-4
-"""Distance at home below which two links of the robot count as overlapping and do not collide [m]."""
+"""Distance below which two links of the robot in its home posture count as overlapping and do not collide [m]."""
 
 
 def _leaf(label: str) -> str:
@@ -64,9 +64,16 @@ def _unmirror(builder: newton.ModelBuilder) -> None:
             continue
         faces = np.asarray(mesh.indices).reshape(-1, 3)
         turned = faces[:, ::-1] if scale.prod() < 0.0 else faces
-        mirrored = mesh.copy(vertices=np.asarray(mesh.vertices) * np.sign(scale), indices=turned.flatten())
-        if mesh.normals is not None:
-            mirrored.normals = np.asarray(mesh.normals) * np.sign(scale)
+        mirrored = newton.Mesh(
+            np.asarray(mesh.vertices) * np.sign(scale),
+            turned.flatten(),
+            normals=None if mesh.normals is None else np.asarray(mesh.normals) * np.sign(scale),
+            uvs=mesh.uvs,
+            compute_inertia=False,
+            maxhullvert=mesh.maxhullvert,
+            color=mesh.color,
+            texture=mesh.texture,
+        )
         builder.shape_source[shape] = mirrored
         builder.shape_scale[shape] = wp.vec3(*np.abs(scale))
 
@@ -120,8 +127,8 @@ def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> 
 class SceneBuilder:
     """Assembles worlds of one stage and one robot with any objects.
 
-    Bodies have short unique labels: the name of a fixture, an object or a robot link. A part of an object is labeled
-    ``cabinet_0.drawer_0``, and so is its joint.
+    Bodies have short unique labels: the name of a fixture, an object or a robot link. A part of an object and its joint
+    are labeled as in ``cabinet_0.drawer_0``.
 
     Args:
         stage: The scene.
@@ -156,7 +163,7 @@ class SceneBuilder:
             for body in range(first_body + 1, builder.body_count):
                 builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
             _set_part_joints(builder, item, model, first_joint)
-        # Masses are scaled to the drawn mass of the object, and inertias with them, which are proportional.
+        # Masses are scaled to the drawn mass of the object; inertias are proportional and scaled by the same factor.
         total = sum(builder.body_mass[first_body:])
         for body in range(first_body, builder.body_count):
             ratio = item.mass / total
@@ -169,16 +176,16 @@ class SceneBuilder:
             builder.shape_material_mu[shape] = item.friction
             builder.shape_material_mu_rolling[shape] = ROLLING_FRICTION
         if item.friction != model.friction:
-            # MuJoCo takes the larger one of two surfaces: that of objects, which are smoother, counts only where their
-            # geoms have priority.
+            # MuJoCo uses the larger friction of two surfaces. Objects are smoother than most surfaces, so their geoms
+            # get priority, with which their own friction applies.
             _set_friction(builder, shapes, contact_friction(item.friction, model.friction))
 
 
 def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjModel:
     """Compile a world into a MuJoCo model; the builder stays unchanged.
 
-    Collisions are switched off while Newton finalizes the builder, because half of the time went into hulls for its own
-    collision pipeline, which is not used: MuJoCo finds the contacts.
+    Collisions are switched off while Newton finalizes the builder. Otherwise half of the time is spent on hulls for
+    Newton's own collision pipeline, which is not used because MuJoCo finds the contacts.
 
     Args:
         builder: The world.
@@ -191,7 +198,7 @@ def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjMode
     finally:
         builder.shape_flags = flags
     assert model.shape_flags is not None
-    # Back before MuJoCo's model is made, which reads the flags.
+    # The flags are restored before MuJoCo's model is made, which reads them.
     model.shape_flags.assign(flags)
     return newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True, **options).mj_model
 
@@ -227,7 +234,7 @@ def _set_all(builder: newton.ModelBuilder, name: str, places: Iterable[int], val
 
 
 def _ignore_touching(builder: newton.ModelBuilder, first_body: int) -> None:
-    """Exclude collisions between links that overlap at home, as the planner does: convex hulls are wider than links."""
+    """Exclude collisions between links that overlap at home, as in the planner; convex hulls are wider than links."""
     model, bodies = compile_world(builder), {label: body for body, label in enumerate(builder.body_label)}
     data = mujoco.MjData(model)
     data.qpos[:] = start_positions(model, builder)

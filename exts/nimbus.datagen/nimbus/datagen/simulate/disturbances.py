@@ -1,4 +1,4 @@
-"""Disturbance in physics: a force on a body for some time, optionally with a slippery surface meanwhile."""
+"""Disturbance in physics: a force on a body for some time, which can make the surface slippery meanwhile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DisturbanceForce:
     def __init__(self, model: mujoco.MjModel, disturbance: Disturbance, *, step_rate: float) -> None:
         self._model, self._disturbance = model, disturbance
         self._body = model.body(disturbance.body).id
-        # In steps of physics, not in seconds, so that a replay applies the force in exactly the same steps.
+        # Times are counted in steps of physics, so that a replay applies the force in exactly the same steps.
         self._first = round(disturbance.time * step_rate)
         self._stop = round((disturbance.time + disturbance.duration) * step_rate)
         self._geoms = np.flatnonzero(model.body_rootid[model.geom_bodyid] == model.body_rootid[self._body])

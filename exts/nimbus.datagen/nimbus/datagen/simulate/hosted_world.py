@@ -1,4 +1,4 @@
-"""World of another process, by messages of plain data: one order, one answer with the whole state.
+"""World in another process, controlled by messages of plain data: each order is answered with the whole state.
 
 The side that runs the skills has a :class:`HostedWorld`; the side that has the stage open calls :func:`obey`.
 """
@@ -55,12 +55,12 @@ class HostedJoints:
 
 
 class HostedWorld:
-    """World that another process steps; changes are sent with the next step, or before the state is read.
+    """World that another process steps; changes are sent with the next step, or when the state is read.
 
     Args:
         exchange: Sends an order and waits for its answer.
         path: The stage that the host opens.
-        parts: What moves in it.
+        parts: Moving parts of the stage.
     """
 
     is_open = True
@@ -72,7 +72,7 @@ class HostedWorld:
         self.robot = HostedJoints(list(parts.joints), "", self)
         self.parts = {name: HostedJoints(list(joints), name, self) for name, joints in parts.jointed.items()}
         self.step_count = 0
-        """Steps since the stage was opened."""
+        """Number of steps since the stage was opened."""
 
     def note(self, name: str, *values: Any) -> None:
         """Keep a change for the next order."""
@@ -116,7 +116,7 @@ class HostedWorld:
 
 
 def parts_of(order: Order) -> WorldParts:
-    """Return what moves in the stage that an order opens."""
+    """Return the moving parts of the stage that an order opens."""
     return WorldParts(**order["parts"])
 
 

@@ -24,14 +24,14 @@ def locate_isaac_python(environ: Mapping[str, str], *, where: str = "") -> Path 
         where: Location for error messages.
 
     Raises:
-        InputError: The environment variable does not lead to an interpreter.
+        InputError: The environment variable does not name an interpreter or a folder with one.
     """
     for path in _candidates(environ):
         if path.is_file() and os.access(path, os.X_OK):
             return path
         if environ.get(VARIABLE, ""):
-            what = f"{VARIABLE} names no Python of Isaac Sim: {path}"
-            raise InputError(what, where=where, instead="name its folder, its python.sh, or the python it is in")
+            what = f"{VARIABLE} does not name a Python of Isaac Sim: {path}"
+            raise InputError(what, where=where, instead="name its folder, its python.sh, or the Python that has it")
     return None
 
 

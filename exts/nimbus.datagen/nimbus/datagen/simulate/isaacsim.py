@@ -1,6 +1,6 @@
-"""Physics in Isaac Sim: the same stage and layout, stepped by PhysX.
+"""Physics in Isaac Sim: PhysX steps the same stage and layout as the default simulator.
 
-Loaded by workers that run in Isaac Sim's Python, and by the tests against a stand-in for it.
+Workers that run in Isaac Sim's Python load this module, and tests load it with a stand-in for Isaac Sim.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _DARK = Light(direction=(0.0, 0.0, -1.0), color=(1.0, 1.0, 1.0), sky=(1.0, 1.0, 
 class IsaacSimSimulation(NewtonSimulation):
     """One world in PhysX: robot, fixtures and objects; the arm is driven by the joints' position drives.
 
-    Skills and conditions look at the default simulator's model of the same layout. After each step of PhysX, its state
-    is copied into that model, which computes distances, contacts and the planning scene from it and never steps itself.
-    Commands reach the drives as in the default simulator: on the same smooth reference, with the same feed-forward, and
-    with the delay and the gains of the layout.
+    Skills and conditions use the default simulator's model of the same layout. After each step of PhysX, the state is
+    copied into that model, which computes distances, contacts and the planning scene and is never stepped itself.
+    Drives get commands as in the default simulator: the same smooth reference and feed-forward, with the delay and the
+    gains of the layout.
 
     Args:
         stage: The scene.
@@ -65,15 +65,15 @@ class IsaacSimSimulation(NewtonSimulation):
     def load(self, layout: PhysicalLayout) -> None:
         """Write and open the stage of a layout, start physics, and bring everything to its start.
 
-        The stage is reused where it is still open with the same layout.
+        The stage is reused if it is still open with the same layout.
 
         Raises:
-            InputError: PhysX cannot run something of the layout, or the stage cannot be opened.
+            InputError: PhysX cannot simulate a part of the layout, or the stage cannot be opened.
         """
         if unable := find_unsupported(layout):
             raise InputError(unable, where="--physics isaacsim", instead="use --physics mujoco")
         super().load(layout)
-        # Islands that sleep would keep their contacts when PhysX moves them.
+        # Sleep is disabled: sleeping islands would keep their contacts when PhysX moves the bodies.
         self.model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         self.model.geom_margin[:] = self.touch_gap / 2
         self._find_free_bodies()
@@ -96,7 +96,7 @@ class IsaacSimSimulation(NewtonSimulation):
         write_layout_stage(path, self.stage, self.robot, whole)
         self._paths = self._prim_paths(path)
         self._world = self._open_world(path, self._world_parts(layout))
-        (path.parent / f"{self._count - 1:05d}.usda").unlink(missing_ok=True)  # a run has thousands of layouts
+        (path.parent / f"{self._count - 1:05d}.usda").unlink(missing_ok=True)  # a run writes thousands of stages
 
     def _open_world(self, path: Path, parts: WorldParts) -> PhysicsWorld:
         return PhysxWorld.open(path, parts)
@@ -124,7 +124,7 @@ class IsaacSimSimulation(NewtonSimulation):
         )
 
     def _find_free_bodies(self) -> None:
-        """Find the bodies that move freely: those without parts first, as :class:`PhysxWorld` has them."""
+        """Find the bodies that move freely; those without parts come first, in the order of :class:`PhysxWorld`."""
         model = self.model
         free = [joint for joint in range(model.njnt) if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE]
         bodies = [int(model.jnt_bodyid[joint]) for joint in free]
@@ -139,7 +139,7 @@ class IsaacSimSimulation(NewtonSimulation):
         """(N, 6) indices of their linear and angular velocities."""
 
     def _base_bodies(self) -> list[int]:
-        """Return the bodies with which the drawn offset moves the robot: the stage moves all arms together."""
+        """Return the base bodies that the drawn offset moves; in this stage, it moves all arms together."""
         model = self.model
         return sorted({int(model.body_rootid[model.joint(name).bodyid[0]]) for name in self.robot.joint_names})
 
@@ -155,12 +155,12 @@ class IsaacSimSimulation(NewtonSimulation):
         return self._world
 
     def restore(self, state: StartState) -> None:
-        """Go back to a state at rest, as :meth:`load` leaves it; the time of a disturbance counts from here."""
+        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here."""
         super().restore(state)
         self._write_state()
 
     def rewind(self, snapshot: PhysicsSnapshot) -> None:
-        """Go back to an earlier instant; PhysX's memory of contacts is not part of it."""
+        """Return to an earlier state; it does not include the contacts that PhysX has cached."""
         super().rewind(snapshot)
         self._write_state()
 
@@ -170,10 +170,10 @@ class IsaacSimSimulation(NewtonSimulation):
         return bool(np.isfinite(self.data.qpos).all() and np.isfinite(self.data.qvel).all())
 
     def _begin_period(self) -> None:
-        """Do nothing: PhysX has no islands that could fall asleep in the hand."""
+        """Do nothing: in PhysX, no held object can fall asleep."""
 
     def _take_steps(self, orders: FloatArray, observe: Callable[[], None] | None) -> None:
-        """Take one step of PhysX, which lasts as long as ten of the default simulator's."""
+        """Take one step of PhysX, which is as long as ten steps of the default simulator."""
         order = orders[-1]
         self.world.robot.command(order, np.zeros_like(order))
         if self._disturbance and self._step is not None:
@@ -185,7 +185,7 @@ class IsaacSimSimulation(NewtonSimulation):
             observe()
 
     def _push(self, first: int, count: int) -> None:
-        """Apply the disturbance's share of a step, counted in steps of the default simulator."""
+        """Apply the part of the disturbance that falls into a step, counted in steps of the default simulator."""
         assert self._loaded is not None and self._loaded.disturbance is not None
         push = self._loaded.disturbance
         begin, end = (round(time * REFERENCE_RATE) for time in (push.time, push.time + push.duration))
@@ -209,7 +209,7 @@ class IsaacSimSimulation(NewtonSimulation):
     # State
 
     def _write_state(self) -> None:
-        """Bring PhysX to the model's state; the arm holds its position."""
+        """Set PhysX to the model's state, with the arm holding its position."""
         data, world = self.data, self.world
         positions, velocities = data.qpos[self.qpos_index], data.qvel[self.dof_index]
         world.robot.put(positions, velocities)
@@ -219,7 +219,9 @@ class IsaacSimSimulation(NewtonSimulation):
             joints.put(data.qpos[[place for place, _ in places]], data.qvel[[dof for _, dof in places]])
         poses, moving = data.qpos[self._free_positions], data.qvel[self._free_velocities]
         turns = data.xmat[self._free_bodies].reshape(-1, 3, 3)
-        angular = np.einsum("nij,nj->ni", turns, moving[:, 3:])  # the model's are in the body's frame
+        angular = np.einsum(
+            "nij,nj->ni", turns, moving[:, 3:]
+        )  # angular velocities of the model are in the body's frame
         linear = moving[:, :3] + np.cross(angular, self._centers(turns))
         world.place(BodyStates(positions=poses[:, :3], wxyz=poses[:, 3:], linear=linear, angular=angular))
         self._read_state(positions)
@@ -267,12 +269,13 @@ def _matrices(wxyz: FloatArray) -> FloatArray:
 
 
 def find_unsupported(layout: PhysicalLayout) -> str:
-    """Return what PhysX cannot run of a layout; empty if it can run all.
+    """Return the part of a layout that PhysX cannot simulate; empty if there is none.
 
-    Contact with a conveyor belt: PhysX keeps friction anchors on the belt, which would pull objects back with it.
+    PhysX cannot simulate the contact with a conveyor belt: it keeps friction anchors on the belt, which would pull
+    objects back.
     """
     for item in layout.objects:
         for part in open_library(item.library).model(item.kind, item.variant).parts:
             if part.joint.speed:
-                return f"{item.kind} '{item.name}' has a moving belt, which PhysX has no equivalent of here"
+                return f"{item.kind} '{item.name}' has a moving belt, which is not supported in PhysX"
     return ""

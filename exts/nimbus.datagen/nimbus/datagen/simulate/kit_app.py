@@ -1,5 +1,5 @@
 """Kit application of a worker process, started without a window."""
-# A type checker takes isaacsim for the file beside this one.
+# A type checker mistakes the package isaacsim for the module of that name in this folder.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ VERSION = "6"
 EXPERIENCE = "isaacsim.exp.base.zero_delay.kit"
 """Experience file without frame delay: one update renders the poses that were just written."""
 _LONGEST_LOADING = 6000
-"""Largest number of updates while a stage loads; a supervisor's deadline comes earlier."""
+"""Largest number of updates while a stage loads; in a run, the supervisor's deadline comes earlier."""
 _MANY_TILES = "--/rtx/viewTile/limit=1000000"
-"""Limit of cameras per tiled sensor, one per region; read at startup only."""
+"""Setting of the largest number of cameras per tiled sensor (one per region); Kit reads it at startup only."""
 _NATIVE = 4
-"""Antialiasing that renders every pixel: DLSS draws fewer, and masks, depth and normals with them."""
+"""Number of the antialiasing mode that renders every pixel; DLSS renders fewer pixels, also of masks and depth."""
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
-"""Settings without temporal caches: from batch to batch a camera jumps by K steps, which invalidates them."""
+"""Settings that disable temporal caches, because a camera jumps by K steps from batch to batch."""
 _ALONE = (
-    "--/app/hangDetector/enabled=false",  # its dialog after two minutes without work waits for a user
-    "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image has all of its textures
+    "--/app/hangDetector/enabled=false",  # it shows a dialog after two minutes without work, and waits for a user
+    "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image must have all of its textures
     "--/app/settings/persistent=false",  # settings of an earlier instance must not change this one
 )
 """Settings for unattended operation: no prompts, no waiting, no saved preferences."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
-    """Start Isaac Sim; none of its modules may be imported before. It need not be closed before the process ends.
+    """Start Isaac Sim, before any of its modules is imported; it need not be closed before the process ends.
 
     Args:
         gpu: Number of the GPU in bus order.
         threads: Largest number of CPU threads.
 
     Raises:
-        InputError: Isaac Sim is not in this Python, is of another version, or lacks its experience.
+        InputError: Isaac Sim is not installed in this Python, has another version, or lacks the experience file.
     """
     version = installed_version()
     if version and not version.startswith(f"{VERSION}."):
-        what = f"this is Isaac Sim {version}, {VERSION}.0 is needed"
+        what = f"this is Isaac Sim {version}; version {VERSION}.0 is needed"
         raise InputError(what, where="--sim isaacsim", instead="see docs/isaacsim.md, or use --sim newton")
     try:
         from isaacsim import SimulationApp
@@ -83,10 +83,10 @@ def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
 
 
 def experience() -> Path:
-    """Return the path of the experience file, because Kit does not search for a bare name.
+    """Return the full path of the experience file, because Kit does not search for a file name.
 
     Raises:
-        InputError: It is missing.
+        InputError: The file is missing.
     """
     folder = os.environ.get("EXP_PATH", "")  # set when isaacsim is imported
     path = Path(folder, EXPERIENCE)
@@ -97,7 +97,7 @@ def experience() -> Path:
 
 
 def _compute_on(gpu: int) -> None:
-    """Make the instance's GPU the default device of Warp, into which images are read; it is the first GPU otherwise."""
+    """Make the instance's GPU Warp's default device, to which images are copied, in place of the first GPU."""
     import warp
 
     if gpu < warp.get_cuda_device_count():
@@ -105,16 +105,16 @@ def _compute_on(gpu: int) -> None:
 
 
 def _unlicensed() -> InputError:
-    """Return the error for a missing acceptance of the license."""
-    instead = "read it, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
+    """Return the error for a license that was not accepted."""
+    instead = "read the license, then set OMNI_KIT_ACCEPT_EULA=YES (in a container ACCEPT_EULA=Y)"
     return InputError("the license of Isaac Sim is not accepted", where="--sim isaacsim", instead=instead)
 
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress while a stage loads, not while it renders.
+    """Count each iteration of Kit's loop as progress in the block; used while a stage loads, but not during rendering.
 
-    Replicator's step has inner loops that may run forever without an image.
+    Replicator's rendering step has inner loops that may run forever without an image.
     """
     import carb.eventdispatcher
     import omni.kit.app
@@ -127,7 +127,7 @@ def progress_by_update() -> Iterator[None]:
     try:
         yield
     finally:
-        del subscription  # ends with its last reference
+        del subscription  # the subscription ends with its last reference
 
 
 def _set_rendering() -> None:
@@ -153,7 +153,7 @@ def open_stage(path: str) -> None:
     """Open a stage, and update until all of it is loaded.
 
     Raises:
-        InputError: It cannot be opened, or never finishes loading.
+        InputError: The stage cannot be opened, or does not finish loading.
     """
     import isaacsim.core.experimental.utils.app as app_utils
     import isaacsim.core.experimental.utils.stage as stage_utils
@@ -175,10 +175,10 @@ def open_stage(path: str) -> None:
 
 
 def refresh_places() -> None:
-    """Make Fabric compute the pose of every prim of the stage.
+    """Force Fabric to compute the pose of every prim of the stage.
 
-    From a process's second stage on, Isaac Sim 6.0.1 loads the local poses of a new stage without updating the world
-    poses, so that untouched prims stay at the origin. Writing each local position forces the update.
+    From the second stage of a process on, Isaac Sim 6.0.1 loads the local poses of a stage without updating world
+    poses, so that prims stay at the origin until they are moved. Writing each local position forces the update.
     """
     import isaacsim.core.experimental.utils.backend as backend_utils
     import isaacsim.core.experimental.utils.stage as stage_utils

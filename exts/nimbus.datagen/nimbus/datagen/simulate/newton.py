@@ -24,26 +24,25 @@ from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 STEP_RATE = 2400.0
-"""Rate of physics [Hz]: creep of held objects falls with it, and the usual record rates divide it."""
+"""Rate of physics [Hz]. Held objects creep less at higher rates, and the usual record rates divide this one."""
 
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
-"""MuJoCo's warnings that a number is not finite, or huge."""
+"""MuJoCo's warnings about numbers that are not finite or huge."""
 
 OBSERVED_EVERY = 10
-"""Number of physics steps between two evaluations of contacts, that is 240 evaluations a second."""
+"""Number of physics steps between two evaluations of contacts, which gives 240 evaluations per second."""
 _WIDE_PAD = 0.03
-"""Width above which pads have several contact points [m]; with one, opposite pads rotate their object against
-friction."""
+"""Width above which pads get several contact points [m]; with single points, opposite pads rotate their object."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhysicsSnapshot:
-    """Physics at one instant, from which the same commands give the same motion to the last bit."""
+    """Full state of physics, from which the same commands give the same motion to the last bit."""
 
     data: mujoco.MjData
-    """Copy of the engine's state, with the warm start of its solver and the islands that sleep."""
+    """Copy of the engine's state, including the solver's warm start and sleeping islands."""
     commands: tuple[FloatArray, ...]
-    """Last two commands, reference and late orders of the controller [rad, m]."""
+    """State of the controller: last two commands, reference, and delayed commands [rad, m]."""
     step: int | None
 
 
@@ -51,9 +50,9 @@ class PhysicsSnapshot:
 class NewtonSimulation:
     """One world in physics: robot, fixtures and objects with real contact and friction.
 
-    The arm is driven by position controllers with gravity compensation. Commands given once a record period are the
-    control points of a uniform quadratic B-spline, so that the reference is smooth and depends on nothing but the
-    commands; its velocity is fed forward, and its acceleration through the arm's own inertia.
+    The arm is driven by position controllers with gravity compensation. The commands, one per record period, are the
+    control points of a uniform quadratic B-spline, so that the reference is smooth and depends only on the commands.
+    Its velocity is fed forward, and so is its acceleration, multiplied by the arm's inertia.
 
     Args:
         stage: The scene.
@@ -82,7 +81,7 @@ class NewtonSimulation:
         make_parts_stay(self.model, self._part_joints(layout))
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
-        self.data = mujoco.MjData(self.model)  # after the base was moved: it copies the poses of fixed bodies
+        self.data = mujoco.MjData(self.model)  # after the base was moved, because it copies the poses of fixed bodies
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
         self._find_joints()
@@ -92,7 +91,7 @@ class NewtonSimulation:
             DisturbanceForce(self.model, layout.disturbance, step_rate=STEP_RATE) if layout.disturbance else None
         )
         self._step: int | None = None
-        """Steps since the start of the recording; None before it."""
+        """Number of steps since the start of the recording; None before the start."""
         self.data.qpos[:] = start_positions(self.model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
@@ -110,7 +109,8 @@ class NewtonSimulation:
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
-        # Damping over stiffness: leading the reference by its velocity times this cancels the damping force.
+        # The lead time is damping over stiffness: a reference that leads by velocity times this cancels the damping
+        # force.
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
         self._robot_trees = np.unique(self.model.body_treeid[self.model.jnt_bodyid[joints]])
         self._sleep_policy = self.model.tree_sleep_policy.copy()
@@ -120,14 +120,15 @@ class NewtonSimulation:
         model = self.model
         arms = {name for one in self.robot.arms for name in one.arm.joints}
         rows = self._actuators[[name in arms for name in self.joint_names]]
-        # Only now, after lead times and stiffness were taken: the drawn gains are a model error of the controller.
+        # Gains change only after lead times and stiffness were computed: to the controller, drawn gains are a model
+        # error.
         model.actuator_gainprm[rows, 0] *= setup.stiffness
         model.actuator_biasprm[rows, 1] *= setup.stiffness
         model.actuator_biasprm[rows, 2] *= setup.damping
         self._delay_steps = round(setup.delay * STEP_RATE)
 
     def _base_bodies(self) -> list[int]:
-        """Return the bodies with which the drawn offset moves the robot: of several bases only the first."""
+        """Return the base bodies that the drawn offset moves: only the first one of several bases."""
         return [int(self.model.body_rootid[self.model.joint(self.robot.joint_names[0]).bodyid[0]])]
 
     def _move_base(self, setup: RobotSetup) -> None:
@@ -139,7 +140,7 @@ class NewtonSimulation:
             model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
 
     def _part_joints(self, layout: PhysicalLayout) -> list[int]:
-        """Return the joints of objects, those of free bodies included."""
+        """Return the joints of objects, including those of free bodies."""
         names, model = {item.name for item in layout.objects}, self.model
         return [joint for joint in range(model.njnt) if model.joint(joint).name.partition(".")[0] in names]
 
@@ -157,23 +158,24 @@ class NewtonSimulation:
         self._belt_speeds = np.array(list(moving.values()))
 
     def _run_belts(self) -> None:
-        """Move belts in place: objects on a belt get its speed, and the belt stays."""
+        """Run conveyor belts in place: objects on a belt get its speed, and the belt does not move."""
         self.data.qpos[self._belt_positions] = 0.0
         self.data.qvel[self._belt_dofs] = self._belt_speeds
 
     def _begin_period(self) -> None:
-        """Keep everything that the robot carries from being put to sleep.
+        """Keep everything that the robot carries awake.
 
-        MuJoCo also counts an object's steps at rest in the hand, so that a gently released one would sleep in mid-air.
+        MuJoCo counts an object's steps at rest in the hand as well, so that a gently released object would sleep in
+        mid-air.
         """
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
         self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
 
     def restart_controller(self) -> None:
-        """Restart the controller with the current joint positions as all earlier commands."""
+        """Restart the controller, as if all earlier commands had been the current joint positions."""
         self._previous = self._command = self.reference = self.data.qpos[self.qpos_index].copy()
-        # (D, J) commands that the motors have not received yet, because of the drawn delay.
+        # These are the (D, J) commands that the motors have not received yet because of the drawn delay.
         self._late_orders = self._late_reference = np.tile(self.reference, (self._delay_steps, 1))
 
     @property
@@ -190,7 +192,7 @@ class NewtonSimulation:
 
         Args:
             action: (A,) commanded positions [rad, m].
-            observe: Called several times in between, for measurements that are not recorded.
+            observe: Called several times during the period, for measurements that are not recorded.
         """
         target = action[self._action_index] * self._ratios
         period = 1.0 / self.rate
@@ -204,7 +206,7 @@ class NewtonSimulation:
         self._begin_period()
         for begin in range(0, self.steps_per_period, OBSERVED_EVERY):
             late = begin + self._delay_steps
-            # The inertia matrix changes slowly and is evaluated every tenth step only.
+            # The inertia matrix changes slowly, so it is evaluated only every tenth step.
             orders[late : late + OBSERVED_EVERY] += self._lead_of(acceleration)
             self._take_steps(orders[begin : min(begin + OBSERVED_EVERY, self.steps_per_period)], observe)
         self._previous, self._command = second, target
@@ -238,7 +240,7 @@ class NewtonSimulation:
         return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
 
     def restore(self, state: StartState) -> None:
-        """Go back to a state at rest, as :meth:`load` leaves it; the time of a disturbance counts from here."""
+        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here."""
         mujoco.mj_resetData(self.model, self.data)
         self._step = 0
         self.data.qpos[:] = state.joint_positions
@@ -247,19 +249,19 @@ class NewtonSimulation:
         self.restart_controller()
 
     def snapshot(self) -> PhysicsSnapshot:
-        """Copy the present instant, in motion too; unlike :meth:`state` it is for this process only."""
+        """Copy the current state, also during motion; unlike :meth:`state` the copy is valid in this process only."""
         commands = (self._previous, self._command, self.reference, self._late_orders, self._late_reference)
         return PhysicsSnapshot(data=copy.copy(self.data), commands=commands, step=self._step)
 
     def rewind(self, snapshot: PhysicsSnapshot) -> None:
-        """Go to the instant of a snapshot that was taken since :meth:`load`."""
+        """Return to the state of a snapshot that was taken since :meth:`load`."""
         mujoco.mj_copyData(self.data, self.model, snapshot.data)
         self._previous, self._command, self.reference, self._late_orders, self._late_reference = snapshot.commands
         self._step = snapshot.step
 
     @property
     def is_stable(self) -> bool:
-        """Return True if all numbers have stayed finite; MuJoCo silently resets when they do not."""
+        """Return True if all numbers have stayed finite; otherwise MuJoCo has silently reset the state."""
         return not any(self.data.warning[warning].number for warning in _UNSTABLE)
 
     def joint_positions(self) -> FloatArray:
@@ -294,7 +296,7 @@ class NewtonSimulation:
 
 
 def make_parts_stay(model: mujoco.MjModel, joints: Iterable[int]) -> None:
-    """Stiffen the dry friction in the joints of objects' parts; with MuJoCo's default an open lid sinks slowly."""
+    """Stiffen the dry friction of joints of objects' parts; with MuJoCo's default, an open lid sinks slowly."""
     for joint in joints:
         degree = model.jnt_dofadr[joint]
         model.dof_solref[degree] = (2.2 / STEP_RATE, 1.0)
@@ -302,17 +304,17 @@ def make_parts_stay(model: mujoco.MjModel, joints: Iterable[int]) -> None:
 
 
 def make_contacts_believable(model: mujoco.MjModel) -> None:
-    """Set stiff contacts without creep in the hand; docs/decisions.md has the figures and reasons."""
+    """Set stiff contacts, with which objects do not creep in the hand; docs/decisions.md has figures and reasons."""
     model.opt.timestep = 1.0 / STEP_RATE
     model.opt.iterations = 50
-    # Islands at rest sleep until something touches them, which halves the cost of physics.
+    # Islands at rest sleep until they are touched, which halves the cost of physics.
     model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_SLEEP)
     model.geom_gap[:] = model.geom_margin[:] = 0.0
-    # The shortest time constant that MuJoCo holds for stable: creep in the hand is proportional to it.
+    # Creep in the hand is proportional to this time constant; it is the shortest one that MuJoCo allows as stable.
     model.geom_solref[:] = (2.2 / STEP_RATE, 1.0)
     model.geom_solimp[:] = (0.95, 0.99, 0.001, 0.5, 2.0)
-    # All six dimensions: sliding, torsional and rolling friction. Without the last two, objects spin between the pads
-    # and round ones never stop.
+    # Contacts have six dimensions, for sliding, torsional and rolling friction. Without torsional friction objects spin
+    # between the pads, and without rolling friction round objects never stop.
     model.geom_condim[:] = 6
     model.eq_solref[:] = (2.2 / STEP_RATE, 1.0)
     model.eq_solimp[:] = (0.99, 0.999, 0.0001, 0.5, 2.0)

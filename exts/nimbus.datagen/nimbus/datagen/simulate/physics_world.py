@@ -1,4 +1,4 @@
-"""World that a simulation steps in another program: its parts, their state, and the calls to it."""
+"""Interface to a world that another program steps: its parts, their state, and the calls."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nimbus.datagen.episode.layout import Vector
 
 @dataclass(frozen=True, kw_only=True)
 class WorldParts:
-    """Things of a stage that physics moves, by their names in trajectories."""
+    """Parts of a stage that physics moves, by their names in trajectories."""
 
     robot: str
     """Prim path of the robot."""
     objects: str
-    """Prim path below which the objects are, each at its name."""
+    """Prim path of the objects' parent; the prim of an object has the object's name."""
     joints: Sequence[str]
     """Joints of the robot."""
     jointed: Mapping[str, Mapping[str, float]]
@@ -68,7 +68,7 @@ class JointGroup(Protocol):
 
 
 class PhysicsWorld(Protocol):
-    """Loaded layout in an engine that is not in this process, or not of this project."""
+    """Loaded layout in an engine outside of this process or project."""
 
     @property
     def robot(self) -> JointGroup:

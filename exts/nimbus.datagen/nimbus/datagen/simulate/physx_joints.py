@@ -1,4 +1,4 @@
-"""Joints in Isaac Sim by name, across articulations."""
+"""Access to joints in Isaac Sim by name, across articulations."""
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Joints:
 
     Args:
         places: Prim paths of the articulations; physics must have been started.
-        names: Names of the joints, each in one of the articulations; (J,) values are in this order.
+        names: Names of the joints, each of one of the articulations; values (J,) have this order.
 
     Raises:
         ValueError: A joint is in none of them.
@@ -31,7 +31,7 @@ class Joints:
 
         self.names = tuple(names)
         self._parts: list[tuple[Articulation, NDArray[Any], NDArray[Any]]] = []
-        """Each articulation with the columns of its joints here, and their positions in PhysX's order."""
+        """Each articulation, with the indices of its joints in this class's order and in PhysX's order."""
         left = set(names)
         for place in places:
             thing: Articulation = Articulation(place)

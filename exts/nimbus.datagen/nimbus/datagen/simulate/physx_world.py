@@ -1,6 +1,6 @@
-"""Open stage of Isaac Sim that PhysX steps: the calls of Isaac Sim that a simulation needs, with types.
+"""Open stage of Isaac Sim that PhysX steps, with typed versions of the calls that a simulation needs.
 
-Isaac Sim's modules are imported where they are used, after Kit has been started.
+Isaac Sim's modules are imported inside functions, after Kit has been started.
 """
 # pyright: reportMissingImports=false
 
@@ -25,10 +25,10 @@ STEP_RATE = 240.0
 
 
 class PhysxWorld:
-    """Stage in which PhysX runs; only one is open in a process.
+    """Stage in which PhysX runs; a process can have only one open.
 
     Args:
-        parts: What moves in the open stage, which :func:`~nimbus.datagen.usd.layout_export.write_layout_stage` wrote.
+        parts: Moving parts of the open stage, from :func:`~nimbus.datagen.usd.layout_export.write_layout_stage`.
 
     Raises:
         ValueError: A joint is in none of the stage's articulations.
@@ -36,7 +36,7 @@ class PhysxWorld:
 
     @classmethod
     def open(cls, path: Path, parts: WorldParts) -> PhysxWorld:
-        """Open a stage and start physics in it; a process without a window only, because it updates Kit.
+        """Open a stage and start physics in it; only for a process without a window, because this updates Kit.
 
         Raises:
             InputError: The stage cannot be opened.
@@ -58,7 +58,7 @@ class PhysxWorld:
         self._objects = parts.objects
         SimulationManager.setup_simulation(dt=1.0 / STEP_RATE, device="cpu")
         self._stage: Any = stage_utils.get_current_stage()
-        # Before physics starts, because it adds schemas to its prims. A view of no prims is refused.
+        # The view is made before physics starts, because it adds schemas to its prims. A view of no prims is refused.
         self._loose: RigidPrim | None = RigidPrim(list(parts.loose.values())) if parts.loose else None
         self._pushed: dict[str, RigidPrim] = {}
         app_utils.play(commit=True)

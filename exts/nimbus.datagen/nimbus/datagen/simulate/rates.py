@@ -1,4 +1,4 @@
-"""Record periods as whole numbers of physics steps, and the reference between commands."""
+"""Number of physics steps per record period, and the smooth reference between commands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def smooth_reference(
 def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the three commands in position and velocity, each (3, S, 1).
 
-    They are computed by Python: NumPy squares by another rule, which differs in the last bit.
+    They are computed by Python, because NumPy's square differs in the last bit.
     """
     shares = [(step + 1) / steps for step in range(steps)]
     position = [((1 - u) ** 2, 1 + 2 * u - 2 * u * u, u * u) for u in shares]

@@ -55,7 +55,7 @@ class Dataset:
     Attributes:
         orphans: New paths of files without a row in the ledger.
         outdated: Files of stored episodes that were missing or changed when the folder was opened; these episodes were
-        removed from the ledger and are made again.
+            removed from the ledger and are made again.
         recovered: Result of the recovery of the last run's unfinished commits.
         stale: Number of episodes refused because their lease was outdated.
     """

@@ -54,7 +54,7 @@ def open_folder(folder: Path) -> FolderLock:
 
     Raises:
         InputError: The folder is a file, cannot be written, is on a disk without file locks, or is in use by another
-        run.
+            run.
     """
     check_writable(folder)
     try:

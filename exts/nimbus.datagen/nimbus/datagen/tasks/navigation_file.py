@@ -33,12 +33,12 @@ class BodySettings(StrictModel):
 
     @property
     def shape(self) -> BodyShape:
-        """Shape that collides."""
+        """Shape for collision checks."""
         return BodyShape(radius=self.radius, height=self.height, step=self.step)
 
     @property
     def limits(self) -> DriveLimits:
-        """Limits of a drive."""
+        """Limits of the driven motion."""
         return DriveLimits(speed=self.speed, turn=self.turn)
 
 
@@ -118,7 +118,7 @@ class RigCameraSettings(StrictModel):
 
 
 def _as_cameras(value: Any) -> Any:
-    """Cameras by name; ``front`` alone is one that looks ahead."""
+    """Convert a single name such as ``front`` to one camera with default settings, which looks ahead."""
     return {value: {}} if isinstance(value, str) else value
 
 

@@ -168,7 +168,7 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
 
     Raises:
         InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or registers a name
-        in use.
+            in use.
     """
     for package in PACKAGES:
         _import_package(package)

@@ -1,4 +1,4 @@
-"""Between linear light and sRGB values, 0 to 1."""
+"""Conversion between linear light and sRGB values, both 0 to 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background thread for work that takes longer than a click: one task at a time; of one name, only the newest."""
+"""Background thread for work that takes longer than a click; of several waiting tasks of one name, the newest runs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class BackgroundTasks:
                 self._report_error(str(error))
             except Exception:  # top of a thread: no caller would see the error, and the next task must run
                 _log.exception("%s failed", task)
-                self._report_error(f"{task}: a bug in Nimbus; the traceback is in the terminal, nothing is lost")
+                self._report_error(f"{task}: a bug in Nimbus; see the traceback in the terminal; nothing is lost")
             finally:
                 self._report_activity("")
 

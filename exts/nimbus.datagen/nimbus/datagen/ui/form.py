@@ -1,6 +1,6 @@
-"""Form of a task editor: sections of controls. A host renders them, and reports the one used.
+"""Form of a task editor: sections of controls, which a host renders; it reports the actions of the user.
 
-Needs only Python's standard library, because Kit loads it, too.
+This module needs only Python's standard library, because Kit imports it, too.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Control:
     confirm: str = ""
     """Label of the button that submits the text, for a host that reports each keystroke; empty for no button."""
     act: Callable[[Any], object] = field(default=lambda _: None, repr=False, compare=False)
-    """Function of the new value: the option of ``buttons``, None for a button."""
+    """Called with the new value: the chosen option of ``buttons``, or None for a button."""
 
     def to_dict(self) -> ControlData:
         """Convert to plain data for the host."""

@@ -1,4 +1,4 @@
-"""Access check of a server: a secret in the printed address, the server's own host, no foreign page."""
+"""Access check of a server: requests need the secret of the printed address, this host, and no foreign origin."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
-"""Headers of every page: no other page may frame it, and its address with the token is not passed on."""
+"""Headers of every page. Other pages may not embed it, and browsers keep its address, which contains the token, from
+other servers."""
 _patching = threading.Lock()
 
 
 class Refused(Exception):
-    """Raised for a request that does not come from the printed address; its text is the answer."""
+    """Raised for a request that does not come from the printed address; its text is sent as the answer."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,9 @@ class Gate:
         return f"/{rest}{mark}{query}"
 
     def _is_own(self, host: str) -> bool:
-        """Return True for the server's own host, or for any literal address if the server listens beyond loopback.
+        """Return True for the server's own host; if the server listens beyond loopback, also for any literal address.
 
-        Unlike a name, a literal address cannot be redirected to another machine by a name server.
+        A name server can redirect a name to another machine, but not a literal address.
         """
         try:
             name = urlsplit(f"//{host}").hostname or ""
@@ -102,12 +103,12 @@ def _is_loopback(host: str) -> bool:
 def guarded_websockets(gate: Gate, script: PageScript | None = None) -> Iterator[None]:
     """Add a gate to every server started with the library ``websockets`` in this process.
 
-    A server accepts one function, ``process_request``, which may answer first. The gate's runs before that of the
-    caller, because viser offers no way to set it.
+    A server accepts one function, ``process_request``, which may answer a request before the server does. viser offers
+    no way to set it, so the gate's function is inserted here and calls that of the caller afterwards.
 
     Args:
         gate: The gate.
-        script: Script added to the page, whose reports are answered; both pass the gate.
+        script: Script to add to the page; requests for it and its reports pass the gate as well.
     """
     from websockets.asyncio import server
 
@@ -156,14 +157,14 @@ def _scripted(script: PageScript, connection: Any, path: str) -> Any:
 
 
 def check_guarded(host: str, port: int) -> None:
-    """Request a page and a WebSocket without the token from a server, as a foreign page would.
+    """Check that a server refuses requests for a page and for a WebSocket without the token.
 
     Args:
         host: Address on which it listens.
         port: Port of the server.
 
     Raises:
-        InputError: It answers, so the serving library bypasses the gate.
+        InputError: The server answers, which means that the serving library bypasses the gate.
     """
     for upgrade in ("", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"):
         key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" if upgrade else ""
@@ -186,5 +187,5 @@ def _bracketed(host: str) -> str:
 
 
 def address_of(host: str, port: int, gate: Gate) -> str:
-    """Return the address to print, which is the only one served."""
+    """Return the address to print, the only one that is served."""
     return f"http://{_bracketed(reachable(host))}:{port}/{gate.token}"

@@ -10,21 +10,21 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.ui.form import Control, FormSection, buttons
 
 SAMPLE_COUNT = 50
-"""Layouts that are sampled at once."""
+"""Number of layouts that are sampled together."""
 MAX_STACK = 64
 """Largest number of steps that are shown side by side."""
 _MAX_SEED, _MAX_INDEX = 2**31 - 1, 10_000_000
 
 
 class TaskScene(Protocol):
-    """Scene that a host shows of a task.
+    """Interface to the view of a task's scene in a host.
 
-    Every call computes in the caller's thread. A returned text is one line about the result; empty where the scene
-    shows it itself.
+    Every call computes in the caller's thread. A returned text is one line about the result; it is empty if the view
+    shows the result itself.
     """
 
     def outline(self, task: Task) -> None:
-        """Show the task after a change: its regions and cameras."""
+        """Update the regions and cameras after a change of the task."""
         ...
 
     def show_layout(self, task: Task, *, seed: int, index: int) -> str:
@@ -48,7 +48,7 @@ class TaskScene(Protocol):
         ...
 
     def photograph(self, task: Task) -> str:
-        """Show the pictures of the task's cameras."""
+        """Show the images of the task's cameras."""
         ...
 
     def examine(self, task: Task) -> list[Diagnostic]:
@@ -58,7 +58,7 @@ class TaskScene(Protocol):
 
 @runtime_checkable
 class HostedScene(Protocol):
-    """Further work of a scene whose host has a USD stage open, as Isaac Sim."""
+    """Further functions of a scene in a host that has a USD stage open, such as Isaac Sim."""
 
     def plan_live(self, task: Task, *, seed: int, index: int) -> str:
         """Plan one attempt and execute it in the open stage."""
@@ -69,7 +69,7 @@ class HostedScene(Protocol):
         ...
 
     def vary(self, task: Task, *, seed: int, index: int) -> str:
-        """Change the open stage to the layout of an episode, in a layer that leaves the stage as it was."""
+        """Change the open stage to the layout of an episode, in a separate layer that can be removed."""
         ...
 
     def restore(self, task: Task) -> str:
@@ -85,7 +85,7 @@ class LayoutSection:
     """Seed, episode, and buttons that start work of a scene.
 
     Args:
-        scene: Does the work.
+        scene: View that does the work.
         start: Called with the name of the work and a function of the task that returns one line.
     """
 
@@ -131,7 +131,7 @@ class LayoutSection:
                 "live",
                 "in PhysX",
                 {"Plan live": lambda: self._plan_live(scene), "Stop": scene.stop},
-                hint="Skills act in the open stage; Stop leaves it as it is at that step",
+                hint="Skills move the robot in the open stage; Stop ends the motion at the current step",
             ),
             buttons(
                 "vary",
@@ -140,7 +140,7 @@ class LayoutSection:
                     "Randomize": lambda: self._vary(scene),
                     "Restore": lambda: self._start("restoring", scene.restore),
                 },
-                hint="Changes the open stage in a layer of its own; Restore removes the layer",
+                hint="Changes the open stage in a separate layer; Restore removes the layer",
             ),
             _number("stack", self._stack, MAX_STACK, self._set_stack, least=1),
             buttons("regions", "steps", {"Stack": lambda: self._show_stack(scene)}, hint="Steps of the last plan"),

@@ -1,4 +1,4 @@
-"""Preview of a navigation task: maps of its scenes, one planned path, and its pictures."""
+"""Preview of a navigation task: maps of its scenes, one planned path, and images along the path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nimbus.datagen.tasks.task import NavigationTask
 from nimbus.datagen.ui.scene_look import SceneLook, motion_of
 
 _HIDDEN = frozenset({"ceiling"})
-"""Classes that would hide the rooms from a view from above."""
+"""Classes that would hide the rooms in a view from above."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +33,18 @@ class SceneMapView:
     picture: ImageArray
     """(H, W, 3), x to the right and y up."""
     line: str
-    """Scene, counts, and the share of the free area that is covered."""
+    """One line with the name of the scene, counts, and the covered fraction of the free area."""
 
 
 class NavigationPreview:
-    """Draws maps and plans paths; every call takes the task as it stands then, and computes in the caller's thread."""
+    """Draws maps and plans paths; every call computes in the caller's thread, for the task that it gets."""
 
     def __init__(self) -> None:
         self._loader: tuple[str, NavigationLoader] | None = None
         self._views: SceneViews | None = None
 
     def assets(self, task: NavigationTask, number: int) -> NavigationAssets:
-        """Return a scene of a task with its free space; numbers beyond the last scene begin again.
+        """Return a scene of a task with its free space; numbers continue with the first scene after the last one.
 
         Raises:
             InputError: The scene cannot be used.
@@ -88,7 +88,7 @@ class NavigationPreview:
         return SceneMapView(picture=picture, line=line)
 
     def plan(self, task: NavigationTask, *, seed: int, index: int) -> tuple[SceneLook, Trajectory]:
-        """Plan the path of an episode, as a run does."""
+        """Plan the path of an episode in the same way as a run."""
         number, rank = task.address(index)
         assets = self.assets(task, number)
         goal = sampler_of(task, assets, seed=seed).goal(rank)
@@ -99,7 +99,7 @@ class NavigationPreview:
         return self.look(task, layout, drive), drive
 
     def look(self, task: NavigationTask, layout: Layout, drive: Trajectory) -> SceneLook:
-        """Return the scene of an episode without ceilings, and the motion through it."""
+        """Return the scene of an episode without ceilings, with the motion through it."""
         scene = self.assets(task, task.address(layout.key.index)[0]).scene
         hidden = {thing.name for thing in scene.things if thing.object_class in _HIDDEN}
         parts = tuple(part for part in render_parts(scene) if part.instance not in hidden)
@@ -122,7 +122,7 @@ class NavigationPreview:
 
 
 def _view_from_above(scene: NavigationScene) -> tuple[Vector, Vector]:
-    """Return eye and target that show all rooms from above, at a slant."""
+    """Return eye and target of a slanted view from above that shows all rooms."""
     low, high = scene.corners.reshape(-1, 3).min(axis=0), scene.corners.reshape(-1, 3).max(axis=0)
     size, (x, y) = float((high - low)[:2].max()), ((low + high)[:2] / 2).tolist()
     ground = float(low[2])

@@ -16,20 +16,20 @@ from nimbus.datagen.ui.task_sections import choice_of, file_controls, text_of
 _BODY = (
     ("radius", "Radius: 25 cm."),
     ("height", "Height: 1.4 m."),
-    ("step", "Highest step that it goes over: 3 cm."),
+    ("step", "Height of the highest step that the body can climb: 3 cm."),
     ("speed", "Largest speed: 60 cm/s."),
     ("turn", "Largest turn rate: 70 deg/s."),
 )
 _GOALS = (
     ("kinds", "Classes of things, or kinds of rooms: all, or a list."),
     ("length", "Range of the shortest path: [2 m, 25 m]."),
-    ("detour", "Least ratio of shortest path to straight distance: 1.05."),
-    ("per_scene", "Episodes of each scene: 150."),
+    ("detour", "Smallest ratio of shortest path to straight distance: 1.05."),
+    ("per_scene", "Number of episodes of each scene: 150."),
 )
 _KEEP = (
-    ("clearance", "Least distance of the axis to any triangle; empty: the body's radius."),
-    ("duplicates", "Least distance of two paths to one target: 50 cm."),
-    ("landmarks", "Least number of things that an instruction names."),
+    ("clearance", "Smallest distance of the axis from any triangle; empty: the body's radius."),
+    ("duplicates", "Smallest distance between two paths to one target: 50 cm."),
+    ("landmarks", "Smallest number of things that an instruction names."),
 )
 _CAMERA = (
     ("position", "x forward, y left, z up on the body [m]: [0.1, 0, 1.2]."),
@@ -37,18 +37,18 @@ _CAMERA = (
     ("pan", "To the left: 0 deg."),
     ("hfov", "Horizontal field of view: 79 deg."),
     ("size", "Width and height [px]: [320, 240]."),
-    ("modalities", "Stored of each step: [rgb, depth]; empty: all but flow."),
+    ("modalities", "Images and labels to store: [rgb, depth]; empty: all but flow."),
 )
 _PATHS = 20
-"""Goals on a map, at first."""
+"""Initial number of goals on a map."""
 _MOST_PATHS, _MAX_SEED, _MAX_NUMBER = 150, 2**31 - 1, 10_000_000
 
 
 class NavigationViews(Protocol):
-    """Views that a host shows of a navigation task; a returned text is one line about the result."""
+    """Interface to a host's views of a navigation task; a returned text is one line about the result."""
 
     def begin(self, task: NavigationTask) -> None:
-        """Show the task after a change."""
+        """Update the view after a change of the task."""
         ...
 
     def draw_map(self, task: NavigationTask, *, seed: int, number: int, count: int) -> str:
@@ -70,7 +70,7 @@ def is_navigation(draft: TaskDraft) -> bool:
 
 
 def build_sections(draft: TaskDraft) -> list[FormSection]:
-    """Build the sections of a navigation task, maps left out."""
+    """Build the sections of a navigation task, without the maps."""
     goals = choice_of(draft, ("navigate", "to"), registry.names("goal"), label="to")
     scene = text_of(draft, ("scene",), label="scene", hint="{homes: 40, rooms: [4, 9]}, or meshes: or splats:")
     pipeline = text_of(draft, ("pipeline",), label="pipeline", hint="nav_mesh, nav_splat or nav_mesh_blender")
@@ -100,7 +100,7 @@ class MapSection:
     """Seed, scene and episode, and buttons that start work of the views.
 
     Args:
-        views: Does the work; None where the host shows none.
+        views: Views that do the work; None if the host has none.
         start: Called with the name of the work and a function of the task that returns one line.
     """
 

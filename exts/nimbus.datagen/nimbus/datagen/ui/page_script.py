@@ -1,4 +1,4 @@
-"""Script of the studio's own in the page of the web library, and the address at which it reports; behind the gate."""
+"""Script that the studio adds to the page of the web library, and the address that the script sends reports to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _LONGEST = 4000
 class PageScript:
     """Script that is added to the page, and its reports.
 
-    Everything here passes the gate first: the secret in the path, the own host, no foreign origin.
+    All requests pass the gate first, which checks the secret in the path, the host and the origin.
 
     Args:
-        name: Name of the script; its address is ``/TOKEN/NAME.js``, and that of its reports ``/TOKEN/NAME?REPORT``.
+        name: Name of the script; its address is ``/TOKEN/NAME.js``, and its reports go to ``/TOKEN/NAME?REPORT``.
         source: File of the script.
-        answer: Called with the text of a report in a thread of the server; returns JSON.
+        answer: Called in a thread of the server with the text of a report; returns JSON.
     """
 
     name: str
@@ -32,7 +32,7 @@ class PageScript:
     answer: Callable[[str], str]
 
     def respond(self, path: str) -> tuple[int, str, bytes] | None:
-        """Answer a request without the token in its path.
+        """Answer a request, whose path no longer contains the token.
 
         Returns:
             Status, media type and content; None for a path of the web library.
@@ -50,7 +50,7 @@ class PageScript:
             return 400, "text/plain; charset=utf-8", f"{error}\n".encode()
 
     def insert(self, response: Any, token: str) -> None:
-        """Add the script to a page of the web library, compressed or not."""
+        """Add the script to a page of the web library, which may be compressed."""
         headers = response.headers
         if not headers.get("Content-Type", "").startswith("text/html"):
             return

@@ -29,24 +29,24 @@ MakeSimulation = Callable[[SceneAssets, VisualLayout], NewtonSimulation]
 
 
 class Preview:
-    """Draws, plans and looks; every call takes the task as it stands then, and computes in the caller's thread."""
+    """Draws layouts, plans and renders; every call computes in the caller's thread, for the task that it gets."""
 
     def __init__(self) -> None:
         self._assets: tuple[str, SceneAssets] | None = None
         self._renderers: dict[str, SceneRenderer] = {}
 
     def assets(self, task: Task) -> SceneAssets:
-        """Return scene, robot, libraries and reach of a task; opened again when their settings change.
+        """Return scene, robot, libraries and reach of a task; they are opened again when their settings change.
 
         Raises:
-            InputError: Something is missing, incompatible, or out of reach.
+            InputError: An asset is missing or incompatible, or a region is out of reach.
         """
         if self._assets is None or self._assets[0] != task.text:
             self._assets = task.text, load_assets(task)
         return self._assets[1]
 
     def bare(self, task: Task) -> SceneLook:
-        """Return the scene and the robot in its home posture, without objects; fast.
+        """Return the scene and the robot in its home posture, without objects, which is fast.
 
         Raises:
             InputError: The scene or the robot cannot be loaded.
@@ -61,7 +61,7 @@ class Preview:
         return SceneLook(parts=build_scene_parts(stage, robot), layout=layout, motion=_still(simulation))
 
     def cameras(self, task: Task) -> tuple[Camera, ...]:
-        """The task's cameras before they are randomized."""
+        """Return the task's cameras before randomization."""
         robot = load_robot(task.robot, where=task.where("robot"))
         return tuple(robot.mounted(settings.camera(name)) for name, settings in task.cameras.items())
 
@@ -71,7 +71,7 @@ class Preview:
         return {name: surface.upper[2] for name, surface in surfaces.items()}
 
     def examine(self, task: Task) -> list[Diagnostic]:
-        """Return the doctor's findings, without its forecast."""
+        """Return the doctor's findings, without its estimates."""
         return look_for(Case(task, self.assets(task)))
 
     def layout(self, task: Task, *, seed: int, index: int, settled: bool = True) -> SceneLook:
@@ -97,7 +97,7 @@ class Preview:
             task: The task.
             seed: Seed of the run.
             index: The episode.
-            simulate: Makes the simulation from scene and looks; the default one without it.
+            simulate: Makes the simulation from scene and looks; by default the usual one.
         """
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)

@@ -18,7 +18,7 @@ from nimbus.datagen.usd.stage import layout_stage
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """Numbers over the steps of a motion."""
+    """Values over the steps of a motion."""
 
     title: str
     names: tuple[str, ...]
@@ -74,7 +74,7 @@ class SceneLook:
     layout: Layout | None
     motion: PreviewMotion
     view: tuple[Vector, Vector] | None = None
-    """Eye and target from which a scene larger than a table is seen at first [m]."""
+    """Initial eye and target for a scene that is larger than a table [m]."""
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
@@ -89,7 +89,7 @@ def look_parts(stage: Any, robot: Any, physical: PhysicalLayout) -> tuple[Render
 
 
 def motion_of(trajectory: Trajectory) -> PreviewMotion:
-    """The motion of a trajectory."""
+    """Return the motion of a trajectory."""
     return PreviewMotion(
         rate=trajectory.rate,
         names=trajectory.body_names,

@@ -1,4 +1,4 @@
-"""Form section of a list of steps, or of conditions: selection, order, loops, and the parameters of a skill."""
+"""Form section of a list of steps or conditions: selection, order, loops, and the parameters of an entry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.ui.form import Control, FormSection, button, buttons
 
 
 class StepList:
-    """Steps in order, those inside loops below them.
+    """List of steps in order; steps of a loop follow the loop.
 
     Args:
         kind: ``skill`` or ``predicate``.
@@ -29,7 +29,7 @@ class StepList:
         self._forms: dict[str, SkillForm] = {}
 
     def reset(self) -> None:
-        """Clear the selection and typed text, as for another task."""
+        """Clear the selection and typed text, when another task is opened."""
         self._selected = 0
         self._reset_fields()
 
@@ -60,9 +60,9 @@ class StepList:
         return step_rows(draft.value(self._key) or (), kind=self._kind, at=(self._key,))
 
     def _list_controls(self, draft: TaskDraft, rows: list[StepRow]) -> list[Control]:
-        """Make the list, the buttons that move its entries, and the choice that puts a loop around one."""
+        """Make the list, the buttons that move its entries, and the choice that puts an entry into a loop."""
         if not rows:
-            return [Control(id=f"{self._key} none", kind="note", label="None that can be listed.")]
+            return [Control(id=f"{self._key} none", kind="note", label="There are no entries in list form.")]
         labels = tuple(f"{number}. {row.label}" for number, row in enumerate(rows, 1))
         keys = rows[self._selected].keys
         moves = {how: partial(self._reorder, draft, keys, how) for how in ("up", "down", "remove")}

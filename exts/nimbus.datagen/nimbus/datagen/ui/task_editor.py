@@ -1,4 +1,4 @@
-"""Editor of one task: its form, the effect of each control, and work in the background."""
+"""Editor of one task: builds its form, applies the user's actions, and runs long work in the background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nimbus.datagen.ui.navigation_sections import MapSection, NavigationViews, b
 from nimbus.datagen.ui.step_list import StepList
 from nimbus.datagen.ui.task_sections import TaskSections
 
-_PATH_HINT = "Path of the file. Another one: Open it (a new one begins with the least that runs), or Save as"
+_PATH_HINT = "Path of the file. For another path: Open opens or creates a file, Save as writes this task to it"
 
 
 class TaskQueue(Protocol):
@@ -43,7 +43,7 @@ class TaskEditor:
         folder: Destination of tasks that were opened by name.
         joins_typing: True if the host reports each keystroke, so that changes of one field are undone together.
         allowed: Folders in which files may be opened and saved; all by default.
-        navigation: Shows navigation tasks; None where the host has no maps.
+        navigation: Shows navigation tasks; None if the host has no maps.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class TaskEditor:
         """Held while the task changes."""
         self.draft: TaskDraft | None = None
         self.source = ""
-        """Name or path as it was given."""
+        """Name or path as the user gave it."""
         self.activity = self.message = ""
-        """Work in progress, and one line about the last action; empty where there is nothing to report."""
+        """Work in progress, and one line about the last action; empty if there is none."""
         self._observers: list[Callable[[], None]] = []
         self._fields, self._layouts = TaskSections(), LayoutSection(scene, self._start)
         self._steps = StepList(kind="skill", key="steps", title="Steps")
@@ -73,7 +73,7 @@ class TaskEditor:
         self._findings: Sequence[Diagnostic] = ()
         self._typed_path: str | None = None
         self._shown = ""
-        """Text that the scene was last asked to show."""
+        """Text of the task that the scene was last updated to."""
         self._parsed: tuple[tuple[Path, str], BaseTask] | None = None
         self._is_acting = self._is_changed_on_disk = False
         tasks.report_to(self._set_activity, self.report)
@@ -92,7 +92,7 @@ class TaskEditor:
         return list(self._findings)
 
     def task(self) -> Task:
-        """Parse the manipulation task as it stands.
+        """Parse the current text as a manipulation task.
 
         Raises:
             InputError: The task has an error, is a navigation task, or no task is open.
@@ -100,7 +100,7 @@ class TaskEditor:
         return manipulation_of(self.any_task())
 
     def any_task(self) -> BaseTask:
-        """Parse the task of either kind as it stands.
+        """Parse the current text as a task of either kind.
 
         Raises:
             InputError: The task has an error, or no task is open.
@@ -137,11 +137,11 @@ class TaskEditor:
     # Changes
 
     def act(self, name: str, value: Any = None) -> None:
-        """Apply the use of a control; an error becomes the :attr:`message`.
+        """Apply a user's action on a control; an error becomes the :attr:`message`.
 
         Args:
             name: Id of the control, or of a marker that was moved in the scene; ``open`` opens a task.
-            value: New value; option of ``buttons``; None of a button.
+            value: New value; the chosen option for ``buttons``; None for a button.
         """
         with self.lock:
             self.message, self._is_acting = "", True
@@ -161,7 +161,7 @@ class TaskEditor:
         """
         if self.draft is not None and self.draft.is_changed:
             instead = "save it, or undo its changes"
-            raise InputError("this task is not saved", where=str(self.draft.path), instead=instead)
+            raise InputError("the open task is not saved", where=str(self.draft.path), instead=instead)
         draft = TaskDraft(name_or_path.strip(), folder=self._folder, allowed=self._allowed)
         draft.joins_typing = self._joins_typing
         draft.observe(self._follow_draft)
@@ -172,12 +172,12 @@ class TaskEditor:
         self._follow_draft()
 
     def report(self, line: str) -> None:
-        """Show one line about an action; an empty one clears it."""
+        """Show one line about an action; an empty text clears it."""
         self.message = line
         self._notify()
 
     def check_disk(self) -> None:
-        """Look whether another program has written the file since it was opened or saved."""
+        """Check if another program has written the file since it was opened or saved."""
         draft = self.draft
         if draft is not None and (now := draft.is_changed_on_disk) != self._is_changed_on_disk:
             self._is_changed_on_disk = now
@@ -201,7 +201,7 @@ class TaskEditor:
     def _follow_draft(self) -> None:
         """Show a changed text in the scene, and notify observers."""
         if self._is_acting:
-            return  # once the action is complete
+            return  # observers are notified when the action is complete
         text = self.draft.text if self.draft else ""
         if text != self._shown:
             self._findings = ()
@@ -249,9 +249,9 @@ class TaskEditor:
 
     def _task_controls(self, draft: TaskDraft, problems: Sequence[Diagnostic]) -> tuple[Control, ...]:
         lines = [] if problems else ["No mistake found."]
-        lines.append("Not saved." if draft.is_changed else "Nothing to save.")
+        lines.append("There are unsaved changes." if draft.is_changed else "All changes are saved.")
         if draft.is_changed_on_disk and draft.path.exists():
-            lines.append("The file was changed on disk: Reload takes that over, Undo brings yours back.")
+            lines.append("The file was changed on disk. Reload loads that version; Undo then restores yours.")
         path = str(draft.path) if self._typed_path is None else self._typed_path
         disk = {
             "Open": lambda: self.open(path),
@@ -268,8 +268,8 @@ class TaskEditor:
         return (
             self._start_from(),
             Control(id="file", kind="text", label="file", value=path, hint=_PATH_HINT, act=self._set_path),
-            buttons("disk", "on disk", disk, hint="Reload takes over the file as it is on disk"),
-            buttons("changes", "changes", changes, hint="Overwrite replaces the file on disk; Examine asks the doctor"),
+            buttons("disk", "on disk", disk, hint="Reload loads the file from disk"),
+            buttons("changes", "changes", changes, hint="Overwrite replaces the file on disk; Examine runs the doctor"),
             Control(
                 id="status",
                 kind="note",

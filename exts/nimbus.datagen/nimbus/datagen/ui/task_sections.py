@@ -20,7 +20,7 @@ _NEW_ENTRIES = {
     "objects": ("things", "add objects", fields.add_objects),
     "cameras": ("camera", "add a camera", fields.add_camera),
 }
-"""Offered name, text of the button and action, by key of the task file."""
+"""Suggested name, text of the button and action, by key of the task file."""
 
 
 class TaskSections:
@@ -28,7 +28,7 @@ class TaskSections:
 
     def __init__(self) -> None:
         self._new_names: dict[str, str] = {}
-        """Names that were typed for entries to be added, by key of the task file."""
+        """Names typed for new entries, by key of the task file."""
 
     def build(self, draft: TaskDraft) -> list[FormSection]:
         """Build the sections of the current text."""
@@ -43,7 +43,7 @@ class TaskSections:
         ]
 
     def _adder(self, draft: TaskDraft, key: str) -> tuple[Control, Control]:
-        """Make a field for a name, and the button that adds an entry of that name."""
+        """Make a field for a name, and a button that adds an entry with that name."""
         stem, label, add = _NEW_ENTRIES[key]
         taken = named_cameras(draft.data) if key == "cameras" else named(draft, key)
         name = self._new_names.get(key, free_name(stem, taken))
@@ -52,7 +52,7 @@ class TaskSections:
             if not name.strip():
                 raise InputError(f"a {stem} without a name", instead="type one")
             if name.strip() in taken:
-                raise InputError(f"there is a '{name.strip()}' already", instead="type another name")
+                raise InputError(f"'{name.strip()}' already exists", instead="type another name")
             self._new_names.pop(key, None)
             add(draft, name.strip())
 
@@ -76,7 +76,7 @@ def text_of(draft: TaskDraft, keys: Keys, *, label: str, hint: str) -> Control:
 
 
 def choice_of(draft: TaskDraft, keys: Keys, options: Sequence[str], *, label: str) -> Control:
-    """Make the choice of an entry; its current value is among the options."""
+    """Make the choice of an entry's value; the current value is always an option."""
     value = as_text(draft.value(*keys))
     return Control(
         id=".".join(map(str, keys)),

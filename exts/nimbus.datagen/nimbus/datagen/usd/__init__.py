@@ -1,1 +1,1 @@
-"""USD scenes, the description that every simulator loads."""
+"""USD stages: the description of scenes and robots that every simulator loads."""

@@ -22,40 +22,40 @@ from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 FILE_STAGE_VERSION = 1
-"""Version of the stages that are made of files: raise it when any of them comes out otherwise."""
+"""Version of the stages that are made from files; raised when any of these stages changes."""
 _GLTF = (".glb", ".gltf")
 _LEAST, _MOST = 0.3, 10.0
-"""Range of the sides of a work surface [m]; others come from a wrong unit."""
+"""Accepted range of a work surface's sides [m]; other sizes are due to a wrong unit."""
 _INSIDE = 0.12
-"""Distance of the robot from a long side of the surface [m], where no place is given."""
+"""Default distance of the robot from a long side of the surface [m]."""
 _SLAB = 0.04
-"""Thickness of the collision geometry below a surface, which may be hollow further down [m]."""
+"""Thickness of the collision geometry of a surface [m]; further down, a table may be hollow."""
 _REACH, _FREE = 1.6, 0.6
-"""Distance to the mount within which geometry collides, and height above the surface from which it does not, because it
-is an enclosing shell [m]."""
+"""Distance to the mount within which geometry collides [m], and height above the surface from which it does not [m],
+because geometry around the whole scene, such as a ceiling, begins there."""
 _MOST_PARTS = 200
-"""Named parts; masks have 255 values."""
+"""Largest number of named parts; masks have 255 values."""
 _ROOT = "/World"
 _ROLES = (("floor", "floor"), ("ground", "floor"), ("wall", "backdrop"))
-"""Beginnings of the names of parts, and the roles of those."""
+"""Beginnings of part names, with the role of parts with such a name."""
 
 
 def file_identity(settings: StageFileSettings, content: str) -> str:
-    """Content hash of the stage of a file, wherever that lies: its own content, settings and version."""
+    """Return the content hash of a file's stage, from the file's content, the settings and the version."""
     text = settings.model_copy(update={"file": Path(settings.file).name}).reference
     return versioned_hash(f"{text} {content}".encode(), FILE_STAGE_VERSION)
 
 
 def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Path:
-    """Return the stage that is made of a file, written on first use.
+    """Return the stage that is made from a scene file; it is written on first use.
 
     Args:
         settings: Settings of the scene.
         identity: Content hash of the scene.
-        where: Place of the scene in the task file, for errors.
+        where: Location of the scene in the task file, for errors.
 
     Raises:
-        InputError: The file cannot be read, or has no such work surface.
+        InputError: The file cannot be read, or does not have the work surface of the settings.
     """
     place = versioned_hash(str(Path(settings.file).absolute()).encode(), FILE_STAGE_VERSION)
     path = cache_folder("rooms") / f"{place}-{identity}.usdc"
@@ -78,7 +78,7 @@ def check_scene_file(path: Path, *, where: str) -> None:
         known = ", ".join((*USD_SUFFIXES, *_GLTF))
         raise InputError(f"{path.name} is not a scene file", where=where, instead=f"name one with the suffix {known}")
     if not path.exists():
-        raise InputError("no such file", where=f"{where}: {path}", instead="name a file, seen from the task's folder")
+        raise InputError("no such file", where=f"{where}: {path}", instead="give a path relative to the task's folder")
     check_regular(path, limit=LARGEST_FILE)
 
 
@@ -112,7 +112,7 @@ class _FileStage:
         self._name_parts(surface)
 
     def _read_gltf(self, path: Path) -> FloatArray:
-        """Add a prim for each node; return the turn (4, 4) from y up to z up."""
+        """Add a prim for each node; returns the rotation (4, 4) from y up to z up."""
         from nimbus.datagen.objects.usd import add_looks
 
         taken: set[str] = set()
@@ -137,7 +137,7 @@ class _FileStage:
         return make_transform((0.0, 0.0, 0.0), quat_from_axis_angle((1, 0, 0), np.pi / 2))
 
     def _refer(self, path: Path) -> FloatArray:
-        """Take over a stage; return the turn and scale (4, 4) to meters with z up."""
+        """Reference a stage; returns the rotation and scale (4, 4) to meters with z up."""
         from pxr import Tf, Usd, UsdGeom
 
         try:
@@ -147,7 +147,7 @@ class _FileStage:
             raise InputError(f"USD cannot open it: {line}", where=str(path), instead="export it again") from error
         tops = [prim for prim in source.GetPseudoRoot().GetChildren() if prim.IsA(UsdGeom.Imageable)]
         if not tops:
-            raise InputError("holds nothing visible", where=str(path), instead="name a file with meshes")
+            raise InputError("has no visible geometry", where=str(path), instead="name a file with meshes")
         for top in tops:
             prim = self.made.DefinePrim(f"{_ROOT}/scene/{top.GetName()}")
             prim.GetReferences().AddReference(str(path.absolute()), top.GetPath())
@@ -163,7 +163,7 @@ class _FileStage:
         self._placing.Set(Gf.Matrix4d(*pose.T.ravel().tolist()))
 
     def _bounds(self, prim: Any) -> FloatArray:
-        """(2, 3) lower and upper corner [m]."""
+        """Return the lower and upper corner (2, 3) of a prim [m]."""
         from pxr import Usd, UsdGeom
 
         cache: Any = UsdGeom.BBoxCache(Usd.TimeCode.Default(), ["default", "render"])
@@ -171,7 +171,7 @@ class _FileStage:
         return np.array([box.GetMin(), box.GetMax()])
 
     def _find_surface(self) -> Any:
-        """Prim of the work surface: the marked one, or the one of its name."""
+        """Return the prim of the work surface: the named one, or the one that is marked in the file."""
         from pxr import Usd, UsdGeom
 
         below = [prim for prim in Usd.PrimRange(self._scene.GetPrim()) if prim.IsA(UsdGeom.Imageable)][1:]
@@ -184,7 +184,7 @@ class _FileStage:
         return found[0]
 
     def _world_T_file(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Pose (4, 4) that brings the robot's place to the origin, and the direction it looks to x."""
+        """Return the pose (4, 4) that moves the robot's mount to the origin and its viewing direction to x."""
         middle, size = (low + high) / 2, high - low
         yaw = self._settings.yaw
         if yaw is None:
@@ -195,8 +195,8 @@ class _FileStage:
         else:
             away = np.array(self._settings.mount)
             if np.any(np.abs(away) > size[:2] / 2):
-                what = "mount [{:g}, {:g}] lies beside the work surface".format(*away)
-                instead = "stay within {:.2f} and {:.2f} m of its middle".format(*size[:2] / 2)
+                what = "mount [{:g}, {:g}] is not on the work surface".format(*away)
+                instead = "stay within {:.2f} and {:.2f} m of its center".format(*size[:2] / 2)
                 raise InputError(what, where=self._where, instead=instead)
         place = np.array([*(middle[:2] + away), high[2]])
         return np.asarray(np.linalg.inv(make_transform(tuple(place), quat_from_axis_angle((0, 0, 1), yaw))), float)
@@ -223,7 +223,7 @@ class _FileStage:
                 self._touch(f"{_ROOT}/contact_{number}", prim, np.array([low, high]))
 
     def _parts(self, prim: Any, surface: Any) -> list[Any]:
-        """Prims that are parts: the first below the root on each way that do not hold the work surface."""
+        """Return the prims that are parts: the topmost prims below the root that do not contain the work surface."""
         from pxr import UsdGeom
 
         found = []

@@ -1,4 +1,4 @@
-"""Writes a layout, or a whole episode, as one USD stage that any USD program opens: scene, robot, objects, cameras."""
+"""Export of a layout or episode as one USD stage with scene, robot, objects and cameras, for any USD program."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -32,12 +32,12 @@ from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
 SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
 _FAR = 100.0
-"""Far clip of the cameras [m]."""
+"""Far clipping distance of the cameras [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BodyMotion:
-    """Poses of all bodies at one time or several."""
+    """Poses of all bodies at one or several times."""
 
     names: Sequence[str]
     positions: FloatArray
@@ -54,12 +54,12 @@ def write_layout_stage(
     """Write a stage with physics: bodies, masses, friction, drives and their targets.
 
     Args:
-        path: The file, which no stage in this process has open.
+        path: File to write; it must not be open in this process.
         stage: The scene.
         robot: The robot.
         layout: Objects, cameras and light.
-        motion: Poses of all bodies; several times are an animation, which physics leaves alone. By default the robot is
-            in the posture of its file.
+        motion: Poses of all bodies. Several times give an animation, in which physics is off. By default the robot has
+            the posture of its file.
     """
     from pxr import Usd, UsdGeom, UsdPhysics
 
@@ -70,7 +70,9 @@ def write_layout_stage(
     UsdGeom.SetStageUpAxis(written, UsdGeom.Tokens.z)
     UsdPhysics.SetStageKilogramsPerUnit(written, 1.0)
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
-    scene = UsdPhysics.Scene.Define(written, "/PhysicsScene")  # where Isaac Sim looks, or makes another
+    scene = UsdPhysics.Scene.Define(
+        written, "/PhysicsScene"
+    )  # Isaac Sim looks here, and would create another one elsewhere
     _add_things(written, path, stage, robot, layout.physical)
     materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
     use_own_friction(scene.GetPrim(), materials)
@@ -89,7 +91,7 @@ def write_layout_stage(
 
 
 def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:
-    """The prim of every body of a laid-out stage, by the name that trajectories give it."""
+    """Return the prim of every body of an exported stage, by the body's name in trajectories."""
     from pxr import UsdPhysics
 
     found = {}
@@ -129,7 +131,7 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, layout
 
 
 def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
-    """Tints and textures of the layout; their pictures lie in a folder beside the file."""
+    """Apply tints and textures of the layout; images are written to a folder beside the file."""
     surfaces, folder = layout.visual.surfaces, path.with_name(f"{path.stem}_textures")
     for name, look in surfaces.items():
         fixture = stage.fixtures.get(name)
@@ -141,7 +143,7 @@ def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
 
 
 def _set_physics(prim: Any, item: PlacedObject) -> None:
-    """Mass and friction of this episode; the inertia grows with the mass."""
+    """Set mass and friction of this episode; the inertia is scaled with the mass."""
     from pxr import Usd, UsdPhysics
 
     from nimbus.datagen.objects.libraries import open_library
@@ -174,7 +176,7 @@ def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
         drive.GetDampingAttr().Set(drive.GetDampingAttr().Get() * item.damping)
         adapt_part_joint(joint, part.joint.kind, friction=part.joint.friction * item.damping)
     if model.parts and not item.anchored:
-        # PhysX takes the prim for the root link of an articulation that floats.
+        # PhysX would treat the prim as the root link of a floating articulation.
         remove_articulation_root(prim)
         UsdPhysics.ArticulationRootAPI.Apply(written.GetPrimAtPath(f"{prim.GetPath()}/{BASE}"))
     if item.anchored:
@@ -186,7 +188,7 @@ def _set_joints(written: Any, prim: Any, item: PlacedObject) -> None:
 
 
 def _set_drives(written: Any, robot: Robot, setup: RobotSetup) -> None:
-    """Set position controllers at the home posture, with this episode's gains; USD counts angles in degrees."""
+    """Set position controllers to the home posture with this episode's gains; USD has angles in degrees."""
     from pxr import UsdPhysics
 
     gains: dict[str, tuple[float, float, float, float]] = {}
@@ -249,9 +251,9 @@ def _move(written: Any, bodies: Mapping[str, Any], motion: BodyMotion) -> None:
 
 
 def clear_static_poses(written: Any) -> None:
-    """Switch physics off for all that moves: it would pass over the time samples of dynamic bodies.
+    """Switch physics off for everything that moves, because physics ignores the time samples of dynamic bodies.
 
-    Joints are inactive and not only disabled, as USD allows none between bodies that are disabled.
+    Joints are deactivated and not only disabled, because USD does not allow joints between disabled bodies.
     """
     from pxr import UsdPhysics
 
@@ -261,12 +263,12 @@ def clear_static_poses(written: Any) -> None:
             UsdPhysics.RigidBodyAPI(prim).CreateRigidBodyEnabledAttr(False)
         remove_articulation_root(prim)
     for path in [prim.GetPath() for prim in prims if prim.IsA(UsdPhysics.Joint)]:
-        if joint := written.GetPrimAtPath(path):  # gone already where it stood below another one
+        if joint := written.GetPrimAtPath(path):  # a joint below another one is already inactive
             joint.SetActive(False)
 
 
 def _hangs_on(prim: Any, owner: Mapping[Any, str], still: Any) -> tuple[str, FloatArray]:
-    """Return the nearest body above a prim, or none, and the prim's parent pose in its frame."""
+    """Return the nearest body above a prim, empty for none, and the pose of the prim's parent in that body's frame."""
     parent = prim.GetParent()
     above = parent
     while above and not above.IsPseudoRoot():

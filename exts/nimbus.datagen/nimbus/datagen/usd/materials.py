@@ -1,6 +1,6 @@
-"""Surfaces of a layout on the prims of a stage: tints of their materials, and textures in place of them.
+"""Application of a layout's surface looks to the prims of a stage: tints of materials, or textures in their place.
 
-Materials are UsdPreviewSurface, which every renderer of USD has; of materials in MDL the tint of OmniPBR is set.
+Materials are UsdPreviewSurface, which every USD renderer supports; for MDL materials, the tint of OmniPBR is set.
 """
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
@@ -21,23 +21,23 @@ from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
 _LOOKS = "dressed"
-"""Name of the prim with added materials, below the thing that uses them."""
+"""Name of the prim that contains the added materials of a thing, below that thing."""
 _GREY = (0.5, 0.5, 0.5)
 _WHITEST = 0.92
-"""sRGB; the default renderer lets nothing give back all the light."""
+"""Largest sRGB value of a color; in the default renderer no surface reflects all light."""
 _ROUGHNESS = 0.7
 
 
 def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: str = "") -> None:
-    """Apply a layout's look to everything below a prim; its material prims must lie below it too.
+    """Apply a layout's look to everything below a prim, which must include its material prims.
 
-    Geometry with a plain color and no material gets one, so that its color equals the default renderer's.
+    Geometry with a plain color and no material gets a material, so that its color equals that of the default renderer.
 
     Args:
-        root: A thing: an object, a fixture, a part of the room. It is edited where the stage's edit target is.
+        root: Prim of an object, a fixture or a part of the room; edits go to the stage's edit target.
         surface: Look of the surface.
-        textures: A folder for images.
-        role: Role that decides the texture's period: ``table``, ``floor``, ``backdrop``.
+        textures: Folder for images.
+        role: Role that determines the texture's period: ``table``, ``floor``, ``backdrop``.
     """
     painter = _Painter(root, surface, textures, period=texture_period(role))
     for prim in list(_bindable(root)):
@@ -57,7 +57,7 @@ def _bindable(root: Any) -> Iterator[Any]:
 
 
 class _Painter:
-    """Makes each material once, and tints each once."""
+    """Painter of a thing's surfaces; each material is made and tinted once."""
 
     def __init__(self, root: Any, surface: SurfaceLook, textures: Path, *, period: float) -> None:
         self._root, self._surface, self._textures, self._period = root, surface, textures, period
@@ -79,7 +79,7 @@ class _Painter:
                 self._bind(prim, self._textured())
             elif prim.IsA(UsdGeom.Subset):
                 self._bind(prim, self._textured())
-            else:  # a shape has no texture coordinates
+            else:  # shapes have no texture coordinates
                 mean = self._image.reshape(-1, 3).mean(axis=0) / 255.0
                 self._bind(prim, self._plain(mean * self._tint))
         elif not bound:
@@ -145,7 +145,7 @@ class _Painter:
         return relative if relative.startswith(".") else f"./{relative}"
 
     def _material(self, name: str) -> tuple[Any, Any]:
-        """A UsdPreviewSurface material below the thing."""
+        """Make a UsdPreviewSurface material below the thing."""
         from pxr import Sdf, UsdGeom, UsdShade
 
         looks = self._root.GetPath().AppendChild(_LOOKS)
@@ -159,11 +159,11 @@ class _Painter:
 
 
 def project(mesh: Any, *, period: float) -> None:
-    """Texture coordinates by projection along each face's largest axis, in the frame of the stage.
+    """Set texture coordinates by projection along the dominant axis of each face, in the frame of the stage.
 
     Args:
         mesh: A mesh prim.
-        period: Length over which the texture runs once [m].
+        period: Length of one repetition of the texture [m].
     """
     from pxr import Sdf, UsdGeom, Vt
 
@@ -186,7 +186,7 @@ def project(mesh: Any, *, period: float) -> None:
 
 
 def boxes_as_meshes(root: Any) -> None:
-    """Turn cubes into meshes, which can have texture coordinates."""
+    """Convert cubes to meshes, which can have texture coordinates."""
     from pxr import Usd, UsdGeom, Vt
 
     for prim in Usd.PrimRange(root):
@@ -208,7 +208,7 @@ _FACES = np.array([(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2
 
 
 def _color(prim: Any) -> FloatArray:
-    """Return the plain color of a shape, its own or inherited; sRGB, as the default renderer reads it."""
+    """Return the plain color of a shape, its own or an inherited one; as in the default renderer, it is sRGB."""
     from pxr import UsdGeom
 
     primvar = UsdGeom.PrimvarsAPI(prim).FindPrimvarWithInheritance("displayColor")

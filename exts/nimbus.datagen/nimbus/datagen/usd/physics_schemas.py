@@ -1,4 +1,4 @@
-"""PhysX attributes of a robot beyond UsdPhysics, with which it moves as in the default simulator.
+"""PhysX attributes beyond UsdPhysics, with which robot and objects behave as in the default simulator.
 
 The schemas are those of ``omni.usd.schema.physx``; without them the attributes are plain names and values that no
 simulator reads.
@@ -16,17 +16,17 @@ USUAL_FRICTION = 1.0
 PART_ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 """Armature of the joints of light parts [kg m², kg]; without it, stiff contact makes them vibrate."""
 _CONTACT_OFFSET = 0.002
-"""Distance at which PhysX begins to handle a contact [m]; its default, some centimeters, is for larger things."""
+"""Distance at which PhysX begins to handle a contact [m]; the default of some centimeters is for larger things."""
 _BODY_ITERATIONS, _ROBOT_ITERATIONS = 16, 32
-"""Iterations of the contact solver: with PhysX's default of 4, held objects sink into the pads."""
+"""Iterations of the contact solver for bodies and robots; with PhysX's default of 4, objects sink into the pads."""
 _DEPENETRATION_SPEED = 1.0
-"""Largest speed at which PhysX separates overlapping bodies [m/s]; unlimited, a grip can throw its object."""
+"""Largest speed at which PhysX separates overlapping bodies [m/s]; without a limit a grip can throw its object."""
 
 
 def contact_friction(friction: float, nominal: float) -> float:
     """Return the friction of a thing against table, fixtures and fingers, as the default simulator applies it.
 
-    The larger of both surfaces counts, and a drawn friction changes it in proportion.
+    It is the larger friction of both surfaces, scaled in proportion to the drawn friction.
 
     Args:
         friction: Coefficient of this episode.
@@ -36,19 +36,19 @@ def contact_friction(friction: float, nominal: float) -> float:
 
 
 def adapt_part_joint(joint: Any, kind: str, *, friction: float) -> None:
-    """Give the joint of an object's part its armature and dry friction.
+    """Set armature and dry friction of the joint of an object's part.
 
     Args:
         joint: Prim of the joint.
         kind: ``hinge`` or ``slide``.
-        friction: Dry friction [N m, N]; written for readers, because PhysX takes it through its tensors.
+        friction: Dry friction [N m, N]; only informative, because PhysX gets it through its tensor interface.
     """
     _set(joint, "PhysxJointAPI", "physxJoint:armature", PART_ARMATURE[kind])
     joint.GetAttribute("nimbus:friction").Set(friction)
 
 
 def refine_contacts(root: Any) -> None:
-    """Set contact distances and solver iterations for things of the size of a hand."""
+    """Set contact distances and solver iterations for hand-sized things."""
     from pxr import Usd, UsdPhysics
 
     for prim in Usd.PrimRange(root):
@@ -63,10 +63,10 @@ def refine_contacts(root: Any) -> None:
 
 
 def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
-    """Fix the base, compensate gravity, leave links that overlap alone, and give joints their rotors.
+    """Fix the base, compensate gravity, disable collisions of overlapping links, and set the armatures of joints.
 
-    A robot that stands on one base is one articulation, which begins at ``root``; one whose arms stand by themselves is
-    several, each of which begins at the joint that fixes it to the world.
+    A robot with one base is a single articulation with its root at ``root``. A robot of separate arms has one
+    articulation per arm, with its root at the joint that fixes the arm to the world.
 
     Args:
         root: Prim of the robot, above all links.
@@ -81,7 +81,7 @@ def adapt_robot(root: Any, armatures: Mapping[str, float]) -> None:
             _set(prim, "PhysxRigidBodyAPI", "physxRigidBody:disableGravity", True)
         if prim.IsA(UsdPhysics.Joint) and prim.GetName() in armatures:
             _set(prim, "PhysxJointAPI", "physxJoint:armature", armatures[prim.GetName()])
-    # On a link it would mean a base that floats, held by a joint that is none of the articulation's.
+    # An articulation root on a link would mean a floating base, held by a joint outside of the articulation.
     for place in [root] if len(links) == 1 else [_anchor(root, link) for link in links]:
         UsdPhysics.ArticulationRootAPI.Apply(place)
         _set(place, "PhysxArticulationAPI", "physxArticulation:enabledSelfCollisions", False)
@@ -92,7 +92,7 @@ def use_own_friction(scene: Any, things: Iterable[Any]) -> None:
 
     Args:
         scene: The prim of the physics scene.
-        things: Prims of materials that have a friction of their own; to all else the scene's rough default applies.
+        things: Prims of materials with their own friction; the scene's rough default applies to everything else.
     """
     from pxr import UsdPhysics, UsdShade
 
@@ -117,9 +117,9 @@ def _anchor(root: Any, link: Any) -> Any:
 
 
 def remove_articulation_root(prim: Any) -> None:
-    """Take the mark away that an articulation begins here."""
+    """Remove the articulation root from a prim."""
     for schema in prim.GetAppliedSchemas():
-        if schema.endswith("ArticulationRootAPI"):  # Newton's brings that of USD along
+        if schema.endswith("ArticulationRootAPI"):  # Newton's schema includes the one of USD
             prim.RemoveAppliedSchema(schema)
 
 

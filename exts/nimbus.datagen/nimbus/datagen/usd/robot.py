@@ -1,4 +1,4 @@
-"""A robot's model, converted to USD once and kept in the cache."""
+"""Conversion of a robot's model to USD, cached between runs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 
 CONVERSION_VERSION = 1
-"""Version of the code that puts a robot together and converts it: raise it when any robot comes out otherwise."""
+"""Version of the code that assembles and converts robots; raised when the result of any robot changes."""
 
 
 def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
-    """Return the pose of the robot's base in the world [m]: the scene's mount, with the robot's own offset."""
+    """Return the pose of the robot's base in the world [m]: the scene's mount with the robot's offset."""
     (x, y, z), turn = stage.robot_position, stage.robot_wxyz
     dx, dy, dz = (float(value) for value in quat_to_matrix(turn) @ robot.position)
     return (x + dx, y + dy, z + dz), quat_multiply(turn, robot.wxyz)
 
 
 def moved_base_pose(stage: StageInfo, robot: Robot, setup: RobotSetup) -> tuple[Vector, Quaternion]:
-    """Return the pose of the robot's base in the world [m], moved about its mount as an episode draws it."""
+    """Return the pose of the robot's base in the world [m], with an episode's drawn displacement of the mount."""
     position, wxyz = base_pose(stage, robot)
     turn, pivot = quat_from_axis_angle((0.0, 0.0, 1.0), setup.yaw), np.array(stage.robot_position)
     x, y, z = (float(value) for value in pivot + quat_to_matrix(turn) @ (position - pivot) + setup.offset)
@@ -44,7 +44,7 @@ def moved_base_pose(stage: StageInfo, robot: Robot, setup: RobotSetup) -> tuple[
 
 @lru_cache(maxsize=8)
 def robot_usd(robot: Robot) -> Path:
-    """Path of the robot's USD file; converted on first use.
+    """Return the path of the robot's USD file, which is converted on first use.
 
     Raises:
         InputError: The package or its URDF is missing.
@@ -58,7 +58,7 @@ def robot_usd(robot: Robot) -> Path:
 def robot_hash(robot: Robot) -> str:
     """Return a hash of the conversion's version, the robot file, its URDFs and their conversion settings.
 
-    The meshes of a package enter by its version, those of a user's robot by their content.
+    Meshes of a package are covered by the package's version, meshes of a user's robot by their content.
     """
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
     content = [said.encode()]
@@ -80,12 +80,12 @@ def _mesh_files(root: ElementTree.Element) -> list[Path]:
 
 
 def _convert(robot: Robot, target: Path) -> None:
-    """Convert beside the target and rename, so that a killed run leaves nothing half-made."""
+    """Convert into a temporary folder and rename it, so that a killed run leaves no incomplete folder."""
     import urdf_usd_converter
     import usdex.core
 
     check_meshes(robot)
-    # The converter reports every mesh, and skips lines drawn in them, which nobody misses.
+    # Diagnostics are routed away from the terminal: the converter reports every mesh, and every line that it skips.
     usdex.core.activateDiagnosticsDelegate()
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
     with writing(target.parent):
@@ -99,7 +99,7 @@ def _convert(robot: Robot, target: Path) -> None:
         try:
             os.rename(work / "usd", target)
         except OSError:
-            if not target.is_dir():  # somebody else may have finished first
+            if not target.is_dir():  # another process may have finished first
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -108,7 +108,8 @@ def _convert(robot: Robot, target: Path) -> None:
 def _one_urdf(robot: Robot, folder: Path) -> Path:
     """Return the robot's own URDF if it is complete, or an assembled one."""
     only = robot.pieces[0]
-    plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or only.prefix or only.root or only.without)
+    is_part = only.prefix or only.root or only.without or only.travel
+    plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or is_part)
     path = piece_path(only, robot=robot.name)
     if plain and not any(is_unlimited(joint) for joint in read_urdf(path).findall("joint")):
         return path

@@ -1,4 +1,4 @@
-"""A generated room as a USD stage around the stage of its bench, kept in the cache."""
+"""USD stage of a generated room around the stage of its bench, cached between runs."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -25,17 +25,17 @@ from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 _REACH = 1.6
-"""Distance from the mount of the bench within which geometry collides, because a robot can touch it [m]."""
+"""Distance from the mount of the bench within which geometry collides [m]; a robot cannot reach farther."""
 _ROOT = "/World"
 
 
 def room_identity(settings: RoomSettings, bench_hash: str) -> str:
-    """Return the content hash of a room's stage: version of the generator, settings, and the bench's content."""
+    """Return the content hash of a room's stage, from the generator's version, the settings and the bench's content."""
     return versioned_hash(f"{settings.reference} {bench_hash}".encode(), ROOM_VERSION)
 
 
 def room_file(settings: RoomSettings, *, bench: Bench, stage: Path, bench_hash: str, mount: FloatArray) -> Path:
-    """Return the USD stage of a room, written on first use.
+    """Return the USD stage of a room, which is written on first use.
 
     Args:
         settings: Settings of the room.
@@ -57,7 +57,7 @@ def room_file(settings: RoomSettings, *, bench: Bench, stage: Path, bench_hash: 
 
 
 class _Stage:
-    """Writes one room: a prim for each furnishing with a mesh for each of its textures, and boxes to touch."""
+    """Writer of one room: a prim per furnishing, with a mesh for each texture and boxes for collisions."""
 
     def __init__(self, room: Room, bench: Path, folder: Path, mount: FloatArray) -> None:
         from pxr import Usd, UsdGeom
@@ -78,7 +78,7 @@ class _Stage:
         self._surface("walls", "backdrop", [_panel(corners, faces) for corners in room.walls])
 
     def _refer(self, bench: Path) -> None:
-        """Reference the bench with its floor and walls hidden; collision geometry stays."""
+        """Reference the bench and hide its floor and walls; their collision geometry stays."""
         from pxr import Usd, UsdGeom, UsdPhysics, Vt
 
         root = UsdGeom.Xform.Define(self.made, _ROOT).GetPrim()
@@ -133,7 +133,7 @@ class _Stage:
         )
 
     def _uvs(self, patch: Patch, slot: str) -> FloatArray:
-        """Cells of the palette, the whole picture of the day, or a texture by projection."""
+        """Return texture coordinates: cells of the palette, the whole image of the view outside, or a projection."""
         if not slot:
             u = (self._colors.index(self._color(patch)) + 0.5) / len(self._colors)
             return np.tile((u, 0.5), (len(patch.vertices), 1))
@@ -151,7 +151,7 @@ class _Stage:
         return self._room.look.colors.get(slot, (0.6, 0.58, 0.55))
 
     def _color(self, patch: Patch) -> Color | None:
-        """Plain color of a patch; None where it has a texture."""
+        """Return the plain color of a patch; None if it has a texture."""
         if not isinstance(patch.material, str):
             return patch.material
         return None if patch.material in self._room.look.textures else self._slot(patch.material)

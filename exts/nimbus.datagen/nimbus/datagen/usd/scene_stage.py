@@ -1,4 +1,4 @@
-"""A scene that a body moves through as one USD stage: every part with its material, and all of it to collide with."""
+"""USD stage of a navigation scene: every part with its material, and with collision geometry."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -18,19 +18,19 @@ _LOOKS = "/World/looks"
 _LAMP_RADIUS = 0.12
 """Radius of a ceiling lamp [m]."""
 _LAMP_INTENSITY = 30_000.0
-"""Intensity of a ceiling lamp [nit]: with its size some 17,000 lm, of which a room's walls return a part."""
+"""Intensity of a ceiling lamp [nit]; with its size this is about 17,000 lm, a part of which the walls reflect."""
 _SKY_INTENSITY = 300.0
-"""Intensity of the dome [nit], so that rooms without a lamp are not black."""
+"""Intensity of the dome light [nit], which keeps rooms without a lamp from being black."""
 
 
 def write_scene_stage(path: Path, scene: NavigationScene) -> None:
-    """Write a stage; pictures go to a folder beside it.
+    """Write a stage; images go to a folder beside it.
 
-    Parts that carry their light, as those of scans do, shine by themselves. Collision geometry is the triangles of all
-    parts but views through windows.
+    Parts whose textures contain their light, such as scans, are emissive. Collision geometry consists of the triangles
+    of all parts except views through windows.
 
     Args:
-        path: The file, which no stage in this process has open.
+        path: File to write; it must not be open in this process.
         scene: The scene.
     """
     from pxr import Tf, Usd, UsdGeom, UsdPhysics
@@ -46,7 +46,7 @@ def write_scene_stage(path: Path, scene: NavigationScene) -> None:
     looks = _Looks(stage, path)
     counts: dict[str, int] = {}
     for part in scene.parts:
-        name = Tf.MakeValidIdentifier(part.name)  # several names may become one
+        name = Tf.MakeValidIdentifier(part.name)  # several names may give the same identifier
         place = f"{SCENE}/{name}"
         if name not in counts:
             thing = UsdGeom.Xform.Define(stage, place).GetPrim()
@@ -86,7 +86,7 @@ def _add_lights(stage: Any, scene: NavigationScene) -> None:
     from pxr import Gf, UsdGeom, UsdLux
 
     if scene.is_lit:
-        return  # its light is in its pictures
+        return  # its textures contain its light
     UsdGeom.Scope.Define(stage, "/World/Lights")
     for number, lamp in enumerate(scene.lamps):
         light = UsdLux.SphereLight.Define(stage, f"/World/Lights/lamp_{number}")
@@ -97,7 +97,7 @@ def _add_lights(stage: Any, scene: NavigationScene) -> None:
 
 
 class _Looks:
-    """Materials of a stage, one for each picture."""
+    """Materials of a stage, one for each image."""
 
     def __init__(self, stage: Any, path: Path) -> None:
         self._stage = stage
@@ -105,7 +105,7 @@ class _Looks:
         self._made: dict[tuple[str, bool], Any] = {}
 
     def material(self, image: ImageArray | None, *, shines: bool) -> Any:
-        """Return the material with a picture, or with the colors of the vertices."""
+        """Return the material with an image, or with the vertex colors."""
         name = ""
         if image is not None:
             self._folder.mkdir(exist_ok=True)

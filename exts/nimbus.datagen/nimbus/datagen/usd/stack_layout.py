@@ -1,7 +1,8 @@
-"""Positions of K states of a scene side by side in one stage, so that no camera sees a neighbor.
+"""Placement of K states of a scene side by side in one stage, so that no camera sees a neighboring state.
 
-Isaac Sim renders a stage, not worlds: K steps of a trajectory are K regions of one stage, each with its own cameras,
-isolated by distance and by the cameras' far clip. Numbers only: any renderer of stages can use it.
+Isaac Sim renders one stage, so K steps of a trajectory become K regions of the stage, each with its own cameras.
+Regions are isolated by their distance and the cameras' far clipping plane. This module computes numbers only and can be
+used for any renderer of stages.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 
 NEAR = 0.01
-"""Near clip of every camera [m]."""
+"""Near clipping distance of every camera [m]."""
 FARTHEST = 1000.0
-"""Largest distance from the origin [m]: single precision still resolves less than a millimeter there."""
+"""Largest distance from the origin [m], at which single precision still resolves less than a millimeter."""
 _STEP = 0.125
-"""Step of the spacings [m], so that the places of regions are exact in single precision."""
+"""Spacings are multiples of this [m], so that the positions of regions are exact in single precision."""
 _MARGIN = 1.001
 _MEMORY_SHARE = 0.5
 _BYTES_PER_PIXEL = 4 + 4 + 16 + 4 + 4
-"""RGBA, depth, normals, instance and semantic index, as RTX gives them."""
+"""Size of a pixel of RTX's RGBA, depth, normals, instance and semantic index [bytes]."""
 _RENDERER_BYTES_PER_PIXEL = 200
 """Estimated memory of a path tracer beyond its buffers [bytes per pixel], to be replaced by a measurement on an RTX
 GPU."""
@@ -38,9 +39,9 @@ class StackLayout:
     spacing: float
     """Spacing of neighboring regions, along x and y [m]."""
     far: float
-    """Far clip of every camera [m]: nothing of a region's own scene lies beyond."""
+    """Far clipping distance of every camera [m], beyond all parts of a region's own scene."""
     origins: FloatArray
-    """(K, 3) [m] where each region's world has its origin"""
+    """(K, 3) origin of each region's world [m]."""
 
     @property
     def count(self) -> int:
@@ -53,9 +54,9 @@ def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: S
 
     Args:
         count: K.
-        bounds: (2, 3) lower and upper corner of everything that is seen, at all steps [m].
-        eyes: (N, 3) where cameras stand, at all steps [m].
-        cameras: How they look.
+        bounds: (2, 3) lower and upper corner of everything visible, over all steps [m].
+        eyes: (N, 3) positions of the cameras, over all steps [m].
+        cameras: The cameras of a region.
 
     Raises:
         InputError: The regions reach too far from the origin.
@@ -70,7 +71,7 @@ def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: S
 
 
 def far_clip(bounds: FloatArray, eyes: FloatArray) -> float:
-    """Return the distance from the cameras to the farthest corner of the scene, and a little more [m].
+    """Return the distance from the cameras to the farthest corner of the scene, with a small margin [m].
 
     Args:
         bounds: (2, 3) lower and upper corner of everything that is seen [m].
@@ -81,7 +82,7 @@ def far_clip(bounds: FloatArray, eyes: FloatArray) -> float:
 
 
 def region_spacing(bounds: FloatArray, eyes: FloatArray, *, far: float, cameras: Sequence[Camera]) -> float:
-    """Return the distance at which a neighbor's nearest point is beyond every corner of a view's far plane [m].
+    """Return the spacing at which the nearest point of a neighbor is beyond every corner of a view's far plane [m].
 
     The far clip is a plane across the optical axis, so the corners of an image see farther than its center.
 
@@ -107,7 +108,7 @@ def region_origins(count: int, spacing: float) -> FloatArray:
 
 
 def most_regions(spacing: float) -> int:
-    """Return the number of regions that stay near enough to the origin."""
+    """Return the number of regions that fit within the largest distance from the origin."""
     return (int(2 * FARTHEST / spacing) // 2 * 2 + 1) ** 2
 
 
@@ -117,7 +118,7 @@ def most_in_memory(cameras: Sequence[Camera], *, free_bytes: int, region_bytes: 
     Args:
         cameras: All cameras of one region.
         free_bytes: Free memory of the GPU.
-        region_bytes: Memory of one region's copies of meshes; 0 where meshes are shared.
+        region_bytes: Memory of one region's copies of meshes; 0 if meshes are shared.
     """
     pixels = sum(camera.width * camera.height for camera in cameras)
     one = region_bytes + pixels * (_BYTES_PER_PIXEL + _RENDERER_BYTES_PER_PIXEL)
@@ -125,6 +126,6 @@ def most_in_memory(cameras: Sequence[Camera], *, free_bytes: int, region_bytes: 
 
 
 def _corner_stretch(camera: Camera) -> float:
-    """Return the ratio of an image corner's distance to its center's, for the same plane."""
+    """Return the distance of an image corner relative to that of the center, for points of one plane."""
     up = math.tan(0.5 * camera.vertical_fov)
     return math.sqrt(1.0 + up**2 + (up * camera.width / camera.height) ** 2)

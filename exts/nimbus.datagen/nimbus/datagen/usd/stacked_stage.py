@@ -1,4 +1,4 @@
-"""Writer of K states of a scene as K regions of one USD stage with their cameras, for Isaac Sim."""
+"""USD stage with K states of a scene as K regions with their cameras, for Isaac Sim."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -24,7 +24,7 @@ PARTITION = "omni:scenePartition"
 """Attribute that assigns a prim and its viewers to a region, for renderers that support scene partitions."""
 _OPERATIONS = "xformOp:translate", "xformOp:orient", "xformOp:scale"
 _APERTURE = 20.955
-"""Horizontal aperture [tenths of a stage unit]; only its ratio to the focal length matters."""
+"""Horizontal aperture [tenths of a stage unit]; only the ratio to the focal length matters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,12 @@ class RegionPaths:
 
     root: str
     bodies: dict[str, str]
-    """Prims that are to be posed, direct children of the region, by trajectory body."""
+    """Prims whose poses are set, by trajectory body; they are direct children of the region."""
     cameras: dict[str, str]
 
 
 def body_prim(name: str) -> str:
-    """Name of the prim of a body; a dot, as in ``cabinet_0.door``, cannot stand in it."""
+    """Return the name of a body's prim, which must not have a dot as in ``cabinet_0.door``."""
     return f"body_{name.replace('.', '__')}"
 
 
@@ -55,7 +55,7 @@ def region_paths(index: int, bodies: Sequence[str], cameras: Sequence[Camera]) -
 def region_poses(
     cameras: Sequence[Camera], names: Sequence[str], positions: FloatArray, wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Poses of the bodies (K, B, …) and of the cameras (K, C, …) in their regions, cameras with OpenGL axes.
+    """Return the poses of bodies (K, B, …) and cameras (K, C, …) in their regions; cameras have OpenGL axes.
 
     Args:
         cameras: C cameras.
@@ -91,15 +91,15 @@ def write_stacked_stage(
         positions: (K, B, 3) [m], in the world frame of a single scene.
         wxyz: (K, B, 4) unit quaternions.
         cameras: Cameras of each region.
-        light: The sun and the sky, shared by all.
-        dome: An environment map in place of the plain sky.
+        light: Sun and sky, shared by all regions.
+        dome: Environment map in place of the plain sky.
 
     Returns:
         The prims of each region.
     """
     from pxr import Usd, UsdGeom
 
-    stage: Any = Usd.Stage.CreateNew(str(path))  # at its place, where references begin
+    stage: Any = Usd.Stage.CreateNew(str(path))  # at its final path, because references are relative to it
     UsdGeom.SetStageMetersPerUnit(stage, 1.0)
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/World").GetPrim())
@@ -148,8 +148,8 @@ def add_light(stage: Any, light: Light, dome: Dome | None = None) -> None:
 def _show_picture(sky: Any, dome: Dome) -> None:
     """Light the stage with an environment map, in Kit's orientation: on a Z-up stage, top at +Z and left edge at +X.
 
-    By USD's own convention its top is +Y and, once rotated to Z, its left edge lies at +Y: the map therefore has to be
-    rotated by a quarter turn, and must not be tilted.
+    USD's own convention has the top at +Y and, after a rotation to Z, the left edge at +Y: the map is therefore rotated
+    by a quarter turn about the vertical, and not tilted.
     """
     from pxr import Sdf, UsdGeom, UsdLux
 
@@ -188,13 +188,13 @@ def refer(stage: Any, place: str, asset: Path, beside: Path) -> Any:
 
 
 def set_pose(prim: Any, position: Any, wxyz: Any, *, time: Any = None) -> None:
-    """Pose a prim by the three standard operations, which Isaac Sim's batched interfaces write to.
+    """Set the pose of a prim by the three standard operations, which Isaac Sim's batched interfaces write to.
 
     Args:
-        prim: It gets these operations in place of others, unless it has them.
+        prim: The prim; other transform operations are replaced by the standard ones.
         position: Position in the parent's frame [m].
         wxyz: Unit quaternion.
-        time: A time code; always, when not given.
+        time: Time code; by default the pose applies at all times.
     """
     from pxr import Gf, Sdf, Usd, UsdGeom
 

@@ -1,4 +1,4 @@
-"""Steps of a motion as regions of one stage, with everything that the stage refers to in one folder."""
+"""Export of steps of a motion as regions of one stage, with all files that the stage references in one folder."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from nimbus.datagen.usd.visual_assets import seen_bounds, write_visual_assets
 
 
 def write_steps(folder: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: BodyMotion) -> Path:
-    """Write K steps side by side, at the distances at which Isaac Sim renders them; returns the stage's file.
+    """Write K steps side by side, with the spacing that rendering in Isaac Sim uses; returns the stage's file.
 
     Args:
-        folder: A folder of its own.
+        folder: Folder for these files only.
         stage: The scene.
         robot: The robot.
         layout: Objects, cameras, looks and light.

@@ -1,4 +1,4 @@
-"""Contents of a scene's USD stage for tasks: robot mount, fixtures, surfaces."""
+"""Contents of a scene's USD stage that tasks refer to: robot mount, fixtures, surfaces."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LEG = 0.75
 
 @dataclass(frozen=True, kw_only=True)
 class Fixture:
-    """A body of the scene that a task can name: a bin, a drawer, a shelf."""
+    """Body of the scene that a task can name: a bin, a drawer, a shelf."""
 
     name: str
     prim_path: str
     group: str
     object_class: str
     position: tuple[float, float, float]
-    """Origin of its frame at the start, world frame [m]."""
+    """Initial origin of the fixture's frame, in the world frame [m]."""
     bounds: tuple[Vector, Vector]
     """Lower and upper corner in its own frame [m]."""
     world_bounds: tuple[Vector, Vector]
@@ -48,13 +48,13 @@ class SupportSurface:
 
     name: str
     lower: tuple[float, float, float]
-    """Lower corner of its bounds, world frame [m]; objects stand at ``upper[2]``."""
+    """Lower corner of the bounds in the world frame [m]; objects stand at height ``upper[2]``."""
     upper: tuple[float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageInfo:
-    """A stage file, read once: names and places, no meshes."""
+    """Contents of a stage file that is read once: names and positions, without meshes."""
 
     name: str
     path: Path
@@ -64,7 +64,7 @@ class StageInfo:
     fixtures: Mapping[str, Fixture]
     surfaces: Mapping[str, SupportSurface]
     roles: Mapping[str, tuple[str, ...]]
-    """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; a fixture's or a furnishing's role is its name."""
+    """Prim paths by role: ``table``, ``floor``, ``backdrop``, …; the role of a fixture or furnishing is its name."""
     furnishings: Mapping[str, str] = field(default_factory=dict)
     """Class of each static furnishing of the room, which no task names."""
     flat: frozenset[str] = frozenset()
@@ -76,7 +76,7 @@ class StageInfo:
     is_own: bool = False
     """True for a stage made from a user's scene file."""
     bench: str = ""
-    """Stage that a room is built around, or this one itself, as :func:`read_stage` opens it."""
+    """Name or path of the stage that a room is built around; of this stage itself if it is not a room."""
 
 
 @lru_cache(maxsize=8)
@@ -84,7 +84,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     """Open a stage by name or path and read its contents.
 
     Raises:
-        InputError: No such stage, it does not open, or something it references is missing.
+        InputError: The stage does not exist or cannot be opened, or a file that it references is missing.
     """
     from pxr import Tf, Usd
 
@@ -102,13 +102,13 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 
 
 def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
-    """Return the stage of one episode: the room that its layout drew around the bench, or the task's own stage."""
+    """Return the stage of one episode: the room that the layout has drawn around the bench, or the task's stage."""
     room = layout_room(stage, layout)
     return stage if room == stage.room or room is None else read_stage(room.reference)
 
 
 def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
-    """Return the settings of one episode's room; None on a bare bench."""
+    """Return the settings of one episode's room; None without a room."""
     drawn = layout.drawn.get("scene", {})
     if "family" not in drawn:
         return stage.room
@@ -118,7 +118,7 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
 
 
 def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
-    """Read the bench, and the stage that is generated around it."""
+    """Read the bench, and the stage of the room that is generated around it."""
     from pxr import Usd
 
     base = read_stage(settings.bench, where=where)
@@ -126,7 +126,7 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
         what = f"stage '{settings.bench}' has no work surface to build a room around"
         raise InputError(what, where=where, instead="give a prim named table the customData nimbus:role = table")
     if base.furnishings:
-        raise InputError(f"'{settings.bench}' is a room itself", where=where, instead="name the stage of a bench")
+        raise InputError(f"'{settings.bench}' is already a room", where=where, instead="name the stage of a bench")
     table = base.surfaces["table"]
     floor = min((low for low in (_floor_height(base),) if low < table.lower[2]), default=table.lower[2] - _LEG)
     bench = Bench((table.lower[0], table.lower[1]), (table.upper[0], table.upper[1]), floor)
@@ -151,7 +151,7 @@ def _unopened(path: Path, error: Exception) -> InputError:
 
 
 def _read_own(own: StageFileSettings, reference: str, *, where: str) -> StageInfo:
-    """Read the stage that is made of a scene file."""
+    """Read the stage that is made from a scene file."""
     from pxr import Usd
 
     source = Path(own.file)

@@ -1,4 +1,4 @@
-"""Layer of the differences between two stages of a task: stronger than the first stage, it shows the second."""
+"""Layer with the differences between two stages of a task; as a stronger layer, it turns the first into the second."""
 # The stubs of pxr do not know the properties of Sdf's specs.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def write_stage_changes(path: Path, *, before: Path, after: Path) -> int:
-    """Write what differs; files are named by absolute paths, because the layer may be copied to memory.
+    """Write the differences; asset paths become absolute, because the layer may be copied to memory.
 
     Args:
-        path: The layer's file.
-        before: The stage that is open.
-        after: The stage to be seen.
+        path: File of the layer.
+        before: Stage that is open.
+        after: Stage to be shown.
 
     Returns:
         Number of prims that differ.
@@ -57,7 +57,7 @@ def _prims(layer: Any) -> list[Any]:
     """Return all prim specs, parents first."""
     found = list(layer.rootPrims)
     for spec in found:
-        found += list(spec.nameChildren)  # the list grows while it is walked
+        found += list(spec.nameChildren)  # the loop also visits the appended children
     return found
 
 
@@ -106,7 +106,7 @@ def _write_prim(written: Any, new: Any, old: Any) -> bool:
 
 
 def _listed(items: Any) -> list[Any]:
-    """Return the items of a list that a written stage adds or sets."""
+    """Return the items that a list operation of a written stage adds or sets."""
     return [*items.explicitItems, *items.prependedItems, *items.addedItems, *items.appendedItems]
 
 

@@ -1,4 +1,4 @@
-"""Meshes, boxes that are touched, and pictures of stages that are written to the cache."""
+"""Meshes, collision boxes and images of stages that are written to the cache."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -34,7 +34,7 @@ def add_mesh(
 
 
 def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -> None:
-    """Add a box that is touched and not seen: its middle and its sides [m]."""
+    """Add an invisible box for collisions, with its center and its sides [m]."""
     from pxr import UsdGeom, UsdPhysics
 
     cube = UsdGeom.Cube.Define(stage, path)
@@ -46,7 +46,7 @@ def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -
 
 
 def keep_picture(folder: Path, image: ImageArray) -> str:
-    """Write a picture once, and return its file's name."""
+    """Write an image unless it exists already; returns the name of its file."""
     from PIL import Image as PillowImage
 
     name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"

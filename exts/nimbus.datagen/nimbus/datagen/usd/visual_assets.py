@@ -1,4 +1,4 @@
-"""Scene, links, fixtures and objects as separate USD files with visible geometry only."""
+"""Separate USD files of scene, links, fixtures and objects, with visible geometry only."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -24,7 +24,7 @@ _LOOKS = "looks"
 
 @dataclass(frozen=True, kw_only=True)
 class VisualAssets:
-    """Files whose default prim is one thing."""
+    """USD files, each with one thing as its default prim."""
 
     scene: Path
     """Static parts."""
@@ -50,8 +50,8 @@ def write_visual_assets(
         fixtures: Prim paths of the scene's bodies, by name.
         objects: Objects of the layout; an object's file is named after its kind and variant.
         folder: Destination.
-        surfaces: Looks by name; without them, each file looks like its asset and is shared by equal objects.
-        roles: Prim paths of the room's parts, by their name in ``surfaces``.
+        surfaces: Looks by name; without them, each file has the look of its asset, and equal objects share a file.
+        roles: Prim paths of the room's parts by their name in ``surfaces``.
     """
     from nimbus.datagen.objects.libraries import open_library
 
@@ -95,7 +95,9 @@ def _dress(
                 if surface_image(look) is not None:
                     boxes_as_meshes(prim)
                 apply_materials(prim, look, textures=textures, role=role)
-    apply_materials(stage.GetDefaultPrim(), SurfaceLook(), textures=textures)  # what has neither role nor material
+    apply_materials(
+        stage.GetDefaultPrim(), SurfaceLook(), textures=textures
+    )  # for parts with neither role nor material
     stage.GetRootLayer().Save()
 
 
@@ -123,7 +125,7 @@ def _rigid_bodies(layer: Any) -> list[str]:
 
 
 def _write(source: Any, path: str, target: Path) -> Path:
-    """Copy a prim's visible geometry: without bodies below it and physics, with its materials inside."""
+    """Copy a prim's visible geometry with its materials, but without physics and without bodies below it."""
     from pxr import Sdf, Usd, UsdGeom, UsdPhysics
 
     name = path.rsplit("/", 1)[-1]
@@ -176,7 +178,7 @@ def _strip_physics(prim: Any) -> None:
 
 
 def _take_materials(stage: Any, root: Any, source: Any, path: str) -> None:
-    """Copy the materials that lie elsewhere to below the prim, and bind them there."""
+    """Copy materials from outside the prim to below it, and bind the copies."""
     from pxr import Sdf, Usd
 
     taken: dict[Any, Any] = {}
@@ -194,7 +196,7 @@ def _take_materials(stage: Any, root: Any, source: Any, path: str) -> None:
 
 
 def asset_bounds(path: Path) -> NDArray[np.float64]:
-    """Return (2, 3) corners around an asset's visible geometry, in its own frame [m]; zero without any."""
+    """Return the bounding box (2, 3) of an asset's visible geometry in its own frame [m]; zero without any."""
     from pxr import Usd, UsdGeom
 
     stage: Any = Usd.Stage.Open(str(path))
@@ -204,7 +206,7 @@ def asset_bounds(path: Path) -> NDArray[np.float64]:
 
 
 def seen_bounds(assets: VisualAssets, names: Sequence[str], positions: Any, wxyz: Any) -> NDArray[np.float64]:
-    """Return (2, 3) corners around everything visible, over all steps [m].
+    """Return the bounding box (2, 3) of everything visible, over all steps [m].
 
     Args:
         assets: Visible assets.

@@ -143,10 +143,10 @@ def _flaw(joint: RawJoint) -> str:
         return "" if joint.kind == "hinge" else f"joint '{joint.name}' slides without limits"
     lower, upper = joint.limits
     if not np.isfinite([lower, upper]).all():
-        return f"joint '{joint.name}' has limits that are no numbers"
+        return f"joint '{joint.name}' has limits that are not numbers"
     if lower > upper:
-        return f"joint '{joint.name}' has limits upside down, {lower:g} to {upper:g}"
-    return f"joint '{joint.name}' has no way to go" if upper - lower < _LEAST else ""
+        return f"joint '{joint.name}' has its lower limit {lower:g} above its upper limit {upper:g}"
+    return f"joint '{joint.name}' has no range of motion" if upper - lower < _LEAST else ""
 
 
 def _found(link: RawLink, name: str, on: str, joint: RawJoint, count: int) -> FoundJoint:

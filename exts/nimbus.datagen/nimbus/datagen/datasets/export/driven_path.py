@@ -85,7 +85,7 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
         thing = np.array(goal.get("facing") or goal["goal"], dtype=float).reshape(3)
         geodesic, scene = float(goal["geodesic"]), str(goal["scene"])
     except (KeyError, TypeError, ValueError) as error:
-        what = f"its goal is wrong: {type(error).__name__} {error}"
+        what = f"its goal cannot be read: {type(error).__name__}: {error}"
         raise InputError(what, where=str(item.path), instead="run 'nimbus verify' for details") from None
     return DrivenEpisode(
         item=item,

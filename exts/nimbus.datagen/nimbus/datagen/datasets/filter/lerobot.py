@@ -45,7 +45,7 @@ def filter_lerobot(
 def no_episode(condition: Condition, count: int) -> InputError:
     """Return the error for a condition that no episode meets."""
     what = f"none of {count} episodes meets '{condition.text}'"
-    return InputError(what, where="--where", instead="ask for less")
+    return InputError(what, where="--where", instead="give a weaker condition")
 
 
 def columns_of(item: LeRobotEpisode, source: LeRobotSet) -> dict[str, Any]:

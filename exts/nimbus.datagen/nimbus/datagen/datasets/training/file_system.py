@@ -82,7 +82,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _open(self, path: str, mode: str = "rb", *_args: Any, **_options: Any) -> Any:
         """Open a file; it is fetched in blocks of 1 MB when they are read."""
         if mode != "rb":
-            raise InputError("this file system is for reading", where=path, instead="write with nimbus run or mirror")
+            raise InputError("this file system is read-only", where=path, instead="write with nimbus run or mirror")
         name = self._name(path)
         size = self.info(name)["size"]
         span = span_of(self._folder / name, byte_count=size, name=name)

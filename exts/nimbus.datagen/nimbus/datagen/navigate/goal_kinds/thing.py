@@ -15,7 +15,7 @@ _REACHED = 1.0
 _SMALLEST, _HIGHEST = 0.25, 1.8
 """Smallest extent of a goal object along one side, and largest height of its lower end above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
-"""Classes that are no useful goals, or of which rooms have several alike."""
+"""Classes that are not useful as goals, or of which a room often has several that look alike."""
 
 
 @register("goal", "object")

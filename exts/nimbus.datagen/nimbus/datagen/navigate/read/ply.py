@@ -1,4 +1,4 @@
-"""Scans in PLY with colored vertices: Replica and ScanNet with their labels, and any other.
+"""Scans in PLY with colored vertices: Replica and ScanNet with their labels, other scans without labels.
 
 Replica: beside ``mesh.ply`` lies ``habitat/mesh_semantic.ply``, whose faces have an ``object_id``, with
 ``habitat/info_semantic.json``. ScanNet: beside ``NAME_vh_clean_2.ply`` lie ``NAME_vh_clean_2.0.010000.segs.json`` and
@@ -30,7 +30,7 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
 
     Args:
         path: The file.
-        up: Axis that points up; ``auto``: z, or y where most area lies level along it.
+        up: Axis that points up; ``auto`` selects z unless clearly more area is level along y.
 
     Raises:
         InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
@@ -47,7 +47,7 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
         elif found := _scannet_files(path):
             things, classes, others = *_scannet_things(mesh, *found), list(found)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        what = f"its labels are of another form: {type(error).__name__}: {error}".replace("\n", " ")
+        what = f"its labels cannot be read: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead=RESTORE) from None
     turn = choose_up(corners, up, usual="z", where=str(path))
     colors = np.full((len(corners), 3, 3), _GREY, dtype=np.uint8)
@@ -113,7 +113,7 @@ def _scannet_things(mesh: Any, segments: Path, groups: Path) -> tuple[IntArray, 
         what = f"{len(numbers)} segments for {len(mesh.vertices)} corners"
         raise InputError(what, where=str(segments), instead="give the mesh that they were made for: *_vh_clean_2.ply")
     if not 0 <= numbers.min(initial=0) <= numbers.max(initial=0) < _MOST_SEGMENTS:
-        raise ValueError(f"a segment is none of 0 to {_MOST_SEGMENTS}")
+        raise ValueError(f"a segment number is not in 0 to {_MOST_SEGMENTS - 1}")
     thing_of, classes = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int64), {}
     for entry in _list(read_plain(groups, limit=_LABEL_BYTES), "segGroups", groups):
         number = int(entry["objectId"]) + 1

@@ -36,7 +36,7 @@ class HomesSource(SceneSource):
         return self.homes
 
     def open(self, number: int) -> NavigationScene:
-        """Make the home of a number."""
+        """Generate the home with a number."""
         return home_scene(self.seed + number, self.rooms, self.storeys or (1, 1))
 
     def fingerprint(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Frames of the wires: msgpack with arrays of numbers; nothing in a frame is executed, and none exceeds 64 MiB."""
+"""Frames of the wires: msgpack with arrays of numbers, at most 64 MiB each; no content of a frame is executed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 64 * 2**20
-"""Largest frame in either direction [bytes]: forty images of 640 x 480."""
+"""Largest frame in either direction [bytes], enough for forty images of 640 x 480."""
 _MOST_ENTRIES = 1_000_000
-"""Entries of all lists and maps of a frame: actions come as arrays. An empty map is a byte in a frame, 64 in memory."""
+"""Largest total number of entries of a frame's lists and maps, because an empty map takes one byte in a frame and 64 in
+memory. Actions are arrays and do not count."""
 _MOST_LEVELS = 32
-"""Lists and maps inside each other."""
+"""Largest nesting depth of lists and maps."""
 _MOST_AXES = 8
 _NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
-"""Types of numbers that arrays may have: no objects, structures, texts, times or complex numbers."""
+"""Types that arrays may have: plain numbers, but no objects, structures, texts, times or complex numbers."""
 
 Array: TypeAlias = NDArray[np.generic]
 Value: TypeAlias = object
@@ -30,7 +31,7 @@ Value: TypeAlias = object
 
 
 class FrameError(ValueError):
-    """Raised for a frame that is damaged, too large, or of unsupported content."""
+    """Raised for a frame that is damaged, too large, or has unsupported content."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,13 @@ class Marking:
 
     encode: Callable[[Array], dict[str | bytes, object]]
     decode: Callable[[Mapping[object, object]], object]
-    """Returns the array that a map stands for, and any other map as it is."""
+    """Returns the array that a map represents; any other map is returned unchanged."""
 
     def pack(self, value: Value) -> bytes:
         """Encode plain values and arrays.
 
         Raises:
-            FrameError: It is too large, or holds something else.
+            FrameError: The frame would be too large, or a value is neither plain nor an array.
         """
         try:
             frame = bytes(msgpack.Packer(default=self._default).pack(value))
@@ -59,7 +60,7 @@ class Marking:
         """Decode a frame.
 
         Raises:
-            FrameError: It is damaged, too large, or holds an array of something other than numbers.
+            FrameError: The frame is damaged or too large, or has an array of another type than numbers.
         """
         if len(frame) > LARGEST:
             raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
@@ -93,7 +94,7 @@ class Marking:
     def _default(self, value: object) -> object:
         if isinstance(value, np.ndarray):
             if not _NUMBERS.fullmatch(value.dtype.str):
-                raise FrameError(f"an array of {value.dtype} is none of numbers")
+                raise FrameError(f"an array of type {value.dtype} is not supported, only arrays of numbers")
             return self.encode(value)
         if isinstance(value, np.generic):
             return value.item()
@@ -101,7 +102,7 @@ class Marking:
 
 
 class _EntryCount:
-    """Counts the entries of a frame while it is decoded, so that a small frame does not become a large value."""
+    """Counter of a frame's entries during decoding, which prevents a small frame from becoming a large value."""
 
     def __init__(self) -> None:
         self._total = 0
@@ -109,17 +110,17 @@ class _EntryCount:
     def add(self, count: int) -> None:
         self._total += 1 + count
         if self._total > _MOST_ENTRIES:
-            raise FrameError(f"lists and maps of more than {_MOST_ENTRIES} entries")
+            raise FrameError(f"lists and maps with more than {_MOST_ENTRIES} entries in total")
 
 
 def _check_levels(value: object) -> None:
-    """Refuse a value that is too deep to be compared, sorted or written."""
+    """Refuse a value that is nested too deeply to be compared, sorted or written."""
     level: list[object] = [value]
     for _ in range(_MOST_LEVELS):
         level = [entry for held in level if isinstance(held, dict | tuple) for entry in _entries(held)]
         if not level:
             return
-    raise FrameError(f"lists and maps of more than {_MOST_LEVELS} levels")
+    raise FrameError(f"lists and maps nested more than {_MOST_LEVELS} levels deep")
 
 
 def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object]:
@@ -127,15 +128,15 @@ def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object
 
 
 def _array(data: object, kind: object, shape: object, *, columns_first: bool = False) -> Array:
-    """View bytes as an array, where all of it fits."""
+    """View bytes as an array, after checking that type and shape fit the number of bytes."""
     if not isinstance(kind, str) or not _NUMBERS.fullmatch(kind):
-        raise FrameError(f"an array of type {ascii(kind)[:60]} is none of numbers")
+        raise FrameError(f"an array of type {ascii(kind)[:60]} is not supported, only arrays of numbers")
     sizes = shape if isinstance(shape, tuple) and len(shape) <= _MOST_AXES else (-1,)
     if any(type(size) is not int or not 0 <= size <= LARGEST for size in sizes):
-        raise FrameError(f"an array of shape {ascii(shape)[:60]}")
+        raise FrameError(f"an array with the invalid shape {ascii(shape)[:60]}")
     dtype = np.dtype(kind)
     if not isinstance(data, bytes) or len(data) != math.prod(sizes) * dtype.itemsize:
-        raise FrameError(f"an array of shape {sizes} and type {kind} has other bytes than it declares")
+        raise FrameError(f"an array whose number of bytes does not match its shape {sizes} and type {kind}")
     return np.frombuffer(data, dtype).reshape(sizes, order="F" if columns_first else "C")
 
 
@@ -192,7 +193,7 @@ def _read_groot(held: Mapping[object, object]) -> object:
         read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
         shape, columns_first, dtype = read[np.lib.format.read_magic(file)[0]](file)
     except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
-        # The parser of Python's literals, which reads the header, raises MemoryError where one is too deep.
+        # NumPy reads the header with the parser of Python literals, which raises MemoryError for deep nesting.
         raise FrameError(f"an array that is no npy: {error}") from None
     return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
 
@@ -200,8 +201,8 @@ def _read_groot(held: Mapping[object, object]) -> object:
 OPENPI = Marking(_write_openpi, _read_openpi)
 """openpi's ``msgpack_numpy``."""
 GROOT = Marking(_write_npy, _read_groot)
-"""GR00T's ``MsgSerializer`` up to N1.6; it reads that of N1.7 as well."""
+"""GR00T's ``MsgSerializer`` up to N1.6; it also reads frames of N1.7."""
 GROOT_N17 = Marking(_write_nd, _read_groot)
-"""GR00T's ``MsgSerializer`` of N1.7, which is msgpack-numpy's without pickle."""
+"""GR00T's ``MsgSerializer`` of N1.7: the format of msgpack-numpy, without pickle."""
 VLA_EVAL = Marking(_write_vla_eval, _read_vla_eval)
-"""vla-eval's ``numpy_codec``; pictures travel as arrays, without loss."""
+"""vla-eval's ``numpy_codec``; images are sent as arrays, without loss."""

@@ -1,4 +1,4 @@
-"""Conventions that a server declares, against those of the task; compared before the first episode."""
+"""Comparison of the conventions that a server declares with those of the task, before the first episode."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ _ABSOLUTE = ("joint", "absolute", "joint_positions", "absolute_joint_positions")
 GivenName: TypeAlias = Annotated[str, Meta(max_length=300)]
 """Name that a server gives."""
 Number: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
-"""Number of things or steps that a server states."""
+"""Number of things or steps in a declaration."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Declaration:
-    """Conventions of a server; empty where it is silent. These are the names in the metadata of openpi's wire."""
+    """Conventions of a server, named as in the metadata of openpi's wire; undeclared ones are empty."""
 
     checkpoint: GivenName = ""
-    """Name of the weights: it separates two evaluations."""
+    """Name of the weights, which distinguishes evaluations."""
     robot: GivenName = ""
     rate: Rate = 0.0
-    """Actions a second [Hz]."""
+    """Actions per second [Hz]."""
     units: str = ""
     control_mode: str = ""
     rotation: str = ""
-    """Form of rotations of tools, in the words of exports."""
+    """Form of the tools' rotations, named as in exports."""
     state_form: str = ""
     """``measured`` or ``commanded``."""
     joint_names: tuple[str, ...] = ()
     action_names: tuple[str, ...] = ()
     action_dim: Number = 0
     action_horizon: Number = 0
-    """Actions of an answer."""
+    """Number of actions of an answer."""
     limit: Number = 0
-    """Steps that an episode may take."""
+    """Largest number of steps of an episode."""
     cameras: dict[str, tuple[int, int] | None] | None = None
-    """Width and height [px] of the pictures that it wants, by their names on the wire."""
+    """Width and height [px] of the images that the server needs, by their names on the wire."""
     environment_state: bool = False
-    """True if it requires the scene in numbers."""
+    """True if the server needs features of the scene."""
     state_keys: tuple[str, ...] = ()
-    """States that it wants, by their names on the wire."""
+    """Names on the wire of the states that the server needs."""
     action_keys: tuple[str, ...] = ()
-    """Arrays of its answers, by their names on the wire."""
+    """Names on the wire of the arrays in its answers."""
     prompt: str = ""
     poses: tuple[str, ...] = ()
-    """Arrays of its answers that are poses of a tool."""
+    """Names of the arrays in its answers that are poses of a tool."""
     problems: tuple[str, ...] = field(default=())
-    """Conventions that no map bridges."""
+    """Conventions that no map of names can adapt."""
 
     @property
     def view(self) -> SignalView | None:
-        """View in the words of exports; None where it states none."""
+        """View, named as in exports; None if the server declares none."""
         mode = "joint" if self.control_mode in ("", *_ABSOLUTE) else self.control_mode
         if mode not in MODE_NAMES or not (self.control_mode or self.rotation or self.state_form):
             return None
@@ -76,7 +76,7 @@ def read_declaration(metadata: Mapping[object, object], *, where: str) -> Declar
     """Read the declaration in a server's metadata; other entries are ignored.
 
     Raises:
-        InputError: An entry is of another form.
+        InputError: An entry has an invalid form.
     """
     known = {one.name for one in fields(Declaration)} - {"problems"}
     try:
@@ -89,13 +89,13 @@ def compare_conventions(declared: Declaration, task: PolicyTask, translation: Tr
     """Compare a server's conventions with the task's.
 
     Args:
-        declared: By the server.
-        task: The task's.
-        translation: The names in between.
-        mapped: Fields that ``--map`` gives: there, names may differ, and numbers must agree.
+        declared: Conventions of the server.
+        task: Conventions of the task.
+        translation: Mapping between the names on the wire and those of the task.
+        mapped: Fields given by ``--map``, whose names may differ as long as the numbers of entries agree.
 
     Raises:
-        InputError: The first that differs.
+        InputError: A convention differs; the first one is reported.
     """
     where = translation.where
     problems = [*declared.problems]

@@ -1,6 +1,6 @@
 """GR00T's wire: requests over ZeroMQ, msgpack with arrays; names come from the server's modalities.
 
-Arrays are npy files up to N1.6, and msgpack-numpy's maps from N1.7 on; the mark of the modalities decides.
+Arrays are npy files up to N1.6 and maps of msgpack-numpy from N1.7 on; the form of the modalities shows the version.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nimbus.datagen.policies.wires.remote_policy import Wire
 _N17_MARK = b"__ModalityConfig__"
 _LOST = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _REFUSED = zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
-"""Events before there was a connection."""
+"""Events of a connection that could not be established."""
 
 
 class GrootWire(Wire):
@@ -44,7 +44,8 @@ class GrootWire(Wire):
     def open(self, *, seconds: float) -> Mapping[object, object]:
         """Connect, and take the modalities."""
         self.close()
-        # One context a process, never collected: a collected one waits for its sockets for ever.
+        # One context per process that is never collected, because a context in collection waits for its sockets
+        # forever.
         self._socket = socket = zmq.Context.instance().socket(zmq.REQ)
         for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, LARGEST), (zmq.SNDTIMEO, 10_000)):
             socket.setsockopt(option, value)
@@ -69,7 +70,7 @@ class GrootWire(Wire):
         )
 
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
-        """Return the names of the modalities; several states or arrays of actions need a map."""
+        """Return the names of the modalities; a server with several states or action arrays needs a map."""
         cameras, states, actions = declared.cameras or {}, declared.state_keys, declared.action_keys
         return NameMap(
             cameras={name: PictureView(camera=name) for name in cameras if name in task.cameras},
@@ -141,7 +142,7 @@ class GrootWire(Wire):
 
 
 def _decoded(frame: bytes) -> Mapping[object, object]:
-    """Decode a frame: a map; the pair of ``get_action`` under ``action``; an empty map for ``reset``."""
+    """Decode an answer to a map; the pair of ``get_action`` becomes ``action``, the answer of ``reset`` is empty."""
     try:
         value = GROOT.unpack(frame)
     except FrameError as error:
@@ -164,14 +165,14 @@ def _indices(metadata: Mapping[object, object], name: str) -> tuple[object, ...]
 
 
 def _problems(metadata: Mapping[object, object]) -> Iterator[str]:
-    """Find modalities that need more than the present."""
+    """Yield a problem for each modality that needs several time steps."""
     for name in ("video", "state", "language"):
         if len(_indices(metadata, name)) > 1:
             yield f"the server wants {len(_indices(metadata, name))} time steps of {name}, there is one"
 
 
 def _poses(metadata: Mapping[object, object]) -> Iterator[str]:
-    """Find actions that are poses of the hand."""
+    """Return the names of actions that are poses of the hand."""
     held = metadata.get("action")
     configs = held.get("action_configs") if isinstance(held, dict) else None
     for name, config in zip(_keys(metadata, "action"), configs if isinstance(configs, tuple) else (), strict=False):

@@ -32,13 +32,13 @@ Pixels = Annotated[int, Field(ge=1, le=4096)]
 
 
 class PictureView(StrictModel):
-    """A camera's picture as a server wants it."""
+    """Image of a camera in the form that a server needs."""
 
     camera: str
     size: tuple[Pixels, Pixels] | None = Field(
-        default=None, description="width and height [px]; the camera's own by default"
+        default=None, description="width and height [px]; by default those of the camera"
     )
-    fit: Literal["pad", "crop", "stretch"] | None = Field(default=None, description="needed where the shape is another")
+    fit: Literal["pad", "crop", "stretch"] | None = Field(default=None, description="required for another aspect ratio")
     channels: Literal["last", "first"] = "last"
 
     def of(self, picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -64,12 +64,10 @@ class PictureView(StrictModel):
 
 
 class NameMap(StrictModel):
-    """Names on the wire; None: those of the wire's own."""
+    """Names on the wire; None for the default names of the wire."""
 
     cameras: dict[str, PictureView] | None = None
-    pictures_in: str | None = Field(
-        default=None, description="name of the map that holds the pictures, where it is one"
-    )
+    pictures_in: str | None = Field(default=None, description="name of the map that contains the images, if any")
     state: dict[str, tuple[str, ...]] | None = None
     velocity: dict[str, tuple[str, ...]] | None = None
     environment_state: str | None = None
@@ -85,7 +83,7 @@ class NameMap(StrictModel):
         return {name: {"camera": view} if isinstance(view, str) else view for name, view in value.items()}
 
     def over(self, other: NameMap) -> NameMap:
-        """These names, and those of another map where there are none."""
+        """Return these names, with missing ones taken from another map."""
         own = {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
         return other.model_copy(update=own)
 
@@ -98,7 +96,7 @@ class Question:
     numbers: Mapping[str, FloatArray]
     prompt: Mapping[str, str]
     pictures_in: str
-    """Name of the map that holds the pictures; empty: they lie beside the rest."""
+    """Name of the map that contains the images; empty if they are beside the other entries."""
     step: int
 
     def entries(self) -> dict[str, object]:
@@ -111,13 +109,13 @@ class Translation:
     """Observations and answers of one task on one wire.
 
     Args:
-        names: Complete.
+        names: Complete names.
         task: Conventions of the task.
         document: The map's file, for messages.
         where: Address of the server, for messages.
 
     Raises:
-        InputError: A name is none of the task's, or actions are missing.
+        InputError: A name does not exist in the task, or actions are missing.
     """
 
     def __init__(self, names: NameMap, task: PolicyTask, *, document: Document | None, where: str) -> None:
@@ -147,7 +145,7 @@ class Translation:
                 )
             (width, height), size = self._task.cameras[view.camera], view.size
             if size and size[0] * height != size[1] * width and view.fit is None:
-                what = f"'{view.camera}' is {width} x {height}, of another shape than {size[0]} x {size[1]}"
+                what = f"'{view.camera}' has {width} x {height}, another aspect ratio than {size[0]} x {size[1]}"
                 raise self._error(keys, what, "write fit: pad, crop or stretch")
 
     def _columns(
@@ -159,12 +157,12 @@ class Translation:
         return {name: [known.index(entry) for entry in entries] for name, entries in given.items()}
 
     def picture_sizes(self) -> dict[str, tuple[int, int]]:
-        """Width and height [px] of the pictures that are sent, by their names on the wire."""
+        """Width and height [px] of the images that are sent, by their names on the wire."""
         views = self.names.cameras or {}
         return {name: view.size or self._task.cameras[view.camera] for name, view in views.items()}
 
     def ask(self, seen: PolicyObservation) -> Question:
-        """Put an observation into the words of the wire."""
+        """Convert an observation to the names of the wire."""
         numbers = {name: seen.state[columns] for name, columns in self._state.items()}
         numbers |= {name: seen.velocity[columns] for name, columns in self._velocity.items()}
         if self.names.environment_state:
@@ -178,10 +176,10 @@ class Translation:
         )
 
     def actions(self, answer: Mapping[object, object]) -> FloatArray:
-        """Put a server's arrays into our actions (K, A).
+        """Convert a server's arrays to actions (K, A).
 
         Raises:
-            PolicyFault: One is missing, or has another width or length.
+            PolicyFault: An array is missing, or has another width or length.
         """
         rows: FloatArray | None = None
         for name, columns in self._actions.items():

@@ -1,7 +1,7 @@
-"""openpi's wire: a websocket; the server's metadata come first, then an answer for each observation.
+"""openpi's wire: a websocket on which the server sends its metadata, and then an answer for each observation.
 
-There is no message at the start of an episode: each observation has an entry ``nimbus`` with the episode's id, its
-seed and the step, and at step 0 the conventions of the task.
+The protocol has no message for the start of an episode, so each observation has an entry ``nimbus`` with the episode's
+id, its seed and the step, and at step 0 the conventions of the task.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nimbus.datagen.policies.wires.remote_policy import Wire
 from nimbus.datagen.policies.wires.websocket import Socket
 
 EPISODE = "nimbus"
-"""Entry of an observation that other servers leave alone."""
+"""Entry of an observation that other servers ignore."""
 IMAGES, STATE, VELOCITY, SCENE = (
     f"observation.{name}" for name in ("images.", "state", "velocity", "environment_state")
 )
@@ -29,7 +29,7 @@ def decode_map(marking: Marking, frame: bytes) -> Mapping[object, object]:
     """Decode a frame that must be a map.
 
     Raises:
-        PolicyFault: It is damaged, or not a map.
+        PolicyFault: The frame is damaged, or not a map.
     """
     try:
         value = marking.unpack(frame)
@@ -55,12 +55,12 @@ class OpenpiWire(Wire):
         self._socket: Socket | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect, and take the metadata."""
+        """Connect; returns the metadata."""
         self._socket = Socket(self._address, seconds=seconds)
         return decode_map(OPENPI, self._socket.receive(seconds=seconds))
 
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
-        """Read the metadata, which have the names of a declaration."""
+        """Read the metadata, whose entries are named as in a declaration."""
         return read_declaration(metadata, where=where)
 
     def default_names(self, declared: Declaration, task: PolicyTask) -> NameMap:
@@ -80,7 +80,7 @@ class OpenpiWire(Wire):
         )
 
     def begin(self, episode: PolicyEpisode, task: PolicyTask, *, seconds: float) -> None:
-        """Set the content of the episode's observations."""
+        """Set the entry ``nimbus`` for the observations of an episode."""
         self._episode = {"id": episode.id, "seed": episode.seed, "key": asdict(episode.key)}
         self._task = asdict(task)
 

@@ -1,6 +1,6 @@
-"""A policy behind a wire: it connects, compares conventions, asks, and connects again when its server went away.
+"""Policy behind a wire: connects, compares conventions, sends queries, and reconnects when its server was lost.
 
-Several servers may answer for one policy. A worker has one of them, and goes on with the next when it is gone.
+Several servers may serve one policy. A worker uses one of them, and the next one when that is lost.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from nimbus.datagen.progress import allow
 T = TypeVar("T")
 
 OPTIONS = ("map", "checkpoint", "timeout", "opening")
-"""Options of a remote policy: the map's file, the name of the weights, seconds for an answer and for the greeting."""
+"""Options of a remote policy: file of names, name of the weights, time limits of answers and of the opening [s]."""
 _FIRST = 10.0
-"""Factor on the time limit for the first answer, before which a model compiles."""
+"""Factor on the time limit of the first answer, for which a model compiles."""
 _MARGIN = 10.0
-"""Time after a wait that the watchdog allows beyond its limit [s]."""
+"""Additional time that the watchdog allows beyond the limit of a wait [s]."""
 _PAUSES = 0.2, 2.0
 """Shortest and longest time between two attempts to connect [s]."""
 
 
 class Wire(ABC):
-    """Client side of a protocol. Errors of the server are :class:`PolicyFault`."""
+    """Client side of a protocol; errors of the server are raised as :class:`PolicyFault`."""
 
     name: str
     camera_prefix = ""
-    """Prefix of a camera's name, where no map gives another."""
+    """Prefix of a camera's name on the wire, unless a map gives another name."""
 
     @abstractmethod
     def open(self, *, seconds: float) -> Mapping[object, object]:
@@ -62,7 +62,7 @@ class Wire(ABC):
 
     @abstractmethod
     def ask(self, question: Question, *, seconds: float) -> Mapping[object, object]:
-        """Ask for arrays of actions (K, n) by name."""
+        """Request arrays of actions (K, n) by name."""
 
     @abstractmethod
     def close(self) -> None:
@@ -74,25 +74,26 @@ class RemoteServer:
     """A server of a policy."""
 
     wire: Wire
-    """Client of it."""
+    """Client of the server."""
     flag: str
     address: str
 
     @property
     def where(self) -> str:
-        """Place for messages."""
+        """Address, for messages."""
         return f"{self.flag} {self.address}"
 
 
 class RemotePolicy(Policy):
-    """The policy of one or several servers.
+    """Policy that is served by one or several servers.
 
     Args:
-        servers: Servers of the same policy; the first answers, and the others stand in when it is gone.
-        options: Those of :data:`OPTIONS`. With ``opening`` all of the servers are opened and compared.
+        servers: Servers of the same policy; the others are used when the first one is lost.
+        options: Options from :data:`OPTIONS`. With ``opening``, all servers are opened and compared.
 
     Raises:
-        InputError: No server answers, it does not name its checkpoint, two differ, or an option is wrong.
+        InputError: No server answers, a server does not name its checkpoint, two servers differ, or an option is
+            invalid.
     """
 
     def __init__(self, servers: Sequence[RemoteServer], options: Mapping[str, str]) -> None:
@@ -111,7 +112,7 @@ class RemotePolicy(Policy):
         checkpoint = options.get("checkpoint") or declared.checkpoint
         if not checkpoint:
             wire.close()
-            what = "the server does not name its checkpoint, so that two could mix in one folder"
+            what = "the server does not name its checkpoint, so results of two checkpoints could mix in one folder"
             raise InputError(what, where=self._where, instead="add --checkpoint NAME")
         named = "" if self._document is None else f" {hashlib.sha256(self._document.text.encode()).hexdigest()[:8]}"
         self.identity = f"{wire.name} {checkpoint} {self._digest}{named}"
@@ -133,7 +134,7 @@ class RemotePolicy(Policy):
         """Connect for the first time, and return the metadata.
 
         Args:
-            opening: Time for each server, all of which must be there and the same [s]; 0: one of them is waited for.
+            opening: Time for each server to answer, all with the same policy [s]; 0 to wait for one server only.
         """
         if not opening:
             return self._first_metadata(self._connect)
@@ -169,7 +170,7 @@ class RemotePolicy(Policy):
         """Compare the conventions.
 
         Raises:
-            InputError: The server has others.
+            InputError: The server has other conventions.
         """
         defaults = self._wire.default_names(self._declared, task)
         names = self._map.over(defaults)
@@ -179,11 +180,11 @@ class RemotePolicy(Policy):
         self._task = task
 
     def reset(self, episode: PolicyEpisode) -> None:
-        """Begin an episode; connect again before, when the server went away.
+        """Begin an episode, after reconnecting if the server was lost.
 
         Raises:
-            PolicyFault: It does not come back.
-            InputError: It came back as another.
+            PolicyFault: No server answers.
+            InputError: The server now serves another policy.
         """
         if not self._is_open:
             self._connect()
@@ -192,10 +193,10 @@ class RemotePolicy(Policy):
         self._call(lambda seconds: self._wire.begin(episode, task, seconds=seconds))
 
     def act(self, observation: PolicyObservation) -> FloatArray:
-        """Ask the server.
+        """Query the server.
 
         Raises:
-            PolicyFault: It does not answer, or not with actions.
+            PolicyFault: The server does not answer, or its answer has no valid actions.
         """
         question = self._translation.ask(observation)
         answer = self._call(lambda seconds: self._wire.ask(question, seconds=seconds))
@@ -214,7 +215,7 @@ class RemotePolicy(Policy):
         return metadata
 
     def _connect(self) -> Mapping[object, object]:
-        """Connect to the first server that answers, from the present one on."""
+        """Connect to the first server that answers, starting with the current one."""
         end, pause = time.monotonic() + self._first_time, _PAUSES[0]
         while True:
             try:
@@ -224,7 +225,7 @@ class RemotePolicy(Policy):
                 self.close()
                 self._turn = (self._turn + 1) % len(self._servers)
                 if self._turn:
-                    continue  # the next one may answer at once
+                    continue  # without a pause: the next server may answer at once
                 if time.monotonic() + pause > end:
                     detail = f"no server for {self._first_time:.0f} s: {fault.detail}"
                     raise PolicyFault(Reason.POLICY_TIMEOUT, detail) from None
@@ -234,8 +235,8 @@ class RemotePolicy(Policy):
         if self._digest in ("", _digest(metadata)):
             self._digest = _digest(metadata)
         else:
-            what = "another policy answers there now"
-            raise InputError(what, where=self._where, instead="evaluate it into a folder of its own")
+            what = "the server now serves another policy"
+            raise InputError(what, where=self._where, instead="evaluate it into another folder")
         return metadata
 
     def _call(self, speak: Callable[[float], T]) -> T:
@@ -244,7 +245,7 @@ class RemotePolicy(Policy):
             with allow(seconds + _MARGIN):
                 return speak(seconds)
         except PolicyFault:
-            self.close()  # an answer that comes late would be taken for the next one
+            self.close()  # a late answer would be mistaken for the next one
             raise
         except FrameError as error:
             raise InputError(f"an observation {error}", where=self._where, instead="resize in --map FILE") from None
@@ -259,7 +260,7 @@ def _digest(metadata: Mapping[object, object]) -> str:
 
 
 def _sorted(value: object) -> object:
-    """Sort content, so that equal content compares equal however it was sent."""
+    """Sort content, so that equal content compares equal whatever its order."""
     if isinstance(value, Mapping):
         return sorted((repr(key), _sorted(entry)) for key, entry in value.items())
     if isinstance(value, tuple):

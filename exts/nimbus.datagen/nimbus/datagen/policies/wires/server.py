@@ -1,4 +1,4 @@
-"""A server that lets any policy answer over openpi's wire, to this machine alone."""
+"""Server that serves any policy over openpi's wire, on this machine only."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ HOST = "127.0.0.1"
 
 
 class PolicyServer:
-    """Answers observations, each connection with a policy of its own.
+    """Answers observations; each connection has its own policy.
 
     Args:
         make_policy: Opens the policy.
-        port: Of this machine; 0: any that is free.
+        port: Port of this machine; 0 for any free one.
         metadata: Further entries of the metadata.
 
     Raises:
@@ -82,7 +82,7 @@ class PolicyServer:
         self._server.serve_forever()
 
     def close(self) -> None:
-        """End all connections, and take no more."""
+        """End all connections, and accept no new ones."""
         self._server.shutdown()
         for connection in tuple(self._connections):
             connection.close(1001)
@@ -99,9 +99,9 @@ class PolicyServer:
                 connection.send(OPENPI.pack({"actions": session.answer(OPENPI.unpack(frame))}))
         except ConnectionClosed:
             return
-        except Exception:  # whatever the policy raised goes to the client, as openpi's server has it
+        except Exception:  # any error of the policy is sent to the client, as in openpi's server
             connection.send(traceback.format_exc())
-            connection.close(1011, "the traceback is in the frame before")
+            connection.close(1011, "the traceback is in the previous frame")
         finally:
             self._connections.discard(connection)
             policy.close()

@@ -1,6 +1,6 @@
 """vla-eval's wire: a websocket with messages ``{type, payload, seq, timestamp}``.
 
-A server that cuts its chunks itself answers one action for each observation: evaluate it with ``--execute 1``.
+A server that splits its chunks itself answers each observation with one action; evaluate it with ``--execute 1``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from nimbus.datagen.policies.wires.remote_policy import Wire
 from nimbus.datagen.policies.wires.websocket import Socket
 
 _PROTOCOL = 1
-"""Version of the protocol, as vla-eval 0.8 speaks it."""
+"""Version of the protocol in vla-eval 0.8."""
 _JOINTS = ("raw", "joint_positions", "absolute_joint_positions")
-"""Formats of actions and states that may be joints and grippers; ``raw`` is any."""
+"""Formats of actions and states that can be joints and grippers; ``raw`` can be anything."""
 _PICTURE, _TEXT = "rgb_hwc_uint8", "language"
 
 
@@ -40,13 +40,13 @@ class VlaEvalWire(Wire):
         self._socket: Socket | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect, and greet each other."""
+        """Connect and exchange greetings; returns the server's greeting."""
         self._socket, self._count = Socket(self._address, seconds=seconds), 0
         hello = {"harness_version": "nimbus", "protocol_version": _PROTOCOL}
         return self._receive("hello", self._send("hello", hello, seconds=seconds), seconds=seconds)
 
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
-        """Read the greeting: the declaration as on openpi's wire, and vla-eval's specifications."""
+        """Read the greeting, which has the declaration of openpi's wire and vla-eval's specifications."""
         declared = read_declaration(metadata, where=where)
         return replace(declared, problems=tuple(_problems(metadata)))
 
@@ -63,7 +63,7 @@ class VlaEvalWire(Wire):
         )
 
     def begin(self, episode: PolicyEpisode, task: PolicyTask, *, seconds: float) -> None:
-        """Announce an episode, and the end of the one before; the server does not answer."""
+        """Announce the end of the previous episode and the start of a new one; the server does not answer."""
         self._end_episode(seconds=seconds)
         about = {"name": task.name, "episode_id": episode.id, "seed": episode.seed, "instruction": episode.instruction}
         self._send("episode_start", {"task": about}, seconds=seconds)
@@ -109,7 +109,7 @@ class VlaEvalWire(Wire):
 
 
 def _problems(hello: Mapping[object, object]) -> Iterator[str]:
-    """Compare formats of actions and states with ours: absolute positions of joints and grippers."""
+    """Yield a problem for each format of actions or states other than absolute positions of joints and grippers."""
     for what, allowed in (("action", _JOINTS), ("observation", (*_JOINTS, _PICTURE, _TEXT))):
         spec = hello.get(f"{what}_spec")
         for name, entry in spec.items() if isinstance(spec, dict) else ():

@@ -1,4 +1,4 @@
-"""Websocket to a policy's server: each wait has a limit, each error is a fault with its reason."""
+"""Websocket to a policy's server, with time limits on all waits, and errors as faults with a reason."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _CLOSING = 1.0
 
 
 class Socket:
-    """One connection, without pings, because a compiling model does not answer them for minutes.
+    """Connection without pings, because a server whose model compiles does not answer them for minutes.
 
     Args:
         address: ``ws://HOST:PORT``.
         seconds: Time limit for the server's greeting.
 
     Raises:
-        PolicyFault: There is no server, or it is not a websocket.
+        PolicyFault: There is no server, or it does not use websockets.
     """
 
     def __init__(self, address: str, *, seconds: float) -> None:
@@ -69,7 +69,8 @@ class Socket:
         """Wait for a frame.
 
         Raises:
-            PolicyFault: None came in time, the connection closed, or it is a text, which is the server's traceback.
+            PolicyFault: No frame arrives in time, the connection is closed, or the frame is a text, the server's
+                traceback.
         """
         try:
             frame = self._connection.recv(timeout=seconds)

@@ -67,13 +67,13 @@ def _fillers(name: str) -> re.Pattern[str]:
 def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
     """Return the goals that a sentence names, in order.
 
-    A step that opens a thing may be a goal or a means; it is an ``open`` in both cases.
+    A step that opens a thing counts as the goal ``open``, even if it is only a means to reach another goal.
 
     Returns:
         The goals, and the reason why the sentence is not understood; empty where it is.
     """
     if len(text) > _MOST_LETTERS:
-        return [], f"it has {len(text)} letters"
+        return [], f"it has {len(text)} letters; the limit is {_MOST_LETTERS}"
     words = names.words
     things: list[frozenset[str]] = []
 

@@ -31,7 +31,7 @@ class Field:
     Args:
         path: Path in the file; ``*`` stands for a camera or a measure.
         dims: Named or fixed sizes: T steps, J joints, A action entries, B bodies, E arms, N instances, M classes,
-        Q keypoints, S segments, R relations, K motion plans, H, W pixels.
+            Q keypoints, S segments, R relations, K motion plans, H, W pixels.
         dtype: NumPy name, or ``text`` for UTF-8.
         units: SI unit, or empty.
         description: One-line description.

@@ -227,7 +227,7 @@ class Ledger:
             only_stored: Yield only attempts that have a file.
             with_drawn: Also read the drawn values, which make up a third of a row.
             order: ``place`` is the order of :meth:`walk_episodes`, by index and variant only; ``id`` is the order of
-            episode ids.
+                episode ids.
         """
         which = "WHERE path != ''" if only_stored else ""
         place = "task, idx, variant, attempt" if self.has_tasks else "idx, variant, attempt"

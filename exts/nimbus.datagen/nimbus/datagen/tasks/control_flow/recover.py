@@ -1,4 +1,4 @@
-"""Composite ``try:``: steps with recoveries after failures, up to a number of times."""
+"""Composite ``try:``: steps, and recoveries that run after failures, up to a given number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meshes with baked lighting, so that a browser without a GPU need not light every pixel."""
+"""Meshes with baked lighting, which saves a browser without a GPU the lighting of every pixel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.textures.color import linear
 
 _MOST_SIDES = 24
-"""Largest number of face directions of a part with baked light; a part with more is round and is lit by the browser."""
+"""Largest number of face directions of a part with baked light; the browser lights parts with more, which are round."""
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
 """Direction from the origin to the sun, and its brightness."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
@@ -19,7 +19,7 @@ SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
 
 
 def baked_glb(mesh: Any) -> bytes | None:
-    """Convert a static textured mesh to GLB with baked light; None with too many face directions."""
+    """Convert a static textured mesh to GLB with baked light; returns None for too many face directions."""
     import trimesh
 
     sides, of_face = np.unique(mesh.face_normals.round(2), axis=0, return_inverse=True)
@@ -40,7 +40,7 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
 
     Args:
         scene: Scene whose materials have names.
-        colors: Linear RGB factors of each material's picture, by the material's name.
+        colors: Linear RGB factors of each material's image, by the material's name.
     """
     from trimesh.exchange.gltf import export_glb
 
@@ -54,8 +54,8 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
 
 
 def add_lights(server: Any) -> None:
-    """Add these lights to a ``viser.ViserServer``'s scene, replacing its own."""
-    # Without a GPU, shadows, reflections and additional lights take most of the time per frame.
+    """Replace the lights of a ``viser.ViserServer``'s scene by sun and sky of this module."""
+    # They are left out, because without a GPU, shadows, reflections and further lights take most of the time per frame.
     server.scene.configure_environment_map(None)
     server.scene.configure_default_lights(enabled=False)
     server.scene.add_light_directional("/lights/sun", intensity=SUN, position=SUN_FROM)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrowserScene:
-    """Shows a task in the page; results are reported above the scrubber.
+    """Shows a task in the page, and results as a line above the scrubber.
 
     Args:
         preview: Draws and plans.
@@ -31,7 +31,7 @@ class BrowserScene:
         self._preview, self._view, self._player, self._moved = preview, view, player, moved
         self._seen: Task | None = None
         self.samples: list[PhysicalLayout] = []
-        """Layouts drawn last."""
+        """Layouts of the last call of :meth:`sample`."""
 
     def outline(self, task: Task) -> None:
         """Update scene, regions and cameras after a change."""

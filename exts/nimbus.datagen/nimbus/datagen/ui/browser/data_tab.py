@@ -1,4 +1,4 @@
-"""Data tab: attempts of a dataset, filtered; one of them replayed, with its images of every modality."""
+"""Data tab: a filtered list of a dataset's attempts, and the replay of one, with its images of every modality."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DataTab:
 
     Args:
         server: A ``viser.ViserServer``.
-        folder: Default folder, in which a run of the open task is stored.
+        folder: Returns the default folder, in which a run of the open task is stored.
         player: Shows an episode in the scene.
         tasks: Reads files in the background.
         allowed: Folders in which datasets may be opened.
@@ -53,7 +53,7 @@ class DataTab:
         self._list: DatasetList | None = None
         self._shown: list[Attempt] = []
         gui = server.gui
-        self._folder = gui.add_text("dataset", "", hint="Folder of a run; empty: the one of this task")
+        self._folder = gui.add_text("dataset", "", hint="Folder of a run; empty for the run of this task")
         gui.add_button("Open dataset").on_click(lambda _: tasks.submit("opening the dataset", self.open))
         self._summary = gui.add_markdown("")
         self._outcome = gui.add_dropdown("outcome", (ALL, STORED, FAILED), initial_value=ALL)
@@ -94,7 +94,7 @@ class DataTab:
         attempt = next((one for one in self._shown if attempt_label(one) == self._episode.value), None)
         path = self._list.file(attempt) if self._list and attempt else None
         if path is None:
-            what = "nothing is stored of this attempt"
+            what = "this attempt is not stored"
             raise InputError(what, where=self._episode.value, instead="choose a stored one")
         with EpisodeFile(path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()

@@ -1,4 +1,4 @@
-"""Images of a task's cameras while the robot moves, rendered in a separate thread as fast as possible."""
+"""Images of a task's cameras while the robot moves, rendered in a separate thread with a limited share of a core."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LiveCameras:
 
     Args:
         assets: Assets of the task.
-        show: Called with the name of a camera and its picture (H, W, 3), sRGB.
+        show: Called with the name of a camera and its image (H, W, 3), sRGB.
     """
 
     def __init__(self, assets: SceneAssets, show: Callable[[str, ImageArray], None]) -> None:
@@ -31,12 +31,12 @@ class LiveCameras:
         self._thread.start()
 
     def look(self, layout: Layout, names: tuple[str, ...], positions: FloatArray, wxyz: FloatArray) -> None:
-        """Set the state to render next; poses (B, 3) [m] and (B, 4) not rendered yet are skipped."""
+        """Set the state to render next, with poses (B, 3) [m] and (B, 4); it replaces a state that still waits."""
         self._newest = layout, names, positions, wxyz
         self._changed.set()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the thread."""
         self._closed.set()
         self._changed.set()
         self._thread.join()

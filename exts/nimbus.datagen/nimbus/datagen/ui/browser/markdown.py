@@ -5,7 +5,7 @@ from __future__ import annotations
 from nimbus.datagen.errors import visible
 
 _MARKS = frozenset("\\`*_{}[]<>#|&!~$")
-"""Characters with a meaning in Markdown, in HTML inside of it, or in an expression that the page would run."""
+"""Characters with a meaning in Markdown, in HTML inside it, or in an expression that the page would evaluate."""
 
 
 def escape(text: object) -> str:

@@ -1,4 +1,4 @@
-"""Parts of a scene as meshes for a browser, in the colors that the cameras see."""
+"""Parts of a scene as meshes for a browser, in the colors of camera images."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
 
 _KEPT = 0.1
-"""Fraction of a color's triangles that is kept."""
+"""Fraction of the triangles of each color that decimation keeps."""
 _FEW = 100
-"""Number of triangles of a color below which all are kept."""
+"""Number of triangles of a color below which they are not decimated."""
 _MOST_COLORS = 16
-"""Number of colors above which a part has a texture, which decimation would destroy."""
+"""Number of colors above which a part counts as textured; decimation would destroy its texture."""
 _SMOOTH = 0.5
-"""Cosine of the largest angle at which an edge is shaded smoothly."""
+"""Cosine of the largest angle between faces at which their edge is shaded smoothly."""
 _PERIOD = 1.6
 """Length after which a procedural texture repeats [m]."""
 _MOST_PIXELS = 256
@@ -73,7 +73,7 @@ def _fewer(vertices: AnyArray, faces: AnyArray) -> tuple[AnyArray, AnyArray]:
 
 
 def _corner_normals(vertices: AnyArray, faces: AnyArray) -> AnyArray:
-    """Return corner normals (3 m, 3): that of the vertex on a smooth surface, that of the face at an edge."""
+    """Return corner normals (3 m, 3): the vertex normal on a smooth surface, and the face normal at a sharp edge."""
     one, two, three = (vertices[faces[:, corner]] for corner in range(3))
     across = np.cross(two - one, three - one)
     around = np.zeros_like(vertices)
@@ -117,7 +117,7 @@ def _mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool) -> Any:
     plain = {"vertices": triangles.vertices, "faces": triangles.faces, "vertex_normals": triangles.normals}
     picture = Image.fromarray(image)
     picture.thumbnail((_MOST_PIXELS, _MOST_PIXELS))
-    # The material is explicit, because glTF's default is bare metal, black wherever no light falls.
+    # glTF's default material is bare metal, which would be black in an environment without reflections.
     material = PBRMaterial(baseColorTexture=picture, metallicFactor=0.0, roughnessFactor=0.8)
     return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 

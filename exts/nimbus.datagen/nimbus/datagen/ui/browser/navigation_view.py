@@ -1,4 +1,4 @@
-"""Scenes of a navigation task in the browser: maps in the page, planned paths in the view."""
+"""Scenes of a navigation task in the browser: maps in the page, and planned paths in the 3-D view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class BrowserNavigation:
 
     Args:
         gui: ``viser.ViserServer.gui``.
-        container: Takes the map.
+        container: Container for the map.
         player: Shows a planned path.
     """
 
@@ -27,7 +27,7 @@ class BrowserNavigation:
         self._map: Any = None
 
     def begin(self, task: NavigationTask) -> None:
-        """Point to the map; opening a scene takes seconds, and is done on request."""
+        """Show a hint instead of a map: opening a scene takes seconds, and happens only on request."""
         self._player.say("A navigation task: draw a map, or plan one path, under Layouts.")
 
     def draw_map(self, task: NavigationTask, *, seed: int, number: int, count: int) -> str:
@@ -41,7 +41,7 @@ class BrowserNavigation:
         return found.line
 
     def plan(self, task: NavigationTask, *, seed: int, index: int) -> str:
-        """Plan the path of an episode, and show its motion and pictures."""
+        """Plan the path of an episode, and show its motion and images."""
         look, drive = self._preview.plan(task, seed=seed, index=index)
         self._player.show(
             look,

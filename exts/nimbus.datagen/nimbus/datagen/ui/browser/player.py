@@ -1,4 +1,4 @@
-"""Player below the tabs: a layout or motion step by step, with camera images and plots of its numbers."""
+"""Player below the tabs: shows a layout or motion step by step, with camera images and plots of joint values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _FRAME_RATE = 30.0
 """Rate at which a motion is played [Hz]."""
 _PICTURE_DEBOUNCE = 0.2
-"""Time for which the scrubber must rest before images are rendered [s], because rendering slows down the scene."""
+"""Time without a scrubber movement before images are rendered [s], because rendering slows down the scene."""
 _MOST_LINES = 16
 """Largest number of lines in a plot."""
 
@@ -36,7 +36,7 @@ Frames = Mapping[str, CameraFrames]
 
 
 def boxed(rgb: ImageArray, boxes: NDArray[np.float32], instance: NDArray[np.uint8]) -> ImageArray:
-    """Return the image with a frame around every visible instance, in the color of its mask."""
+    """Return the image with a box around every visible instance, in the color of its mask."""
     picture = rgb.copy()
     height, width = rgb.shape[:2]
     for index in np.unique(instance):
@@ -66,7 +66,7 @@ MODALITIES = tuple(_DRAWN)
 
 
 def picture_of(frames: CameraFrames, step: int, wanted: str) -> ImageArray:
-    """Return one modality of one step; black where the camera does not store it."""
+    """Return one modality of one step; a black image if the camera does not store it."""
     stored = {"boxes": len(frames.boxes_2d) and len(frames.instance), "flow": frames.flow is not None}
     has_picture = stored[wanted] if wanted in stored else len(getattr(frames, wanted))
     return _DRAWN[wanted](frames, step) if has_picture else frames.rgb[step] * 0
@@ -78,7 +78,7 @@ class Player:
     Args:
         server: A ``viser.ViserServer``.
         task: The current task.
-        preview: Renders images that were not recorded.
+        preview: Renders images of steps without recorded ones.
         view: The scene.
         tasks: Runs long work.
     """
@@ -139,7 +139,7 @@ class Player:
         Args:
             look: Layout or motion.
             line: Line above the scrubber.
-            recorded: Returns the recorded images of a step; rendered where None.
+            recorded: Returns the recorded images of a step; images are rendered if None.
         """
         self._playing.clear()
         self._look, self._recorded = look, recorded
@@ -190,7 +190,7 @@ class Player:
         threading.Thread(target=self._run_motion, args=(self._look.motion,), daemon=True).start()
 
     def _run_motion(self, motion: PreviewMotion) -> None:
-        """Show a motion in real time, also between its steps."""
+        """Show a motion in real time, with interpolation between its steps."""
         first = self.step if self.step < motion.step_count - 1 else 0
         begin = time.monotonic() - first / motion.rate
         while self._playing.is_set():
@@ -226,7 +226,7 @@ class Player:
 
 
 def draw_plot(gui: Any, plot: Plot, *, rate: float) -> Any:
-    """Plot lines over time; of too many, those that change the most."""
+    """Plot lines over time; if there are too many, only those that change the most."""
     from viser import uplot  # pyright: ignore[reportMissingImports]
 
     busiest = np.argsort(-np.ptp(plot.rows, axis=0), kind="stable")[:_MOST_LINES]

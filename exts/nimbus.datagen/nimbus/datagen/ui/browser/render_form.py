@@ -1,6 +1,6 @@
 """Rendering of the task editor's form with viser.
 
-Elements of unchanged controls keep their identity in the page, so that typing and scrolling continue while other
+Elements of unchanged controls are kept in the page, so that typing and scrolling are not interrupted when other
 controls change.
 """
 
@@ -20,18 +20,18 @@ Use = Callable[[str, Any], None]
 """Function called with a control's id and its new value."""
 
 _TYPED = "text", "lines", "number", "range"
-"""Kinds of fields with typed text, which are not updated while in use."""
+"""Kinds of fields that the user types into; they are not updated during typing."""
 _INDENT = "    "
 """Step of the indentation of rows."""
 
 
 class BrowserForm:
-    """Sections as folders of one container, or in separate containers.
+    """Form whose sections are folders of one container, or have separate containers.
 
     Args:
         gui: ``viser.ViserServer.gui``.
         container: Container of the folders.
-        places: Containers of the sections that are not folders, by title.
+        places: Containers of the sections that have separate ones, by title.
         use: Called when a control is used.
     """
 
@@ -41,12 +41,12 @@ class BrowserForm:
 
     def show(self, sections: Sequence[FormSection], *, used: str = "") -> None:
         """Show the sections; ``used`` is the id of the control that is being used."""
-        for title in self._lists.keys() - {section.title for section in sections}:  # of a task of another kind
+        for title in self._lists.keys() - {section.title for section in sections}:  # sections of a task of another kind
             self._lists[title].show(())
         for number, section in enumerate(sections, 1):
             if section.title not in self._lists:
                 with self._container:
-                    # After all controls of the container itself.
+                    # The order places folders after all controls of the container itself.
                     folder = self._gui.add_folder(section.title, expand_by_default=False, order=1000.0 + number)
                 self._lists[section.title] = ControlList(self._gui, folder, self._use)
             self._lists[section.title].show(section.controls, used=used)
@@ -65,14 +65,15 @@ class ControlList:
         self._gui, self._container, self._use = gui, container, use
         self._shown: dict[str, Control] = {}
         self._handles: dict[str, list[Any]] = {}
-        """Elements of each control, the one with the value first."""
+        """Elements of each control; the first one has the value."""
         self._problems: dict[str, tuple[str, Any]] = {}
         """Error message of each invalid control, with its element."""
         self._updating_thread = 0
 
     def show(self, controls: Sequence[Control], *, used: str = "") -> None:
         """Show the controls in this order, and remove all others."""
-        self._updating_thread = threading.get_ident()  # viser reports values set here, in the same thread
+        # Viser reports values that are set here as changes, in the same thread.
+        self._updating_thread = threading.get_ident()
         try:
             for name in self._shown.keys() - {control.id for control in controls}:
                 self._remove(name)
@@ -114,7 +115,7 @@ class ControlList:
         del self._shown[name]
 
     def _update(self, control: Control) -> None:
-        """Set the value, unless the user has typed it or is typing another one."""
+        """Set the value, unless the user has just typed it or is typing another one."""
         handle, *others = self._handles[control.id]
         value = control.options[control.value] if control.kind == "rows" else control.value
         is_changed = control.value != self._shown[control.id].value
@@ -129,7 +130,7 @@ class ControlList:
 
 
 def _is_same_element(control: Control, shown: Control, *, is_used: bool) -> bool:
-    """Return True if the element of ``shown`` can show a control; limits stay unchanged while it is used."""
+    """Return True if the element of ``shown`` can show a control; while it is in use, changed limits are ignored."""
     limits = shown.limits if is_used else control.limits
     return replace(control, value=shown.value, problem=shown.problem, limits=limits) == shown
 

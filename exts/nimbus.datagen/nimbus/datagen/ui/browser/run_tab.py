@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _MOST_REPORT = 30 * 2**20
-"""Size above which a page is opened as a file [bytes]."""
+"""Size above which a report is not shown in the page [bytes]."""
 
 
 class RunTab:
     """Starts and monitors runs of the open task.
 
-    A run reads the file; a task without one, such as a task that comes with Nimbus, is saved first.
+    A run reads the task's file, so a task without a file, such as a task that comes with Nimbus, is saved first.
 
     Args:
         server: A ``viser.ViserServer``.
@@ -79,7 +79,7 @@ class RunTab:
         draft, panel = self._draft(), self._panel
         draft.any_task()
         if panel.is_running:
-            raise InputError("a run is in progress", instead="cancel it, or let it end")
+            raise InputError("a run is in progress", instead="cancel it, or wait for its end")
         line = self.save_once()
         panel.set_task(str(draft.path))
         panel.run()
@@ -89,18 +89,18 @@ class RunTab:
         """Save a task that has no file yet; returns a line about it.
 
         Raises:
-            InputError: The file is another task than the one shown.
+            InputError: The file has another content than the task shown.
         """
         draft, line = self._draft(), ""
         if draft.is_changed and draft.path.exists():
-            instead = "save it: a run reads the file, and keeps the task as it was when it began"
+            instead = "save it first; a run reads the file once, when it begins"
             raise InputError("the task is not saved", where=str(draft.path), instead=instead)
         if not draft.path.exists():
             draft.save()
-            line = f"saved as {draft.path.absolute()}, and run from there"
+            line = f"saved as {draft.path.absolute()}, the file of the run"
         elif draft.is_changed_on_disk:
-            instead = "reload it, overwrite it, or save this one as another file"
-            raise InputError("the file is another task than the one shown", where=str(draft.path), instead=instead)
+            instead = "reload the file, overwrite it, or save this task as another file"
+            raise InputError("the file differs from the task shown", where=str(draft.path), instead=instead)
         return line
 
     def _cancel(self) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook
 
 RADIUS = 0.009
-"""Radius of a mark [m]."""
+"""Radius of a marker [m]."""
 
 _FACES = np.array([[0, 1, 2], [1, 3, 2], [3, 4, 2], [4, 0, 2], [1, 0, 5], [3, 1, 5], [4, 3, 5], [0, 4, 5]])
 """Faces of an octahedron with corners +x, +y, +z, -x, -y, -z; counter-clockwise from outside."""
@@ -31,7 +31,7 @@ REGION_GRIP = 0.14
 """Length of the arrows for dragging a region [m]."""
 
 _COARSE_LABELS = 1.5
-"""Scale of labels when the scene is drawn with few pixels."""
+"""Scale of labels when the scene is drawn at a low resolution."""
 
 _OPENGL_TO_OPENCV = (0.0, 1.0, 0.0, 0.0)
 _REGION_COLORS = ((60, 130, 220), (230, 140, 40), (120, 180, 80), (180, 90, 190), (60, 180, 180))
@@ -97,7 +97,7 @@ class SceneView:
         self._turn(look.view or (VIEW_FROM, VIEW_AT))
 
     def _turn(self, view: tuple[Vector, Vector]) -> None:
-        """Look at another scene; within one, every browser keeps its own view."""
+        """Set the view of a new scene; within a scene, every browser keeps its own view."""
         if view != self._view:
             self._view = view
             cameras = [client.camera for client in self._server.get_clients().values()]
@@ -144,7 +144,7 @@ class SceneView:
         self._clear("regions")
         for number, (name, region) in enumerate(regions.items()):
             x, y = region.center
-            # Above the plates of other regions, lest they flicker.
+            # Each plate has its own height, because overlapping plates at equal heights would flicker.
             z = heights.get(region.on, 0.0) + 0.002 + 0.001 * number
             grip = self._server.scene.add_transform_controls(
                 f"/regions/{name}",
@@ -171,12 +171,12 @@ class SceneView:
     def show_cameras(
         self, cameras: Sequence[Camera], moved: Callable[[str, NDArray[np.float64], NDArray[np.float64]], None]
     ) -> None:
-        """Draw the frusta of cameras; those that stand in the world can be dragged and turned.
+        """Draw the frusta of cameras; cameras that are fixed to the world can be dragged and rotated.
 
         Args:
             cameras: Cameras before randomization.
-            moved: Called when a camera is let go, with its name, position (3,) in the world frame [m] and unit
-                quaternion wxyz (4,) (OpenGL axes) [no unit].
+            moved: Called when a camera is released, with its name, its position (3,) in the world frame [m] and its
+                unit quaternion wxyz (4,), OpenGL axes.
         """
         self._clear("cameras")
         self._frusta.clear()
@@ -196,7 +196,7 @@ class SceneView:
                 aspect=camera.width / camera.height,
                 scale=0.06 if camera.mount else 0.12,
                 thickness=2.0,
-                thickness_units="screen",  # lines of a width in meters are drawn twice
+                thickness_units="screen",  # viser draws lines with a width in meters twice
                 color=(40, 40, 40),
                 wxyz=_OPENGL_TO_OPENCV,
                 cast_shadow=False,
@@ -208,13 +208,13 @@ class SceneView:
 
         Args:
             camera: Name of the camera.
-            picture: (H, W, 3) sRGB [levels, 0 to 255].
+            picture: (H, W, 3) sRGB.
         """
         if camera in self._frusta:
             self._frusta[camera].image = picture
 
     def show_samples(self, layouts: Sequence[PhysicalLayout]) -> None:
-        """Mark where the objects of many layouts start, each group in colors of its own."""
+        """Mark the start positions of the objects of many layouts; each group has its own color."""
         self._clear("samples")
         objects = [item for layout in layouts for item in layout.objects]
         if not objects:
@@ -227,7 +227,7 @@ class SceneView:
         self._keep("samples", self._server.scene.add_glb("/samples", dots, cast_shadow=False, receive_shadow=False))
 
     def show_reach(self, reach: Mapping[str, Any], heights: Mapping[str, float]) -> None:
-        """Cells of regions that the robot reaches, and those that it does not."""
+        """Draw the cells of regions, in different colors for reachable and unreachable ones."""
         self._clear("reach")
         for name, found in reach.items():
             for reached, color in ((True, (60, 170, 90)), (False, (200, 60, 60))):
@@ -243,7 +243,7 @@ class SceneView:
         return bool(self._handles.get(kind))
 
     def hide(self, kind: str) -> None:
-        """Take away ``samples``, ``reach``, ``regions`` or ``cameras``."""
+        """Remove ``samples``, ``reach``, ``regions`` or ``cameras``."""
         self._clear(kind)
 
     def _keep(self, kind: str, handle: Any) -> None:
@@ -263,7 +263,7 @@ def _when_let_go(done: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def _tiles(reach: Any, reached: bool, z: float) -> tuple[NDArray[np.float32], NDArray[np.uint32]]:
-    """Squares of a reach map, each a little smaller than its cell."""
+    """Return the squares of a reach map; each is a little smaller than its cell."""
     side, gap = reach.to_plain((0.0, 0.0))["cell"], 0.003
     corners = [
         (

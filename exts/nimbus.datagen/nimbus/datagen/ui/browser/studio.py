@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 SHARP, QUICK = 100, 40
-"""Resolutions [% of the screen's pixels per side]: full, and low enough for smooth scrubbing with software
-rendering."""
+"""Resolutions as percentages of the screen's pixels per side: full resolution, and one that is low enough for smooth
+scrubbing with software rendering."""
 _GPUS = ("dri", "nvidia0", "dxg")
-"""Devices of which a Linux with a GPU has one; dxg is that of WSL."""
+"""Device files of GPUs on Linux: a machine with a GPU has one of them; dxg is the one of WSL."""
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Guess from the devices whether the browser has a GPU; assumes one at the other end of an SSH session."""
+    """Guess from the device files if the browser has a GPU; over SSH, the browser's machine is assumed to have one."""
     is_elsewhere = "SSH_CONNECTION" in os.environ
     return sys.platform != "linux" or is_elsewhere or any((devices / name).exists() for name in _GPUS)
 
@@ -70,14 +70,15 @@ def load_viser() -> Any:
 
 
 class Studio:
-    """Task that is open in a browser. Every browser that opens the page shows, and changes, the same task.
+    """Task that is open in a browser. Every browser that opens the page shows and edits the same task.
 
     Args:
         name_or_path: The task.
         host: Address to listen on.
-        port: The first one that is tried.
+        port: First port that is tried.
         folder: Folder where tasks opened by name are saved.
-        folders: More folders in which tasks are opened and saved, beside ``folder``, the current one and the task's.
+        folders: Further folders in which tasks may be opened and saved, besides ``folder``, the working directory and
+            the task's folder.
         interpreter: A Python with Nimbus's dependencies, in which runs are started.
         simple: Draw with fewer triangles, for browsers without a GPU.
 
@@ -103,7 +104,7 @@ class Studio:
         for logger in ("viser", "websockets"):
             logging.getLogger(logger).setLevel(logging.ERROR)
         try:
-            socket.create_server((host, 0)).close()  # viser tries one port after the other, whatever the reason
+            socket.create_server((host, 0)).close()  # viser would try one port after another for any error
             script = script_of(self._answer_page)
             with guarded_websockets(self._gate, script):
                 label = f"nimbus studio: {own.name}"
@@ -125,7 +126,7 @@ class Studio:
         self.panel, self._allowed = RunPanel(launcher, allowed=allowed), allowed
         self.view, self.tasks, preview = SceneView(self.server, simple=simple), BackgroundTasks(), Preview()
         self._status = gui.add_markdown("")
-        full = gui.add_checkbox("full meshes", not simple, hint="Slow in a browser that draws without a GPU")
+        full = gui.add_checkbox("full meshes", not simple, hint="Slow in a browser without a GPU")
         full.on_update(lambda event: self._draw_simply(not event.target.value))
         tabs = gui.add_tab_group()
         self.player = Player(self.server, self.task, preview, self.view, self.tasks)
@@ -162,7 +163,7 @@ class Studio:
 
     @property
     def address(self) -> str:
-        """Address of the page, the secret part included: a browser that has it can use the studio."""
+        """Address of the page, with its secret part, which is enough to use the studio."""
         return address_of(self.server.get_host(), self.server.get_port(), self._gate)
 
     @property
@@ -172,7 +173,7 @@ class Studio:
         return self.editor.draft
 
     def task(self) -> Task:
-        """Parse the task as it stands in the form.
+        """Parse the task as it is in the form.
 
         Raises:
             InputError: The task has an error.
@@ -180,7 +181,7 @@ class Studio:
         return self.editor.task()
 
     def use(self, name: str, value: Any) -> None:
-        """Apply the use of a control of the form."""
+        """Apply an action of the user on a control of the form."""
         with self.editor.lock:
             self._used = name
             try:
@@ -189,7 +190,7 @@ class Studio:
                 self._used = ""
 
     def close(self) -> None:
-        """Stop serving; a run continues by itself."""
+        """Stop serving; a run in progress continues."""
         self._closed.set()
         self.teleoperation.close()
         self.tasks.close()
@@ -205,7 +206,7 @@ class Studio:
         self.tasks.submit("drawing the scene", lambda: self.player.draw_simply(simple))
 
     def _move(self, name: str, pose: Any) -> None:
-        """Apply the drag of a region or camera in the scene; the form shows its new pose."""
+        """Apply the new pose of a region or camera that was dragged in the scene, and show it in the form."""
         self.editor.act(name, pose)
 
     def _dataset(self) -> Path:
@@ -214,7 +215,7 @@ class Studio:
         return self.panel.out_folder
 
     def _answer_page(self, text: str) -> str:
-        """Answer a report of the page; it may come before the tab is there."""
+        """Answer a report of the page; the first one may arrive before the tab exists."""
         tab = getattr(self, "teleoperation", None)
         return tab.answer(text) if tab is not None else "{}"
 
@@ -226,7 +227,7 @@ class Studio:
         """Return the folder of the demonstrations of a task.
 
         Raises:
-            InputError: It lies outside the allowed folders.
+            InputError: The folder is outside the allowed folders.
         """
         self._allowed.check(folder := Path.cwd() / demonstrations_folder(task))
         return folder

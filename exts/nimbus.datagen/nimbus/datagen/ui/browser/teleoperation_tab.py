@@ -40,18 +40,18 @@ _FRAME = 0.15
 
 
 class TeleoperationTab:
-    """Controls of a session, the frames that are dragged, and the latency.
+    """Controls of a session, draggable frames at the tools, and the measured latency.
 
     Args:
         server: A ``viser.ViserServer``.
         task: The current task.
-        file: Path of the saved task, for the process that makes episodes; raises where it is not saved.
-        out: Folder of the demonstrations of a task.
-        preview: Has the assets of the task.
+        file: Returns the path of the saved task, for the process that makes episodes; raises for an unsaved task.
+        out: Returns the folder of the demonstrations of a task.
+        preview: Source of the task's assets.
         view: The scene.
-        player: Shows a layout; its motion is not played meanwhile.
+        player: Shows the layout; motions are not played during teleoperation.
         tasks: Runs long work.
-        launcher: Starts the process that makes episodes of the recordings.
+        launcher: Starts the process that makes episodes from the recordings.
         report: Called with one line on failure, with "" on success.
     """
 
@@ -84,7 +84,7 @@ class TeleoperationTab:
         self._switch = gui.add_button_group("teleoperation", ("Start", "Stop"))
         self._switch.on_click(lambda event: self._turn(event.target.value == "Start"))
         self._operator = gui.add_text("operator", "", hint="Your name, recorded with each demonstration")
-        self._prompt = gui.add_text("prompt", "", hint="Instruction of the demonstration; empty: the layout's own")
+        self._prompt = gui.add_text("prompt", "", hint="Instruction; empty for the one of the layout")
         self._prompt.on_update(lambda event: self._write_prompt(event.target.value))
         buttons = gui.add_button_group("demonstration", _BUTTONS)
         buttons.on_click(lambda event: self._press(event.target.value))
@@ -96,10 +96,10 @@ class TeleoperationTab:
         self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
 
     def start(self, device: Path | None = None) -> None:
-        """Begin with the first layout without a recording.
+        """Start with the first layout that has no recording.
 
         Args:
-            device: File of a device that moves the robot beside the page.
+            device: File of a device that moves the robot in addition to the page.
         """
         self._device_file = device
         self._turn(True)
@@ -119,7 +119,7 @@ class TeleoperationTab:
         """Answer a report of the page.
 
         Raises:
-            InputError: It is no report.
+            InputError: The text is not a report.
         """
         self._input.report(read_report(text))
         return to_json({"is_on": self._loop is not None})
@@ -215,7 +215,7 @@ class TeleoperationTab:
     def _show(self, state: LoopState) -> None:
         """Show a period, in the thread of the loop."""
         assert self._loop is not None
-        # Under the lock of the loop: a kept demonstration resets physics in another thread.
+        # The lock of the loop is needed, because keeping a demonstration resets physics in another thread.
         motion, targets, drawn = self._loop.do(lambda session: (self._motion(), session.targets(), session.drawn))
         with self._server.atomic():
             self._view.place(motion, 0)
@@ -231,16 +231,16 @@ class TeleoperationTab:
     def _describe(self, state: LoopState) -> str:
         now = state.session
         names = {
-            SessionPhase.PRACTICE: "practice, nothing is recorded",
+            SessionPhase.PRACTICE: "practice: nothing is recorded",
             SessionPhase.ARMED: "**armed**: recording begins with your first motion",
             SessionPhase.RECORDING: f"**recording** {now.seconds:.0f} s",
-            SessionPhase.PAUSED: f"**paused** at {now.seconds:.1f} s; Record continues",
+            SessionPhase.PAUSED: f"**paused** at {now.seconds:.1f} s; press Record to continue",
         }
         lines = [f"Layout {now.index}: {names[now.phase]}"]
         lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
         if now.blocked:
             lines.append(f"out of reach: {', '.join(now.blocked)}")
-        latency = f", input to picture {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
+        latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
         lines.append(f"control {state.rate:.0f} Hz{latency}")
         lines += [f"**{escape(now.message)}**"] if now.message else []
         return "  \n".join(filter(None, lines))
@@ -303,7 +303,7 @@ class TeleoperationTab:
 
     def _make_episodes(self) -> None:
         if self._process is not None:
-            return  # another one follows at its end
+            return  # the next process starts when this one has ended
         self._asked = len(self._folder.indices())
         task, folder = self._session.task, self._folder.folder
         words = ["demonstrate", str(self._file()), "--recordings", str(folder.absolute()), "--serial"]
@@ -311,7 +311,7 @@ class TeleoperationTab:
 
 
 def _own_prompt(session: TeleoperationSession, text: str) -> str:
-    """Return the operator's prompt; empty where it is the layout's own instruction."""
+    """Return the operator's prompt; empty if it equals the layout's instruction."""
     return "" if text.strip() == session.drawn.visual.instruction else text.strip()
 
 

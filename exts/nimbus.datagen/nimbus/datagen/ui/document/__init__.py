@@ -1,1 +1,1 @@
-"""Editable task file: its text, its fields, and the declarations behind them."""
+"""Editable task file: its text, its fields, and the declarations that the fields are derived from."""

@@ -1,4 +1,4 @@
-"""Folders in which a page may open and save files, as named by the user at the start."""
+"""Folders in which a page may open and save files; the user names them at the start."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from nimbus.datagen.errors import InputError
 
 
 class AllowedFolders:
-    """Folders, each with all that lies below it.
+    """Allowed folders, including everything below them.
 
     Args:
-        folders: Folders as named; links in them are resolved now.
+        folders: The folders; symbolic links in their paths are resolved now.
     """
 
     def __init__(self, folders: Iterable[Path]) -> None:
@@ -25,12 +25,12 @@ class AllowedFolders:
             path: Path of a file or folder, whether it exists or not.
 
         Raises:
-            InputError: The path lies in none of the folders.
+            InputError: The path is outside all of the folders.
         """
         try:
             real = path.resolve()
         except (OSError, RuntimeError, ValueError) as error:
-            raise InputError(f"no path: {error}", where=ascii(str(path)), instead="write another one") from None
+            raise InputError(f"invalid path: {error}", where=ascii(str(path)), instead="write another one") from None
         if not any(real.is_relative_to(folder) for folder in self._folders):
             places = ", ".join(map(str, self._folders))
             what = "outside the folders that the studio was started with"

@@ -22,13 +22,13 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """Parameter of a skill, from its class."""
+    """Parameter of a skill, as declared by its class."""
 
     name: str
     meaning: str
     required: bool
     default: str
-    """Default as written in a file; empty for none."""
+    """Default value in the notation of a task file; empty for none."""
     choices: tuple[str, ...] = ()
     """All possible values, if there are few."""
 
@@ -77,7 +77,7 @@ class RangeField:
     high: float
     unit: str
     is_pair: bool
-    """True for a range of two numbers; False for a single number, such as the largest distance from the middle."""
+    """True for a range of two numbers; False for a single number, such as the largest deviation from the center."""
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class RangeField:
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """Range and step of its slider: round figures around the current values."""
+        """Range and step of the slider: round numbers around the current values."""
         reach = max(abs(self.low), abs(self.high), 1e-6)
         unit = 10.0 ** len(str(int(reach))) / 10.0 if reach >= 1 else 0.1
         while unit > reach:
@@ -100,7 +100,7 @@ class RangeField:
         return (-most if self.low < 0 else 0.0), most, unit / 100.0
 
     def written(self, low: float, high: float) -> Any:
-        """Return new bounds in the form of the file."""
+        """Return new bounds in the notation of the file."""
         pair = [f"{bound:.6g} {self.unit}" if self.unit else _number(bound) for bound in (low, high)]
         return pair if self.is_pair else pair[1]
 
@@ -143,7 +143,7 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def step_rows(data: Any, *, kind: str = "skill", at: Keys = ("steps",), depth: int = 0) -> list[StepRow]:
-    """Return the steps of a task (or its conditions, kind ``predicate``) as rows, those inside loops below them."""
+    """Return the steps of a task (or its conditions, kind ``predicate``) as rows; steps of a loop follow the loop."""
     rows: list[StepRow] = []
     entries: tuple[Any, ...] = data if isinstance(data, tuple) else ()
     known = registry.names(kind)
@@ -204,7 +204,7 @@ def written_out(data: Any) -> dict[str, Any]:
 
 
 def addable(data: Any) -> dict[str, Any]:
-    """Return the randomizers that a task does not use, with initial settings from the presets that have them."""
+    """Return the randomizers that a task does not use, with initial settings from a preset that has them."""
     discover()
     known: dict[str, Any] = presets("randomizations")["large"] | presets("randomizations")["medium"]
     return {name: known.get(name, {}) for name in registry.names("randomizer") if name not in written_out(data)}

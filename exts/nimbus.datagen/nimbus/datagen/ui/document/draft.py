@@ -24,8 +24,8 @@ _BOM = "\ufeff"
 class TaskDraft:
     """Task file opened for editing.
 
-    A task that comes with Nimbus is never changed: opened by name, it is saved as a new file in ``folder``. A missing
-    or empty file begins with a minimal task.
+    A task that comes with Nimbus is never changed: when it is opened by name, it is saved as a new file in ``folder``.
+    A missing or empty file starts with a minimal task.
 
     Args:
         name_or_path: A task's name, or the path of its file.
@@ -33,7 +33,7 @@ class TaskDraft:
         allowed: Folders in which files may be opened and saved; all by default.
 
     Raises:
-        InputError: There is no such task, or the file cannot be read, is not YAML, or lies outside the allowed folders.
+        InputError: There is no such task, or the file cannot be read, is not YAML, or is outside the allowed folders.
     """
 
     def __init__(self, name_or_path: str, *, folder: Path = Path(), allowed: AllowedFolders | None = None) -> None:
@@ -42,7 +42,7 @@ class TaskDraft:
             self._check_place(Path(name_or_path))
         source, content = _opened(name_or_path)
         self.path = source if own else folder / source.name
-        """File to which it is saved."""
+        """File that the draft is saved to."""
         self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
         self._text = with_template(self._saved)
         self._document = parse(self._text.lstrip(_BOM), str(source))
@@ -56,7 +56,7 @@ class TaskDraft:
     def _check_place(self, path: Path) -> None:
         """Refuse a path that is not a task file, or outside the allowed folders."""
         if path.suffix not in (".yaml", ".yml"):
-            raise InputError("not a name of a task file", where=str(path), instead="end it with .yaml")
+            raise InputError("not the name of a task file", where=str(path), instead="end it with .yaml")
         if self._allowed is not None:
             self._allowed.check(path)
 
@@ -119,10 +119,10 @@ class TaskDraft:
         Args:
             keys: Location of the value.
             value: Plain data.
-            typing: True for one of many changes while a field is typed into; they are undone together.
+            typing: True for a change during typing; the changes of one field during typing are undone together.
 
         Raises:
-            InputError: The value cannot be changed without changing another one.
+            InputError: Changing this value would change another one.
         """
         self._take(yaml_edit.set_value(self._text, keys, value), typed=keys if typing else None)
 
@@ -131,8 +131,8 @@ class TaskDraft:
 
         Args:
             field: The range.
-            low: One bound, in the field's unit.
-            high: The other bound, in any order.
+            low: One bound, in the field's unit; may be the larger one.
+            high: The other bound.
         """
         low, high = sorted((float(low), float(high)))
         if isinstance(self.value("randomize"), str):
@@ -165,7 +165,7 @@ class TaskDraft:
         """Replace the whole text, as from a text editor.
 
         Raises:
-            InputError: The text is not YAML; the draft stays as it was.
+            InputError: The text is not YAML; the draft is not changed.
         """
         self._take(text)
 
@@ -177,7 +177,7 @@ class TaskDraft:
             self._show(self._back.pop())
 
     def redo(self) -> None:
-        """Take back an :meth:`undo`."""
+        """Redo a change that :meth:`undo` has undone."""
         if self._forth:
             self._back.append(self._text)
             self._show(self._forth.pop())
@@ -204,7 +204,7 @@ class TaskDraft:
         """Parse the current text.
 
         Raises:
-            InputError: The first error in it.
+            InputError: The text has an error; the first one is reported.
         """
         return manipulation_of(self.any_task())
 
@@ -212,12 +212,12 @@ class TaskDraft:
         """Parse the current text as a task of either kind.
 
         Raises:
-            InputError: The first error in it.
+            InputError: The text has an error; the first one is reported.
         """
         return parse_any_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
 
     def problems(self) -> list[Diagnostic]:
-        """Return the problems that are visible without robot, scene and libraries."""
+        """Return the problems that can be found without robot, scene and libraries."""
         try:
             self.any_task()
         except InputError as error:
@@ -238,7 +238,7 @@ class TaskDraft:
             over_others: Overwrite changes by other programs.
 
         Raises:
-            InputError: The file was changed by another program, or cannot be written; the draft stays as it is.
+            InputError: The file was changed by another program, or cannot be written; the draft is not changed.
         """
         self._check_place(self.path)  # checked again, because a folder may have become a link
         content = self._text.encode()
@@ -246,11 +246,11 @@ class TaskDraft:
             with alone_in(self.path.parent):
                 if not over_others and self.is_changed_on_disk:
                     what = "has changed on disk since it was opened; nothing was saved"
-                    instead = "reload it (undo brings yours back), save as another file, or save over it"
+                    instead = "reload it (undo restores your version), save as another file, or overwrite it"
                     raise InputError(what, where=str(self.path), instead=instead)
                 replace_content(self.path, content)
         except OSError as error:
-            instead = "the draft is kept here: save it as another file"
+            instead = "the draft is not lost: save it as another file"
             raise InputError(f"cannot be saved: {error.strerror}", where=str(self.path), instead=instead) from None
         self._saved, self._digest = self._text, digest(content)
         for observer in list(self._observers):

@@ -13,40 +13,40 @@ from nimbus.datagen.ui.document.declarations import addable, named_cameras, read
 from nimbus.datagen.ui.document.draft import TaskDraft
 
 REGION_FIELDS = (
-    ("on", "Surface of the scene that it lies on."),
-    ("center", "x, y of the middle [m]; or move it in the scene."),
+    ("on", "Surface of the scene that the region lies on."),
+    ("center", "x, y of the center [m]; or drag the region in the scene."),
     ("size", "Extent along x and y [m]."),
 )
 """Fields of each region, with hints."""
 OBJECT_FIELDS = (
-    ("count", "How many: a number, or [low, high]."),
+    ("count", "Number of objects, or a range [low, high]."),
     ("kinds", "Kinds to draw from: all, or a list."),
     ("yaw", "Heading: any, or a range such as [-30 deg, 30 deg]."),
-    ("lying", "Share that lie: 33 %."),
-    ("scale", "Times their size: [90 %, 110 %]."),
+    ("lying", "Fraction of objects that lie: 33 %."),
+    ("scale", "Factor on the size: [90 %, 110 %]."),
     ("classes", "Other names for classes of the library: {fruit: organic, any: residual}."),
-    ("distinct", "No kind twice in one episode: true or false."),
-    ("anchored", "Fixed where they stand: true or false; empty: as the library says."),
-    ("joints", "Where parts start, as shares of their range: {door: [0 %, 30 %]}."),
+    ("distinct", "true if no kind may occur twice in an episode; else false."),
+    ("anchored", "true if objects are fixed in place, else false; empty: as in the library."),
+    ("joints", "Start positions of moving parts, as fractions of their range: {door: [0 %, 30 %]}."),
 )
 """Fields of each group of objects, apart from its library and start."""
 CAMERA_FIELDS = (
-    ("mount", "Link of the robot that it is fixed to; empty: the world."),
-    ("position", "x, y, z [m], in the frame of the mount; or move it in the scene."),
-    ("look_at", "Point that it looks at [m]."),
-    ("up", "Direction that is up in the picture, beside a point to look at: [0, 0, 1]."),
-    ("wxyz", "Its turn, in place of a point to look at."),
+    ("mount", "Link of the robot that carries the camera; empty: the world."),
+    ("position", "x, y, z [m], in the frame of the mount; or drag the camera in the scene."),
+    ("look_at", "Point that the camera looks at [m]."),
+    ("up", "Direction that is up in the image, used with look_at: [0, 0, 1]."),
+    ("wxyz", "Orientation quaternion, instead of look_at."),
     ("vertical_fov", "Field of view: 45 deg."),
     ("size", "Width and height [px]."),
-    ("modalities", "Stored of each step: [rgb, depth]; empty: all."),
-    ("antialiasing", "Samples of color along each side of a pixel, 1 to 4: 2 smooths edges; empty: 1."),
+    ("modalities", "Images and labels to store: [rgb, depth]; empty: all."),
+    ("antialiasing", "Number of color samples along each side of a pixel, 1 to 4: 2 smooths edges; empty: 1."),
     ("tone", "Curve from light to colors: plain or filmic; empty: plain."),
 )
 """Fields of each camera with its own settings."""
 RATE_HINT = "Recorded steps per second; empty: 15."
-WORDINGS_HINT = "One in a line; {items} names objects."
+WORDINGS_HINT = "One instruction per line; {items} stands for the objects of a group."
 OWN_RANGES = "own ranges"
-"""Option beside the presets of randomization."""
+"""Option of the choice of randomization in addition to the presets."""
 
 
 def cameras_hint() -> str:
@@ -55,7 +55,7 @@ def cameras_hint() -> str:
 
 
 def as_text(value: Any) -> str:
-    """Return a value as typed into a field."""
+    """Return the text of a value in a field."""
     return "" if value is None else value if isinstance(value, str) else write_flow(value)
 
 
@@ -86,7 +86,7 @@ def named(draft: TaskDraft, key: str) -> dict[str, Any]:
 
 
 def entries(draft: TaskDraft, key: str) -> list[str]:
-    """Return the names of entries with fields; cameras given by a preset's name have none."""
+    """Return the names of the entries that have fields; cameras given by the name of a preset have none."""
     return [name for name, entry in named(draft, key).items() if isinstance(entry, dict | None)]
 
 
@@ -112,7 +112,7 @@ def add_objects(draft: TaskDraft, name: str) -> None:
 
 
 def add_camera(draft: TaskDraft, name: str) -> None:
-    """Add a camera that looks at the table from the side; presets get names of their own."""
+    """Add a camera that looks at the table from the side; presets are first expanded to cameras by name."""
     pose = {"position": [1.0, 0.6, 0.7], "look_at": [0.45, 0.0, 0.05], "vertical_fov": "45 deg"}
     draft.set(("cameras",), {**named_cameras(draft.data), name: pose})
 
@@ -127,7 +127,7 @@ def randomization(draft: TaskDraft) -> str:
 
 
 def randomizations() -> list[str]:
-    """Return the alternatives."""
+    """Return the options of the choice of randomization."""
     return [*sorted(presets("randomizations")), OWN_RANGES]
 
 

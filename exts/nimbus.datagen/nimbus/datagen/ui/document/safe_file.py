@@ -44,7 +44,7 @@ def decoded(content: bytes, path: Path) -> str:
 def alone_in(folder: Path) -> Iterator[None]:
     """Exclude other editors during a check and a write; the lock ends with its process.
 
-    On a disk without locks they are not excluded, but their changes are still detected.
+    On a disk without locks other editors are not excluded, but their changes are still detected.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder, os.O_RDONLY)
@@ -57,9 +57,9 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def replace_content(path: Path, content: bytes) -> None:
-    """Write through a new file beside it, so that a reader, or a crash, sees the old or the new content."""
+    """Write to a new file and rename it, so that readers and crashes see either the old or the new content."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    path = path.resolve()  # a link stays a link
+    path = path.resolve()  # the target of a link is replaced, and the link stays
     with replacing(path, durable=True, shared=True) as temporary:
-        temporary.chmod(mode)  # before it has any content to read
+        temporary.chmod(mode)  # before the file has content that others could read
         temporary.write_bytes(content)

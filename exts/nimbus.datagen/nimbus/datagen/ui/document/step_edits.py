@@ -11,9 +11,9 @@ from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.ui.document.declarations import read_value, step_entry
 from nimbus.datagen.ui.document.draft import TaskDraft
 
-ADD_HINT = "A new entry behind the one that is selected."
-CHANGE_HINT = "The selected entry becomes what the fields say."
-LOOP_HINT = "Does the selected one for every object of a group, one after the other."
+ADD_HINT = "Adds a new entry after the selected one."
+CHANGE_HINT = "Replaces the selected entry by the values of the fields."
+LOOP_HINT = "Runs the selected entry for every object of a group in turn."
 
 
 def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
@@ -22,7 +22,7 @@ def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
     Args:
         draft: The task.
         keys: Location of the entry, such as ``("steps", 0)``.
-        how: ``up``, ``down`` or ``remove``; the first entry cannot move up, the last one not down.
+        how: ``up``, ``down`` or ``remove``; ``up`` does nothing for the first entry, ``down`` for the last one.
 
     Returns:
         New location; None for a removed entry.
@@ -34,7 +34,7 @@ def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
     count = len(draft.value(*around))
     if how == "remove":
         if count == 1:
-            raise InputError("the last one cannot be removed", instead="change it, or add another first")
+            raise InputError("the only entry cannot be removed", instead="change it, or add another one first")
         draft.remove(keys)
         return None
     to = min(max(index + (1 if how == "down" else -1), 0), count - 1)
@@ -43,7 +43,7 @@ def reorder(draft: TaskDraft, keys: Keys, how: str) -> Keys | None:
 
 
 def wrap(draft: TaskDraft, keys: Keys, group: str) -> None:
-    """Put an entry into a loop over a group, in which each object has a name of its own.
+    """Put an entry into a loop over a group; in the entry, the loop's variable replaces the group.
 
     Args:
         draft: The task.

@@ -1,4 +1,4 @@
-"""Template of a new task: the smallest that runs."""
+"""Template of a new task: the smallest task that runs."""
 
 from __future__ import annotations
 

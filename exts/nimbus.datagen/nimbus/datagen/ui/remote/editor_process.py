@@ -1,6 +1,6 @@
-"""Editor process as the host sees it: starts it, sends requests, and keeps its last state.
+"""Client of the editor process, in the host: starts it, sends requests, and keeps its last state.
 
-Nothing here waits: Kit's loop calls :meth:`EditorConnection.poll` some times a second.
+No call blocks: Kit's loop calls :meth:`EditorConnection.poll` a few times a second.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK_SIZE = 1 << 16
 _END_TIMEOUT = 3.0
 """Time that an editor may take to exit [s]."""
 _MAX_STARTS = 3
-"""Starts in a row without a task shown, after which only the user starts another."""
+"""Number of consecutive starts without an open task after which there is no automatic restart."""
 
 
 class EditorChannel(Protocol):
@@ -37,12 +37,12 @@ class EditorChannel(Protocol):
         """Return the lines that have arrived; does not wait.
 
         Raises:
-            InputError: The editor has ended; the message is its last line.
+            InputError: The editor has ended; the message contains its last line.
         """
         ...
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something arrives; False when nothing does."""
+        """Wait until a line arrives; returns False if none does."""
         ...
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class EditorChannel(Protocol):
 
 
 class ProcessChannel:
-    """Editor in a process of its own, in Nimbus's Python.
+    """Editor in a separate process with Nimbus's Python.
 
     Args:
         interpreter: A Python that has Nimbus's dependencies; empty to look for one.
@@ -78,7 +78,7 @@ class ProcessChannel:
         self._out, self._in = b"", b""
 
     def send(self, line: str) -> None:
-        """Send one line; the part that does not fit into the pipe now follows with the next call."""
+        """Send one line; what does not fit into the pipe is sent by the next call."""
         self._out += line.encode() + b"\n"
         self._push()
 
@@ -93,17 +93,17 @@ class ProcessChannel:
                 self._in, ended = self._in + piece, not piece
         *lines, self._in = self._in.split(b"\n")
         if ended and not lines:
-            raise InputError(f"the editor ended: {self._last_error_line()}", instead="look at its last line")
+            raise InputError(f"the editor ended: {self._last_error_line()}", instead="open the task again")
         return [line.decode(errors="replace") for line in lines]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until something arrives; False when nothing does."""
+        """Wait until a line arrives; returns False if none does."""
         assert self._from is not None
         self._push()
         return bool(select.select([self._from], [], [], seconds)[0])
 
     def close(self) -> None:
-        """Close its input, at which it ends; kill it where it does not."""
+        """Close the editor's input, at which it exits; kill it if it does not."""
         for stream in (self._to, self._from):
             with contextlib.suppress(OSError):
                 assert stream is not None
@@ -111,7 +111,7 @@ class ProcessChannel:
         self.process.terminate()
         try:
             self.process.wait(_END_TIMEOUT)
-        except subprocess.TimeoutExpired:  # in the middle of what cannot be interrupted
+        except subprocess.TimeoutExpired:  # it is in a call that cannot be interrupted
             self.process.kill()
             self.process.wait()
         self._errors.close()
@@ -141,14 +141,14 @@ class EditorConnection:
         self._deaths = 0
         self._orders: list[dict[str, Any]] = []
         self._last_open: EditorState = empty_state()
-        """The last state with a task: the next editor opens it, should this one die."""
+        """Last state with an open task, which the next editor opens if this one dies."""
         self.state: EditorState = empty_state()
         """The last state that arrived."""
         self.problem = ""
-        """Why there is no editor, in one line."""
+        """Reason why there is no editor, in one line; empty if there is one."""
 
     def act(self, name: str, value: Any = None) -> None:
-        """Send the use of a control, to an editor that is started if there is none."""
+        """Send a user's action on a control; the editor is started if there is none."""
         self.problem = ""
         if self._channel is None:
             self._deaths = 0
@@ -156,7 +156,7 @@ class EditorConnection:
         self._send(name, value)
 
     def poll(self) -> bool:
-        """Take the messages that have arrived; True if there is something new to show."""
+        """Process the messages that have arrived; returns True if there is something new to show."""
         if self._channel is None:
             return False
         try:
@@ -173,7 +173,7 @@ class EditorConnection:
         except InputError as error:
             self._restart(str(error))
             return True
-        if self.state["path"]:  # an editor's first state has none, and is no sign that it will live
+        if self.state["path"]:  # the first state of an editor has no path, and does not prove that the task opens
             self._last_open, self._deaths = self.state, 0
         return True
 
@@ -182,7 +182,7 @@ class EditorConnection:
         return self._channel is not None and self._channel.wait(seconds)
 
     def answer(self, value: dict[str, Any]) -> None:
-        """Send the answer of an order, if its editor is still there."""
+        """Send the answer to an order, unless the editor that sent the order has ended."""
         self._send(ANSWER, value)
 
     def take_orders(self) -> list[dict[str, Any]]:
@@ -210,7 +210,7 @@ class EditorConnection:
     def _restart(self, problem: str) -> None:
         """Start another editor with the same text, so that nothing is lost."""
         self.close()
-        self._orders = [{"do": "end"}]  # its skills are gone
+        self._orders = [{"do": "end"}]  # the skills ended with the editor
         self._deaths += 1
         self.problem = problem
         if self._deaths < _MAX_STARTS:

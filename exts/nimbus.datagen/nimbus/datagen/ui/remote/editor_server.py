@@ -1,4 +1,4 @@
-"""Editor process: a task editor whose scene is shown by the host."""
+"""Server side of the editor process: a task editor whose scene is shown by the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RemoteEditor(TaskEditor):
     """Task editor that reports its state as plain data.
 
     Args:
-        preview: Makes stages, markers and pictures.
+        preview: Makes stages, markers and images.
         tasks: Runs long work.
         folder: Folder where tasks that were opened by name are saved.
     """
@@ -53,12 +53,12 @@ class RemoteEditor(TaskEditor):
 
 
 def serve(requests: TextIO, answers: TextIO, folder: Path) -> None:
-    """Answer until there are no more requests.
+    """Answer requests until the input ends.
 
     Args:
         requests: Lines such as ``{"id": "regions.start.center", "value": "[0.5, 0.1]"}``.
-        answers: Takes one state a line.
-        folder: Folder for stages and pictures.
+        answers: Receives one state per line.
+        folder: Folder for stages and images.
     """
     tasks, writing, ended = BackgroundTasks(), threading.Lock(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Conversation of the editor with its host about the stage that the host has open: one order, one answer."""
+"""Exchange with the host about the stage that it has open: the editor sends an order, the host answers it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class StoppedByUser(Exception):
-    """Raised in the skills when the user stops a live plan."""
+    """Raised inside skills when the user stops a live plan."""
 
 
 class HostLink:
-    """Sends orders from the thread that runs the skills, and gets their answers from the thread that reads.
+    """Sends orders in the thread that runs the skills, and receives the answers from the thread that reads requests.
 
     Args:
-        send: Sends an order; None for a host that has no stage of its own.
+        send: Sends an order; None for a host without a stage.
     """
 
     def __init__(self, send: Callable[[Order], None] | None = None) -> None:
@@ -37,16 +37,16 @@ class HostLink:
         self._is_stopped = self._is_closed = False
 
     def begin(self) -> None:
-        """Forget an earlier stop."""
+        """Reset an earlier stop."""
         with self._changed:
             self._is_stopped = self._is_closed
 
     def exchange(self, order: Order) -> dict[str, Any]:
-        """Send an order and wait for its answer; the user, or the end of the host, ends the wait.
+        """Send an order and wait for its answer; a stop by the user and the end of the host end the wait.
 
         Raises:
             StoppedByUser: The user has stopped, or the host is gone.
-            InputError: The host cannot do it.
+            InputError: The host cannot execute the order.
         """
         if self._send is None:
             raise InputError("this host runs no physics", instead="use the panel in Isaac Sim")
@@ -64,12 +64,12 @@ class HostLink:
         return answer
 
     def end(self) -> None:
-        """Let the host take its stage back; it gives no answer."""
+        """Return the stage to the host; there is no answer."""
         if self._send is not None and not self._is_closed:
             self._send({"do": "end"})
 
     def take(self, answer: dict[str, Any]) -> None:
-        """Take the host's answer to the last order."""
+        """Pass the host's answer to the waiting thread; answers to earlier orders are ignored."""
         with self._changed:
             if answer.get("number") == self._number:
                 self._answer = answer
@@ -82,7 +82,7 @@ class HostLink:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End for good: the host is gone."""
+        """End all exchanges, because the host is gone."""
         self._is_closed = True
         self.stop()
 

@@ -2,7 +2,7 @@
 
 The host sends an :class:`EditorRequest` for each control that is used; the editor sends an :class:`EditorState` after
 each change. During a live plan the editor also sends orders about the stage that the host has open, as
-``{"order": …}``, and the host answers each with a request of the name :data:`ANSWER`. Needs nothing but Python's
+``{"order": …}``, and the host answers each with a request of the name :data:`ANSWER`. This module needs only Python's
 standard library.
 """
 
@@ -20,7 +20,7 @@ ANSWER = "answer of the stage"
 
 
 class EditorRequest(TypedDict):
-    """Use of a control."""
+    """Action of the user on a control."""
 
     id: str
     value: Any
@@ -57,7 +57,7 @@ class EditorState(TypedDict):
     markers: MarkersData
     stage: StageData | None
     variation: str
-    """Layer that changes the stage; empty for the stage as it was written."""
+    """Layer that changes the stage; empty for the original stage."""
     pictures: dict[str, str]
     """Image files, by camera."""
 
@@ -76,10 +76,10 @@ class RegionMarker:
 
 @dataclass(frozen=True, kw_only=True)
 class CameraMarker:
-    """Camera frustum in the viewport; it can be moved where it is fixed to the world."""
+    """Camera frustum in the viewport; it can be moved if the camera is fixed to the world."""
 
     id: str
-    """Empty where it is mounted on the robot."""
+    """Id of the camera; empty for a camera on the robot."""
     name: str
     position: tuple[float, ...]
     """Position in the world frame [m]."""
@@ -124,9 +124,9 @@ class StageView:
     """Stage for the viewport."""
 
     path: str
-    """Each stage has a file of its own."""
+    """Path of the stage; each stage is written to a new file."""
     duration: float
-    """Length of the animation [s]; 0 where nothing moves."""
+    """Length of the animation [s]; 0 for a static stage."""
 
     def to_dict(self) -> StageData:
         """Convert to plain data for the host."""
@@ -134,7 +134,7 @@ class StageView:
 
 
 def empty_state() -> EditorState:
-    """Make the state before there is an editor."""
+    """Make the state that is shown before there is an editor."""
     return {
         "path": "",
         "source": "",
@@ -152,7 +152,7 @@ def empty_state() -> EditorState:
 
 
 def parse_request(line: str) -> EditorRequest | None:
-    """Parse a line from the host; None for one that is no request."""
+    """Parse a line from the host; None if it is not a request."""
     message = _parse_object(line)
     if message is None or set(message) != {"id", "value"} or not isinstance(message["id"], str):
         return None
@@ -171,7 +171,8 @@ def parse_state(line: str) -> EditorState:
     """Parse a line from the editor.
 
     Raises:
-        InputError: The line has other fields than an :class:`EditorState`, as of another version of Nimbus.
+        InputError: The line has other fields than an :class:`EditorState`, for example those of another version of
+            Nimbus.
     """
     message = _parse_object(line)
     if message is None or set(message) != set(EditorState.__annotations__):

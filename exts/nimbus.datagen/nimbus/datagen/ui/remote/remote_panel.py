@@ -1,4 +1,4 @@
-"""Panel beside a viewport: an editor in another process, its stages and markers in the viewport, and one run."""
+"""Panel beside a viewport: connects an editor process and a run with the viewport of the host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MarkerViewport(Protocol):
         ...
 
     def take_error(self) -> str:
-        """Return why the last stage could not be opened, once; empty when there was no error."""
+        """Return the error of opening the last stage, only once; empty if there was none."""
         ...
 
     def draw_markers(self, markers: MarkersData) -> None:
@@ -43,15 +43,15 @@ class MarkerViewport(Protocol):
 
     @property
     def is_live(self) -> bool:
-        """True while skills act in the open stage."""
+        """True while skills move the robot in the open stage."""
         ...
 
     def take_order(self, order: dict[str, Any]) -> None:
-        """Take an order of the skills that act in the open stage."""
+        """Queue an order of the skills that move the robot in the open stage."""
         ...
 
     def answer_orders(self) -> list[dict[str, Any]]:
-        """Do the order that waits, if the host is ready; returns the answers since the last call."""
+        """Execute the waiting order if the host is ready; returns the answers since the last call."""
         ...
 
     def take_moves(self) -> list[tuple[str, Any]]:
@@ -60,9 +60,9 @@ class MarkerViewport(Protocol):
 
 
 class RemotePanel:
-    """View-model of the panel: a view renders :attr:`state` and the run, calls :meth:`act` and decides nothing.
+    """View model of the panel: a view renders :attr:`state` and the run, calls :meth:`act` and has no logic of its own.
 
-    Every action returns at once; call :meth:`poll` some times a second.
+    Every action returns at once; call :meth:`poll` a few times a second.
 
     Args:
         editor: Connection to the editor process.
@@ -103,18 +103,18 @@ class RemotePanel:
         self.task = text.strip()
 
     def open(self) -> None:
-        """Open the chosen task in the editor, which is started if it does not run."""
+        """Open the chosen task in the editor, which is started if necessary."""
         if self.task:
             self.act("open", self.task)
 
     def act(self, name: str, value: Any = None) -> None:
-        """Send the use of a control to the editor."""
+        """Send a user's action on a control to the editor."""
         self._problem = ""
         self._editor.act(name, value)
         self._notify()
 
     def run(self) -> None:
-        """Start a run of the saved file, in a process of its own."""
+        """Start a run of the saved file in a separate process."""
         self._problem = ""
         state, runs = self.state, self.runs
         if not state["path"]:
@@ -129,7 +129,7 @@ class RemotePanel:
         self._notify()
 
     def poll(self) -> None:
-        """Process reports of the editor, the viewport and the run; cheap."""
+        """Process reports of the editor, the viewport and the run; this is cheap."""
         for name, value in self._viewport.take_moves():
             self.act(name, value)
         if error := self._viewport.take_error():
@@ -145,14 +145,14 @@ class RemotePanel:
 
     @property
     def is_live(self) -> bool:
-        """True while skills act in the open stage: call :meth:`drive` at every frame."""
+        """True while skills move the robot in the open stage; call :meth:`drive` at every frame then."""
         return self._viewport.is_live
 
     def drive(self, seconds: float) -> None:
-        """Do the orders of the skills for a part of a frame.
+        """Execute orders of the skills for a part of a frame's time.
 
         Args:
-            seconds: The part [s].
+            seconds: Time for the orders [s].
         """
         end = time.monotonic() + seconds
         while self._viewport.is_live:
@@ -165,14 +165,14 @@ class RemotePanel:
                 self._notify()
 
     def _pass_orders(self) -> None:
-        """Give orders to the viewport, and answers to the editor."""
+        """Pass orders to the viewport, and answers to the editor."""
         for order in self._editor.take_orders():
             self._viewport.take_order(order)
         for answer in self._viewport.answer_orders():
             self._editor.answer(answer)
 
     def close(self) -> None:
-        """Remove observers and end the editor; a run continues by itself."""
+        """Remove observers and end the editor; a run in progress continues."""
         self._observers.clear()
         self._stop_observing()
         self._editor.close()
@@ -193,7 +193,7 @@ class RemotePanel:
             self._viewport.draw_markers(markers)
 
     def _show_variation(self) -> None:
-        """Change the stage in the viewport, once it is open."""
+        """Apply the variation to the stage in the viewport once the stage is open."""
         stage = self.state["stage"]
         if self._viewport.is_opening or stage is None or stage["path"] != self._stage:
             return

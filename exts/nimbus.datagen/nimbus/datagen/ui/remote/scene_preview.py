@@ -1,4 +1,4 @@
-"""Preview of a task for a host: layouts, reach, one planned attempt and images, as files and markers."""
+"""Preview of a task for a host: writes layouts, reach, one planned attempt and images as files and markers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from nimbus.datagen.usd.stacked_steps import write_steps
 from nimbus.datagen.usd.stage_changes import write_stage_changes
 
 _SPOT = 0.012
-"""Side of the mark of an object [m]."""
+"""Side length of an object's marker [m]."""
 
 
 class ScenePreview:
-    """Draws and plans; every call uses the task's current state.
+    """Draws and plans; every call uses the task that it gets.
 
     Args:
         folder: Folder for stages and images.
@@ -49,10 +49,10 @@ class ScenePreview:
         """Parts of the task from which the markers of regions and cameras were made."""
         self.stage: StageView | None = None
         self.variation = ""
-        """Layer that changes the stage; empty for the stage as it was written."""
+        """Layer that changes the stage; empty for the original stage."""
         self.markers = ViewportMarkers()
         self.pictures: dict[str, str] = {}
-        """Files by camera."""
+        """Image files by camera."""
 
     def examine(self, task: Task) -> list[Diagnostic]:
         """Return the doctor's findings."""
@@ -72,7 +72,7 @@ class ScenePreview:
         return _outcome_line(look)
 
     def plan_live(self, task: Task, *, seed: int, index: int) -> str:
-        """Plan one attempt, and let PhysX execute it in the stage that the host opens for it.
+        """Plan one attempt, and execute it with PhysX in the stage that the host opens for it.
 
         Raises:
             InputError: PhysX cannot run the task, or the host cannot open the stage.
@@ -114,7 +114,7 @@ class ScenePreview:
         return f"episode {index} in place: {changed} prims changed"
 
     def restore(self, task: Task) -> str:
-        """Show the stage as it was written."""
+        """Show the original stage."""
         self.variation = ""
         return ""
 
@@ -122,7 +122,7 @@ class ScenePreview:
         """Show steps of the last motion, evenly spaced, as regions of one stage.
 
         Raises:
-            InputError: Nothing was planned yet.
+            InputError: There is no planned motion yet.
         """
         look = self._look
         if look is None or look.layout is None or look.motion.step_count < 2:
@@ -138,14 +138,14 @@ class ScenePreview:
         return f"{len(rows)} steps of {motion.step_count} side by side"
 
     def sample(self, task: Task, *, seed: int) -> str:
-        """Mark where the objects of many layouts start."""
+        """Mark the start positions of the objects of many layouts."""
         layouts = list(self._preview.samples(task, seed=seed, count=SAMPLE_COUNT))
         spots = [Marker(kind="sample", position=item.position, size=_SPOT) for one in layouts for item in one.objects]
         self._mark(task, spots)
         return f"{len(layouts)} layouts, {len(spots)} objects"
 
     def reach(self, task: Task) -> str:
-        """Mark where the tool can point down."""
+        """Mark the cells at which the tool can point down."""
         assets, heights = self._preview.assets(task), self._preview.heights(task)
         spots = [
             spot
@@ -157,7 +157,7 @@ class ScenePreview:
         return f"{reached} of {len(spots)} cells of the regions are within reach"
 
     def clear(self, task: Task) -> str:
-        """Remove the marks of samples and reach."""
+        """Remove the markers of samples and reach."""
         self._mark(task, [])
         return ""
 
@@ -190,7 +190,7 @@ class ScenePreview:
         self._mark(task, list(self.markers.spots))
 
     def _write(self, task: Task, look: SceneLook) -> Path:
-        """Write the stage of a look to a file of its own."""
+        """Write the stage of a look to a new file."""
         assert look.layout is not None
         self._count += 1
         motion, assets = look.motion, self._preview.assets(task)

@@ -1,1 +1,1 @@
-"""Runs that are started from a user interface, and the datasets that they leave."""
+"""Runs that are started from a user interface, and their datasets."""

@@ -1,4 +1,4 @@
-"""Dataset in a panel, complete or growing: its attempts, filtered, and the files of one of them."""
+"""List of a dataset's attempts for a panel, with filters; the dataset may still grow."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class DatasetList:
 
     @classmethod
     def open(cls, folder: Path) -> DatasetList:
-        """Read the ledger; a run that goes on is not disturbed.
+        """Read the ledger, without disturbing a run in progress.
 
         Raises:
             InputError: There is no dataset.
         """
         if not (folder / "ledger.sqlite").is_file():
-            raise InputError("no dataset", where=str(folder), instead="give the folder of a run")
+            raise InputError("there is no dataset here", where=str(folder), instead="give the folder of a run")
         ledger = Ledger(folder, read_only=True)
         try:
             return cls(folder, tuple(ledger.attempts()))
@@ -41,7 +41,7 @@ class DatasetList:
 
     @property
     def reasons(self) -> list[str]:
-        """Why attempts failed, the most frequent first."""
+        """Reasons of failed attempts, the most frequent first."""
         found = [attempt.reason for attempt in self.attempts if not attempt.success]
         return sorted(set(found), key=lambda reason: (-found.count(reason), reason))
 

@@ -1,4 +1,4 @@
-"""Starts Nimbus as a process of its own: the panel's host never plans, simulates or stores anything itself."""
+"""Start of Nimbus in separate processes: the host of a panel never plans, simulates or stores anything itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
 
 _COMMAND_LINE = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 _HOSTS_OWN = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "CARB_APP_PATH", "EXP_PATH")
-"""Variables that Kit sets for itself and that would break another interpreter."""
+"""Variables that Kit sets for its own interpreter and that would break another one."""
 
 
 class RunningProcess(Protocol):
@@ -53,7 +53,7 @@ class ProcessLauncher:
     """Starts processes that outlive a crash of the host.
 
     Args:
-        folder: Where their output is kept.
+        folder: Folder for their output.
         interpreter: A Python that has Nimbus's dependencies; empty to look for one.
     """
 
@@ -61,7 +61,7 @@ class ProcessLauncher:
         self._folder, self._interpreter, self._count = folder, interpreter, 0
 
     def start(self, words: Sequence[str]) -> Process:
-        """Start a command in a session of its own."""
+        """Start a command in a new session."""
         python = find_interpreter(self._interpreter)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._count += 1
@@ -93,7 +93,7 @@ class Process:
         return self._path.read_text(encoding="utf-8", errors="replace")
 
     def cancel(self) -> None:
-        """Interrupt it as by Ctrl-C, so that it stores work in progress; a second call stops it at once."""
+        """Interrupt the process like Ctrl-C, after which it stores work in progress; a second call stops it at once."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
 
@@ -105,7 +105,7 @@ def environment(host: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_interpreter(wanted: str = "") -> str:
-    """Find a Python with Nimbus's dependencies: the wanted one, that of the checkout, or that of ``nimbus``.
+    """Find a Python with Nimbus's dependencies: the given one, that of the checkout, or that of the command ``nimbus``.
 
     Raises:
         InputError: There is no interpreter; the message gives the fix.

@@ -1,4 +1,4 @@
-"""View-model of one run: starts it as a process of its own and watches it."""
+"""View model of one run: starts it in a separate process and monitors it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class RunStatus:
     """State of a run at one moment."""
 
     state: str = ""
-    """``running``, or how it ended: ``done``, ``short``, ``interrupted``, ``failed``."""
+    """``running``, or the result: ``done``, ``short``, ``interrupted``, ``failed``."""
     activity: str = ""
     target: int = 0
     settled: int = 0
-    """Episodes that need no more work."""
+    """Number of episodes that need no more work."""
     stored: int = 0
-    """Episodes stored, also by earlier runs into this folder."""
+    """Number of stored episodes, including those of earlier runs into this folder."""
     failed: int = 0
-    """Attempts that did not succeed."""
+    """Number of attempts that did not succeed."""
     remaining: float | None = None
     """Remaining time [s]; None while unknown."""
 
@@ -45,7 +45,7 @@ _FILE_CLOCK = 0.05
 
 
 def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
-    """Read the status of a run; None while there is none, or while it cannot be read.
+    """Read the status of a run; None if there is none or it cannot be read.
 
     Args:
         folder: Folder of the dataset.
@@ -71,7 +71,7 @@ def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _StatusFile:
-    """``status.json``, as much of it as is shown."""
+    """Part of ``status.json`` that is shown."""
 
     state: str = ""
     activity: str = ""
@@ -84,7 +84,7 @@ class _StatusFile:
 
 
 class ResultViewer(Protocol):
-    """Host that shows pages."""
+    """Interface to a host that shows pages."""
 
     def open_page(self, path: Path) -> None:
         """Open a page in the user's browser."""
@@ -98,8 +98,8 @@ class RunPanel:
 
     Args:
         launcher: Starts processes.
-        viewer: Shows the report; None where the host shows it.
-        allowed: Folders in which a dataset may lie; all by default.
+        viewer: Shows the report; None if the host shows it in another way.
+        allowed: Folders in which datasets may be; all by default.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class RunPanel:
         """``running`` or ``stopping``; or empty."""
         self.status: RunStatus | None = None
 
-    # What a view asks
+    # Queries of a view
 
     @property
     def out_folder(self) -> Path:
@@ -155,7 +155,7 @@ class RunPanel:
         return self.out_folder / "report.html"
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after every change; returns a function that ends it."""
+        """Call a function after every change; returns a function that stops this."""
         self._observers.append(changed)
 
         def stop() -> None:
@@ -164,7 +164,7 @@ class RunPanel:
 
         return stop
 
-    # What a view does
+    # Actions of a view
 
     def set_task(self, text: str) -> None:
         """Set the task of the next run."""
@@ -183,10 +183,10 @@ class RunPanel:
         self._changed()
 
     def set_out(self, folder: str) -> None:
-        """Set the folder in which a run stores them.
+        """Set the folder of the dataset.
 
         Raises:
-            InputError: The folder lies outside the allowed ones; the previous one stays.
+            InputError: The folder is outside the allowed folders; the previous one stays.
         """
         if self._allowed is not None and folder.strip():
             self._allowed.check(Path(folder.strip()))
@@ -194,7 +194,7 @@ class RunPanel:
         self._changed()
 
     def run(self) -> None:
-        """Start a run, as a process of its own."""
+        """Start a run in a separate process."""
         if not self.can_run:
             return
         self.problem, self.status = "", None
@@ -215,7 +215,7 @@ class RunPanel:
             self._changed()
 
     def open_report(self) -> None:
-        """Show the page of the last run."""
+        """Show the report of the last run."""
         if self._viewer is not None and self.report.is_file():
             self._viewer.open_page(self.report)
         else:
@@ -223,14 +223,14 @@ class RunPanel:
             self._changed()
 
     def poll(self) -> None:
-        """Update the state of started processes; cheap, call it a few times a second."""
+        """Update the state of the started process; this is cheap, call it a few times a second."""
         before = (self.problem, self.activity, self.status)
         self._poll_run()
         if before != (self.problem, self.activity, self.status):
             self._changed()
 
     def close(self) -> None:
-        """Remove observers; a run continues by itself."""
+        """Remove observers; a run in progress continues."""
         self._observers.clear()
         self._run = None
 
