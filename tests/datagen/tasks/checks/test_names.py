@@ -144,6 +144,7 @@ UNABLE = [
         "- lift_together: items[0]",
         "steps[1].lift_together: 'lift_together' needs two arms, and the robot has",
     ),
+    ("- home", "- drive_to: items[0]", "steps[1].drive_to: 'drive_to' needs a robot whose base drives"),
     ("- home", "- move: items[0].top + [0, 0, 10 cm]", ""),
     ("- home", "- move: items[0].rimm", "steps[1].move.to: a can has no point 'rimm'"),
     ("- home", "- move: between(items[0], recycling.top)", ""),

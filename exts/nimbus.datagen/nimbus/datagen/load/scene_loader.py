@@ -103,7 +103,7 @@ def load_assets(task: Task) -> SceneAssets:
     stage = read_stage(task.scene, where=task.where("scene"))
     robot = load_robot(task.robot, where=task.where("robot"))
     libraries = _open_libraries(task)
-    check_task(task, stage, robot.camera_links, libraries, arms=robot.arm_names)
+    check_task(task, stage, robot.camera_links, libraries, arms=robot.arm_names, has_base=robot.has_base)
     if STEP_RATE % task.rate:
         near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
         what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"

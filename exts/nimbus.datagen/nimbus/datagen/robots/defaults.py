@@ -8,7 +8,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.robots.robot import Arm, Manipulator
+from nimbus.datagen.robots.robot import BASE_JOINTS, Arm, BaseTravel, Manipulator
 from nimbus.datagen.robots.urdf import (
     Element,
     axis_of,
@@ -33,7 +33,10 @@ _ACCELERATION = (2.0, 12.0)
 
 
 def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
-    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2]."""
+    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2].
+
+    For a sliding joint it is the mass [kg].
+    """
     place = dict(_places(root, posture))
     below: dict[str, float] = {}
     children = {child_of(joint): joint for joint in root.findall("joint")}
@@ -47,9 +50,17 @@ def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[
             label, inertial = link.get("name", ""), link.find("inertial")
             if inertial is None or not (label == child or is_below(label, child, children)):
                 continue
-            total += _inertia_about(inertial, place[label], axis, point)
+            if joint.get("type") == "prismatic":
+                total += _mass_of(inertial)
+            else:
+                total += _inertia_about(inertial, place[label], axis, point)
         below[name] = total
     return below
+
+
+def _mass_of(inertial: Element) -> float:
+    mass = inertial.find("mass")
+    return 0.0 if mass is None else float(mass.get("value", "0"))
 
 
 def _inertia_about(inertial: Element, world_T_link: FloatArray, axis: FloatArray, point: FloatArray) -> float:
@@ -86,18 +97,21 @@ def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, 
     yield from known.items()
 
 
-def complete_robot(one: Manipulator, root: Element) -> Manipulator:
-    """Fill in values that the robot file omits from the URDF."""
+def complete_robot(one: Manipulator, root: Element, travel: BaseTravel | None = None) -> Manipulator:
+    """Fill in values that the robot file omits from the URDF; accelerations of a moving base are its own."""
     arm, gripper = one.arm, one.gripper
     joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
     if not gripper.ratios:
         lead = ratio_of(joints[gripper.joints[0]])
         ratios = tuple(ratio_of(joints[name]) / lead for name in gripper.joints)
         gripper = gripper.model_copy(update={"ratios": (1.0, *ratios[1:])})
-    return one.model_copy(update={"arm": arm.model_copy(update=dict(_missing(arm, joints, root))), "gripper": gripper})
+    arm = arm.model_copy(update=dict(_missing(arm, joints, root, travel)))
+    return one.model_copy(update={"arm": arm, "gripper": gripper})
 
 
-def _missing(arm: Arm, joints: Mapping[str, Element], root: Element) -> Iterator[tuple[str, tuple[float, ...]]]:
+def _missing(
+    arm: Arm, joints: Mapping[str, Element], root: Element, travel: BaseTravel | None
+) -> Iterator[tuple[str, tuple[float, ...]]]:
     effort = arm.effort_limits or tuple(effort_of(joints[name]) for name in arm.joints)
     yield "effort_limits", effort
     velocity = tuple(speed_of(joints[name]) for name in arm.joints)
@@ -109,6 +123,8 @@ def _missing(arm: Arm, joints: Mapping[str, Element], root: Element) -> Iterator
     stiffness = np.maximum(np.array(effort) / _FULL_EFFORT_AT, _TRACKING_FREQUENCY**2 * inertia)
     damping = 2.0 * np.sqrt(stiffness * inertia)
     acceleration = np.clip(_EFFORT_SHARE * np.array(effort) / inertia, *_ACCELERATION)
+    if travel is not None:
+        acceleration[: len(BASE_JOINTS)] = travel.acceleration
     yield "acceleration_limits", arm.acceleration_limits or tuple(acceleration.round(2).tolist())
     yield "stiffness", arm.stiffness or tuple(stiffness.round(2).tolist())
     yield "damping", arm.damping or tuple(damping.round(3).tolist())

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import Camera, Vector
-from nimbus.datagen.files.quantities import Metres
+from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.files.strict_yaml import FileName, StrictModel
 from nimbus.datagen.plan.grasp import GripperShape
 
@@ -17,6 +18,8 @@ ONLY_ARM = "arm"
 """Name of the arm of a robot that has one."""
 
 
+BASE_JOINTS = ("base_x", "base_y", "base_turn")
+"""Joints of a moving base, before those of its arm: along x and y of its mount [m], then about z [rad]."""
 _LARGEST_HAND = 0.5
 """Largest size of a hand [m]."""
 
@@ -123,6 +126,25 @@ class Manipulator(StrictModel):
     gripper: Gripper
 
 
+class BaseTravel(StrictModel):
+    """Ranges of a base that drives in any direction, seen from where it stands at home."""
+
+    x: tuple[Metres, Metres] = Field(description="Lowest and highest position forward [m].")
+    y: tuple[Metres, Metres] = Field(description="Lowest and highest position to the left [m].")
+    turn: tuple[Radians, Radians] = Field((-np.pi, np.pi), description="Lowest and highest heading [rad].")
+    velocity: float = Field(0.6, gt=0, le=5, description="Largest speed [m/s, rad/s].")
+    acceleration: float = Field(1.0, gt=0, le=10, description="Largest acceleration [m/s^2, rad/s^2].")
+    effort: float = Field(1000.0, gt=0, description="Largest force and torque [N, N m].")
+
+    @model_validator(mode="after")
+    def _holds_home(self) -> BaseTravel:
+        for name in ("x", "y", "turn"):
+            low, high = getattr(self, name)
+            if not (low <= 0.0 <= high and low < high):
+                raise ValueError(f"'{name}' must go from 0 or less to 0 or more, because home is at 0")
+        return self
+
+
 class Piece(StrictModel):
     """A URDF, or a part of one, that a robot is put together from."""
 
@@ -133,6 +155,9 @@ class Piece(StrictModel):
     mount: str = Field(default="", description="link of an earlier piece that carries it; empty: the robot's base")
     without: tuple[str, ...] = Field(
         default=(), exclude_if=lambda links: not links, description="links left out, with everything on them"
+    )
+    travel: BaseTravel | None = Field(
+        default=None, exclude_if=lambda travel: travel is None, description="ranges of a base that drives"
     )
     position: Vector = (0.0, 0.0, 0.0)
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
@@ -170,6 +195,11 @@ class Robot(StrictModel):
     def arm_names(self) -> tuple[str, ...]:
         """Names of the arms, ``("arm",)`` for a single one."""
         return tuple(arm.name for arm in self.arms)
+
+    @property
+    def has_base(self) -> bool:
+        """Return True if the base drives."""
+        return any(piece.travel is not None for piece in self.pieces)
 
     @property
     def joint_names(self) -> tuple[str, ...]:

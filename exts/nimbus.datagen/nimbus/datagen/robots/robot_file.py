@@ -20,7 +20,18 @@ from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_m
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
 from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
 from nimbus.datagen.robots.model_checks import check_model
-from nimbus.datagen.robots.robot import ONLY_ARM, Arm, Gripper, Manipulator, Piece, Robot, Tool, load_robot
+from nimbus.datagen.robots.robot import (
+    BASE_JOINTS,
+    ONLY_ARM,
+    Arm,
+    BaseTravel,
+    Gripper,
+    Manipulator,
+    Piece,
+    Robot,
+    Tool,
+    load_robot,
+)
 from nimbus.datagen.robots.urdf import (
     Element,
     assemble,
@@ -108,6 +119,7 @@ class RobotFile(ArmEntry, RobotModelFile):
     place: MountPose = Field(
         MountPose(), description="Where the robot's base stands, seen from the scene's place for robots."
     )
+    base: BaseTravel | None = Field(None, description="Ranges of a base that drives; its joints come before the arm's.")
     locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
     arms: dict[Name, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
@@ -131,6 +143,11 @@ class RobotFile(ArmEntry, RobotModelFile):
                 raise ValueError(f"{at}no 'tool', which a gripper needs")
         if not self.urdf and not all(entry.of for entry in self.arms.values()):
             raise ValueError("no 'urdf'")
+        own = self.arm
+        if self.base and (own is None or not self.urdf):
+            raise ValueError("a 'base' is for a robot with one arm and an 'urdf'")
+        if self.base and own and (own.velocity_limits or own.effort_limits or own.stiffness or own.damping):
+            raise ValueError("with a 'base', leave out limits and gains of the arm: they come from its model")
         if len(self.arms) == 1:
             raise ValueError("'arms' has one entry: write 'arm' for a robot with one")
         return self
@@ -178,7 +195,7 @@ class _Completion:
         file = self.file
         pieces: list[Piece] = []
         if file.urdf:
-            pieces.append(self._piece(file, ()))
+            pieces.append(self._piece(file, ()).model_copy(update={"travel": file.base}))
         arms: list[Manipulator] = []
         for name, entry in (file.arms or {ONLY_ARM: file}).items():
             arm, more = self._arm(name, entry)
@@ -194,7 +211,7 @@ class _Completion:
             name=file.name,
             description=file.description,
             pieces=tuple(pieces),
-            arms=tuple(complete_robot(arm, root) for arm in arms),
+            arms=tuple(complete_robot(arm, root, file.base) for arm in arms),
             position=file.place.position,
             wxyz=file.place.wxyz,
             locked=tuple(sorted(locked.items())),
@@ -247,14 +264,18 @@ class _Completion:
             arm = _prefixed(other.arms[0], prefix)
             return arm.model_copy(update={"name": name}), pieces
         assert entry.arm is not None
+        own_arm = entry.arm
+        if self.file.base is not None:
+            joints, home = (*BASE_JOINTS, *own_arm.joints), (0.0, 0.0, 0.0, *own_arm.home)
+            own_arm = own_arm.model_copy(update={"joints": joints, "home": home})
         if (hand := entry.hand) is None:
             assert entry.tool is not None and entry.gripper is not None
-            return Manipulator(name=name, tool=entry.tool, arm=entry.arm, gripper=entry.gripper), []
+            return Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper), []
         if not hand.of:
             assert entry.tool is not None and entry.gripper is not None
             own = self._piece(hand, self._at(name, "hand"))
             place = {"mount": hand.mount, "position": hand.position, "wxyz": hand.wxyz}
-            manipulator = Manipulator(name=name, tool=entry.tool, arm=entry.arm, gripper=entry.gripper)
+            manipulator = Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper)
             return manipulator, [own.model_copy(update=place)]
         other = self._borrowed(hand.of, self._at(name, "hand", "of"))
         source = other.pieces[-1]
@@ -268,7 +289,7 @@ class _Completion:
             wxyz=hand.wxyz,
         )
         borrowed = _prefixed(other.arms[0], prefix)
-        return Manipulator(name=name, tool=borrowed.tool, arm=entry.arm, gripper=borrowed.gripper), [piece]
+        return Manipulator(name=name, tool=borrowed.tool, arm=own_arm, gripper=borrowed.gripper), [piece]
 
     def _check_names(self, root: Element, arms: list[Manipulator]) -> None:
         """Check that the links and joints that the file names are in its model."""

@@ -17,7 +17,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.robots.robot import Piece
+from nimbus.datagen.robots.robot import BASE_JOINTS, BaseTravel, Piece
 
 Element = ElementTree.Element
 
@@ -157,6 +157,8 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
             _limit_turns(joint)
     for mesh in root.iter("mesh"):
         mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
+    if piece.travel is not None:
+        _add_travel(root, piece.travel)
     if piece.prefix:
         for element in root:
             element.set("name", piece.prefix + element.get("name", ""))
@@ -168,6 +170,27 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 continue
             material.set("name", piece.prefix + material.get("name", ""))
     return root
+
+
+def _add_travel(root: Element, travel: BaseTravel) -> None:
+    """Put the joints of a moving base below the first link."""
+    children = {child_of(joint) for joint in root.findall("joint")}
+    base = next(name for link in root.findall("link") if (name := link.get("name", "")) not in children)
+    links = ("base_origin", "base_x_link", "base_y_link", base)
+    ranges = (("prismatic", "1 0 0", travel.x), ("prismatic", "0 1 0", travel.y), ("revolute", "0 0 1", travel.turn))
+    for link in links[:3]:
+        inertial = ElementTree.SubElement(ElementTree.SubElement(root, "link", name=link), "inertial")
+        ElementTree.SubElement(inertial, "mass", value="1e-3")
+        ElementTree.SubElement(
+            inertial, "inertia", {"ixx": "1e-6", "iyy": "1e-6", "izz": "1e-6", "ixy": "0", "ixz": "0", "iyz": "0"}
+        )
+    for name, parent, child, (kind, axis, (low, high)) in zip(BASE_JOINTS, links, links[1:], ranges, strict=False):
+        joint = ElementTree.SubElement(root, "joint", name=name, type=kind)
+        ElementTree.SubElement(joint, "parent", link=parent)
+        ElementTree.SubElement(joint, "child", link=child)
+        ElementTree.SubElement(joint, "axis", xyz=axis)
+        limits = {"lower": f"{low}", "upper": f"{high}", "velocity": f"{travel.velocity}", "effort": f"{travel.effort}"}
+        ElementTree.SubElement(joint, "limit", limits)
 
 
 def _remove_below(root: Element, link: str, children: Mapping[str, Element]) -> None:

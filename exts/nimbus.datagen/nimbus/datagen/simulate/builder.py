@@ -64,9 +64,16 @@ def _unmirror(builder: newton.ModelBuilder) -> None:
             continue
         faces = np.asarray(mesh.indices).reshape(-1, 3)
         turned = faces[:, ::-1] if scale.prod() < 0.0 else faces
-        mirrored = mesh.copy(vertices=np.asarray(mesh.vertices) * np.sign(scale), indices=turned.flatten())
-        if mesh.normals is not None:
-            mirrored.normals = np.asarray(mesh.normals) * np.sign(scale)
+        mirrored = newton.Mesh(
+            np.asarray(mesh.vertices) * np.sign(scale),
+            turned.flatten(),
+            normals=None if mesh.normals is None else np.asarray(mesh.normals) * np.sign(scale),
+            uvs=mesh.uvs,
+            compute_inertia=False,
+            maxhullvert=mesh.maxhullvert,
+            color=mesh.color,
+            texture=mesh.texture,
+        )
         builder.shape_source[shape] = mirrored
         builder.shape_scale[shape] = wp.vec3(*np.abs(scale))
 

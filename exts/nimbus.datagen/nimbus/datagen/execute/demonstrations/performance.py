@@ -26,6 +26,7 @@ from nimbus.datagen.execute.demonstrations.retiming import time_postures
 from nimbus.datagen.plan.curve import trace_curve
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.motion import MotionPlan
+from nimbus.datagen.plan.scene import PlanningScene
 from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.workcell_interface import Workcell
 
@@ -41,6 +42,10 @@ _BLEND = 6
 """Record periods over which the displacement of a hand pushed aside by its fingers decays."""
 _YIELDS = 4
 """Largest number of times that an arm may yield to an obstacle between two gripper events."""
+_ASIDE, _ASKEW = 0.006, 0.2
+"""Largest deviation of a hand that yields at the limit of a joint [m, rad]."""
+_YIELD_STEPS, _YIELD_STEP = 6, 0.03
+"""Iterations of inverse kinematics in a row, and their largest step of a joint [rad]."""
 _FINGER_STEPS = 4
 """Record periods in which fingers move to their initial opening."""
 _SAME_OPENING = 0.05
@@ -199,6 +204,8 @@ class DemonstratedMotion:
         reason = "starts out of reach"
         for start in self._starts(arm, path[0], candidate.take.tracks[name].posture, rng):
             postures = trace_curve(arm.look(), start, list(path[1:]))
+            if len(postures) < len(path):
+                postures = _trace_nearly(arm.look(), start, path[1:])
             if len(postures) < _needed_rows(candidate.take):
                 reason = "out of reach on the way"
                 continue
@@ -315,6 +322,23 @@ class DemonstratedMotion:
             next(iter(works.values()))()
         else:
             self._first.together({self._arms[name].name: partial(_call, work) for name, work in works.items()})
+
+
+def _trace_nearly(scene: PlanningScene, start: FloatArray, poses: FloatArray) -> FloatArray:
+    """Return postures (N, J) near one pose (4, 4) after another, within the limits of the joints.
+
+    At a limit the operator's tool yielded as well: the handle of a drawer is pulled with a hand that is a bit askew.
+    """
+    path = [start]
+    for pose in poses:
+        posture = scene.arm.approach(pose, path[-1], iterations=_YIELD_STEPS, max_step=_YIELD_STEP)
+        actual = scene.arm.tool_pose(posture)
+        cosine = (np.trace(actual[:3, :3].T @ pose[:3, :3]) - 1) / 2
+        turned = np.arccos(np.clip(cosine, -1.0, 1.0))
+        if np.linalg.norm(actual[:3, 3] - pose[:3, 3]) > _ASIDE or turned > _ASKEW:
+            break
+        path.append(posture)
+    return np.array(path)
 
 
 def _needed_rows(take: Take) -> int:

@@ -73,6 +73,7 @@ def check_task(
     libraries: Mapping[str, KindLibrary],
     *,
     arms: Collection[str] = ("arm",),
+    has_base: bool = False,
 ) -> None:
     """Check a task against its scene, robot and libraries.
 
@@ -82,11 +83,16 @@ def check_task(
         links: Names of the robot's links that can carry a camera.
         libraries: Object libraries by the name that the task gives them.
         arms: Names of the robot's arms.
+        has_base: True for a robot whose base drives.
 
     Raises:
         InputError: The first error, with its location in the file.
     """
     _check_arms(task, arms)
+    for step, _ in () if has_base else walk(task.steps):
+        if "moving_base" in getattr(step.statement, "needs", ()):
+            what = f"'{step.name}' needs a robot whose base drives"
+            raise task.error(step.keys, what, instead="name one with a 'base', such as tiago_base")
     for name in task.regions:
         _check_region(task, name, stage)
         if name in stage.fixtures:
