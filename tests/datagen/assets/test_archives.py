@@ -104,3 +104,12 @@ def test_what_assets_need_is_unpacked(tmp_path: Path) -> None:
         zipped(tmp_path / name, "deep/mug.obj") if name == "a.zip" else tarred(tmp_path / name, "deep/mug.obj")
         unpack(tmp_path / name, into)
         assert [path.relative_to(into).as_posix() for path in into.rglob("*.obj")] == ["deep/mug.obj"]
+
+
+def test_a_hole_is_no_archive(tmp_path: Path):
+    """Lzma alone would read a terabyte of zeros, as empty streams."""
+    path = tmp_path / "a.tar.xz"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    unpack(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

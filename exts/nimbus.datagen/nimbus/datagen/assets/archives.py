@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.read import SUFFIXES
@@ -25,6 +25,12 @@ _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
 _RATIO, _SMALL = 100, 1 << 20
 """Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
+_COMPRESSIONS: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
+    b"\x1f\x8b": "r:gz",
+    b"BZh": "r:bz2",
+    b"\xfd7zXZ\x00": "r:xz",
+}
+"""Modes of compressed tar files by their first bytes."""
 _BLOCK = 1 << 20
 _ENCRYPTED = 0x1
 """Flag of an encrypted member of a zip file."""
@@ -83,9 +89,12 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
                     with archive.open(entry) as content:
                         yield entry.filename, entry.file_size, entry.compress_size, content
         return
-    before = 0
-    with tarfile.open(path) as archive, path.open("rb") as raw:
-        plain = archive.fileobj is not None and raw.read(2) not in (b"\x1f\x8b", b"BZ", b"\xfd7")
+    with path.open("rb") as raw:
+        begin = raw.read(6)
+    # Left to itself, tarfile tries all decompressors, and lzma reads a file of zeros as endless empty streams.
+    mode = next((mode for magic, mode in _COMPRESSIONS.items() if begin.startswith(magic)), "r:")
+    before, plain = 0, mode == "r:"
+    with tarfile.open(path, mode) as archive:
         for number, entry in enumerate(archive):
             _count(path, number)
             if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
