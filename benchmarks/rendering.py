@@ -30,7 +30,7 @@ os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MUJOCO_GL":
 
 import numpy as np  # noqa: E402
 
-from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout  # noqa: E402
+from nimbus.datagen.episode.layout import EpisodeKey, Layout  # noqa: E402
 from nimbus.datagen.episode.trajectory import Trajectory  # noqa: E402
 from nimbus.datagen.execute.planner import run_attempt  # noqa: E402
 from nimbus.datagen.load.scene_loader import load_assets  # noqa: E402
@@ -94,13 +94,12 @@ def compare(
         "everything": make(),
     }
     opengl = _open_gl(assets, layout, shadows=shadows, simplify=simplify)
-    for renderer in ours.values():
-        renderer.load(layout)
     result: dict[str, Any] = {}
     for name, shown in {**{camera.name: (camera,) for camera in cameras}, "both": cameras}.items():
         runs: dict[str, Callable[[], object]] = {}
         for label, renderer in ours.items():
-            runs[label] = partial(_render_cameras, renderer, shown, states)
+            renderer.load(replace(layout, visual=replace(layout.visual, cameras=shown)))
+            runs[label] = partial(renderer.render, *states)
         if opengl:
             runs["opengl"] = partial(_render_all, [partial(opengl.render, *states, camera.name) for camera in shown])
         for run in runs.values():
@@ -112,11 +111,6 @@ def compare(
     if opengl:
         opengl.close()
     return result
-
-
-def _render_cameras(renderer: SceneRenderer, cameras: tuple[Camera, ...], states: States) -> None:
-    renderer.cameras = cameras
-    renderer.render(*states)
 
 
 def _render_all(runs: list[Callable[[], object]]) -> None:

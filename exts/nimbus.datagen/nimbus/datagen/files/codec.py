@@ -113,8 +113,8 @@ def flatten(item: object, *, skip: frozenset[str] = frozenset()) -> tuple[dict[s
             return {_ARRAY: len(arrays) - 1}
         return value.item() if isinstance(value, np.generic) else to_plain(value)
 
-    # Pyright: ignore[reportArgumentType].
-    values = {field.name: getattr(item, field.name) for field in fields(item) if field.name not in skip}
+    shown = fields(item)  # pyright: ignore[reportArgumentType]
+    values = {field.name: getattr(item, field.name) for field in shown if field.name not in skip}
     plain = msgspec.to_builtins(values, enc_hook=encode)
     try:
         _convert(type(item), plain, dict(enumerate(arrays)), skip)
@@ -208,8 +208,9 @@ def _exact(kind: Any, skip: frozenset[str] = frozenset()) -> Any:
     if origin is np.ndarray or not members:
         return kind
     members = tuple(member if member is Ellipsis else _exact(member) for member in members)
-    # Pyright: ignore[reportOptionalSubscript].
-    return reduce(or_, members) if origin in (UnionType, Union) else origin[members]
+    if origin in (UnionType, Union):
+        return reduce(or_, members)
+    return origin[members]  # pyright: ignore[reportOptionalSubscript]
 
 
 def _fields(exact: msgspec.Struct, kind: type, unused: dict[int, np.ndarray]) -> dict[str, Any]:

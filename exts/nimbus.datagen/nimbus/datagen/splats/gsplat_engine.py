@@ -40,8 +40,8 @@ class GsplatRasterizer:
         if device == "cpu":
             raise InputError("gsplat renders on a GPU only", where="engine: gsplat", instead="write --device cuda")
         try:
-            import gsplat
-            import torch
+            import gsplat  # pyright: ignore[reportMissingImports]
+            import torch  # pyright: ignore[reportMissingImports]
         except ModuleNotFoundError as error:
             what, instead = f"no package {error.name}", "pip install gsplat, or write engine: warp"
             raise InputError(what, where="engine: gsplat", instead=instead) from None
@@ -67,7 +67,7 @@ class GsplatRasterizer:
         cloud_T_camera = np.tile(np.eye(4), (len(poses), 1, 1))
         cloud_T_camera[:, :3, :3] = self._world_R_cloud.T @ poses[:, :3, :3]
         cloud_T_camera[:, :3, 3] = (poses[:, :3, 3] - self._offset) @ self._world_R_cloud / self._factor
-        views = np.linalg.inv(cloud_T_camera)
+        views = np.asarray(np.linalg.inv(cloud_T_camera), dtype=float)
         made = [self._blend(camera, views[start : start + _TOGETHER]) for start in range(0, len(views), _TOGETHER)]
         rgb, alpha, depth = (np.concatenate([part[index] for part in made]) for index in range(3))
         return SplatPictures(rgb=rgb, alpha=alpha, depth=depth)
@@ -99,7 +99,7 @@ class GsplatRasterizer:
         return self._torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(self._device)
 
 
-def _coefficients(cloud: SplatCloud) -> NDArray[np.float32]:
+def _coefficients(cloud: SplatCloud) -> NDArray[np.floating[Any]]:
     """Return the spherical harmonics (N, C, 3) of all degrees, the constant one included."""
     constant = (cloud.colors - 0.5) / FIRST_HARMONIC
     if cloud.harmonics is None:
