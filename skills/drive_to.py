@@ -28,7 +28,7 @@ class DriveTo(Skill):
     hand = "keeps"
     needs = ("moving_base",)
     target: SupportReference = Field(description="Object, fixture or region below the tool at the end.")
-    turn: Radians | None = Field(None, description="Heading of the base; by default the nearest that does.")
+    turn: Radians | None = Field(None, description="Heading of the base; by default, the nearest free one.")
 
     def run(self, arm: Workcell) -> None:
         """Plan and follow one free motion of the base."""

@@ -67,7 +67,7 @@ def run_part(part: Callable[[], PartResult], *, absent: dict[str, str], label: s
     try:
         result = part()
     except Exception as error:
-        # The other parts still run: machines with a GPU are there for minutes.
+        # The other parts still run: time on a GPU is short.
         reason = _missing(error)
         if not reason:
             sys.stderr.write(f"{label}:\n{traceback.format_exc()}")

@@ -114,7 +114,7 @@ class _Stages:
             with _limited(limit):
                 row, problems = stage(name)
         except Exception as error:
-            # What was measured before is worth reporting: machines with a GPU are there for minutes.
+            # What was measured before is worth reporting: time on a GPU is short.
             sys.stderr.write(traceback.format_exc())
             first = str(error).strip().splitlines() or [""]
             self._problems.append(f"{name}: {type(error).__name__}: {first[0]} … {first[-1]}"[:400])

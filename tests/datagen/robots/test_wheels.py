@@ -95,7 +95,7 @@ def test_a_hand_has_a_model_of_its_own(wheels: Path):
         ),
         ("==1.0", "", "wheel: "),
         ("assets/arm.xml", "assets/leg.xml", "the wheel other-arms==1.0 has no file 'other_arms/assets/leg.xml'"),
-        ("other_arms/assets", "../assets", "'../assets/arm.xml' is no path in a wheel"),
+        ("other_arms/assets", "../assets", "'../assets/arm.xml' is not a path in a wheel"),
         ("part: left_base", "part: left_bas", "part: its URDF has no link 'left_bas'; did you mean 'left_base'"),
         ("[tip]", "[tup]", "without: its URDF has no link 'tup'"),
         ("wheel:", "package: numpy\nwheel:", "give either 'package' or 'wheel'"),

@@ -39,7 +39,7 @@ def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
     name, _, version = wheel.partition("==")
     inside = PurePosixPath(model)
     if inside.is_absolute() or ".." in inside.parts or len(inside.parts) < 2:
-        raise InputError(f"'{model}' is no path in a wheel", where=where, instead="write it from the wheel's top")
+        raise InputError(f"'{model}' is not a path in a wheel", where=where, instead="write it from the wheel's top")
     if (installed := _installed(name, version, inside)) is not None:
         return installed
     file = find_wheel(wheel)

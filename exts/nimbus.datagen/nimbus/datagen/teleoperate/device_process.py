@@ -84,7 +84,7 @@ class ProcessDevice(InputDevice):
 
         Raises:
             DeviceLost: The device does not answer.
-            InputError: It has not the entries that its file names.
+            InputError: It lacks entries that its file names.
         """
         with self._lock:
             entries, error, age = self._entries, self._error, time.monotonic() - self._read
@@ -181,12 +181,12 @@ def _parse(line: str) -> tuple[dict[str, float] | None, str]:
     except ValueError:
         return None, "writes lines that are not JSON"
     if not isinstance(found, dict):
-        return None, "writes lines that are no objects"
+        return None, "writes lines that are not JSON objects"
     if "error" in found:
         return None, str(found["error"])[:300]
     entries = found.get("action")
     if not isinstance(entries, dict) or not all(isinstance(value, (int, float)) for value in entries.values()):
-        return None, "gives an action that is not of numbers"
+        return None, "gives an action with values that are not numbers"
     if not all(map(math.isfinite, entries.values())):
         return None, "gives a number that is not finite"
     return {str(name): float(value) for name, value in entries.items()}, ""
