@@ -285,7 +285,7 @@ class ReplayedCluster:
 
     def stop(self) -> None:
         """Kill what is left."""
-        for pid in (self.head, *self.agents.values()):
+        for pid in filter(None, (self.head, *self.agents.values())):  # 0 would be the whole group
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -85,14 +85,16 @@ def assert_equal(found: CameraFrames, expected: CameraFrames, where: object) -> 
 kinds_and_steps = st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, STEPS - 1))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.lists(kinds_and_steps, min_size=1, max_size=5))
 def test_images_depend_on_no_companion(drawn_states: Sequence[tuple[int, int]]):
-    """Nor on the order: layouts with and without baked light, antialiasing, lenses and lamps are mixed."""
-    kinds = sorted({kind for kind, _ in drawn_states})
+    """Nor on the order: layouts with and without baked light, antialiasing, lenses and lamps are mixed.
+
+    Some of the loaded layouts are not rendered.
+    """
     renderer = StackedRenderer(stack=1)
-    renderer.load_layouts([loaded(kind) for kind in kinds])
-    together = renderer.render_states([shown(kind, step, kinds.index(kind)) for kind, step in drawn_states])
+    renderer.load_layouts([loaded(kind) for kind in range(len(KINDS))])
+    together = renderer.render_states([shown(kind, step, kind) for kind, step in drawn_states])
     for (kind, step), frames in zip(drawn_states, together, strict=True):
         assert [*frames] == ["front", "wrist"]
         for camera, expected in alone(kind, step).items():

@@ -9,6 +9,7 @@ import pytest
 
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.robots.robot_file import list_wheels
+from nimbus.datagen.robots.wheels import find_wheel
 from nimbus.runner.cli import main
 from tests.support.refusals import refusal
 
@@ -109,7 +110,7 @@ def test_a_wheel_that_does_not_do_is_one_line(wheels: Path, old: str, new: str, 
 
 def test_a_member_outside_of_the_folder_is_refused(wheels: Path):
     path = make(wheels, "other_arms/assets/../../../evil.stl")
-    assert "leads out of it" in refusal(load_robot, path)
+    assert "leads out of the folder" in refusal(load_robot, path)
     assert not list(wheels.parent.rglob("evil.stl"))
 
 
@@ -124,3 +125,10 @@ def test_fetch_names_wheels_that_are_there(wheels: Path, capsys: pytest.CaptureF
     assert list(list_wheels(path)) == ["other-arms==1.0"] and list(list_wheels("panda")) == []
     assert main(["robot", "fetch", path]) == 0
     assert capsys.readouterr().out == f"other-arms==1.0  {wheels / 'other_arms-1.0-py3-none-any.whl'}\n"
+
+
+def test_a_longer_version_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("nimbus.datagen.robots.wheels.cache_folder", lambda name: tmp_path)
+    (tmp_path / "gym_aloha-0.1.5-py3-none-any.whl").touch()
+    assert find_wheel("gym-aloha==0.1.5") is not None
+    assert find_wheel("gym-aloha==0.1") is None

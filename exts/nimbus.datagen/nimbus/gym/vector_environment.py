@@ -79,7 +79,10 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         Raises:
             ValueError: Seeds or mask have another length than N.
         """
-        seeds = [seed + place for place in range(self.num_envs)] if isinstance(seed, int) else list(seed or ())
+        if isinstance(seed, int | np.integer):
+            seeds = [int(seed) + place for place in range(self.num_envs)]
+        else:
+            seeds = [] if seed is None else list(seed)
         seeds = seeds or [None] * self.num_envs
         mask = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)), dtype=bool)
         if len(seeds) != self.num_envs or mask.shape != (self.num_envs,):
@@ -148,6 +151,8 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
 
     def _look(self, places: Sequence[int]) -> None:
         """Add pictures to the observations of some episodes."""
+        if not places:
+            return
         seen = self._views.pictures({place: self.envs[place].environment for place in places})
         for place, pictures in seen.items():
             self.envs[place].show(pictures, self._observed[place])

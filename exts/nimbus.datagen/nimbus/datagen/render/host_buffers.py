@@ -11,7 +11,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 _MOST_BYTES = 4 << 30
-"""Size of all page-locked buffers together, which other programs then lack [bytes]."""
+"""Size of all page-locked buffers of a renderer, which other programs then lack [bytes]."""
 
 
 class HostBuffers:
@@ -65,5 +65,5 @@ class HostBuffers:
     def _drop_unused(self) -> None:
         """Free the buffers that no array shows."""
         for buffers in self._unused.values():
-            self.size -= sum(buffer.capacity for buffer in buffers)
-            buffers.clear()
+            while buffers:  # another thread may return one meanwhile
+                self.size -= buffers.pop().capacity

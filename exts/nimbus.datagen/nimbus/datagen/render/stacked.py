@@ -236,7 +236,9 @@ class StackedRenderer:
         if not self.device.is_cuda:
             return _STACK_ON_CPU
         pixels = max(camera.width * camera.height * camera.sensor.antialiasing**2 for camera in seen)
-        return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, 256))
+        # Warp's arrays have at most 2**31 - 1 elements: three for each pixel of the colors.
+        most = min(256, (2**31 - 1) // (3 * pixels))
+        return int(np.clip(self.device.free_memory // 4 // (pixels * _BYTES_PER_PIXEL), 1, most))
 
 
 def find_device(name: str | wp.Device) -> wp.Device:

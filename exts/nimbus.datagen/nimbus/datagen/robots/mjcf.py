@@ -58,7 +58,7 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     path = Path(file)
     try:
         model: Any = _read(path, angles)
-    except (ValueError, RuntimeError) as error:  # RuntimeError: no room for an array
+    except (ValueError, RuntimeError, ElementTree.ParseError) as error:  # RuntimeError: no room for an array
         reason = " ".join(str(error).split())
         raise InputError(
             f"not an MJCF that MuJoCo reads: {reason}",
@@ -93,7 +93,8 @@ def _read(path: Path, angles: str) -> Any:
         compiler = ElementTree.SubElement(root, "compiler")
     compiler.set("angle", compiler.get("angle", angles))
     for folder in ("meshdir", "texturedir"):
-        compiler.set(folder, str(path.parent.resolve() / compiler.get(folder, "")))
+        assets = compiler.get(folder, compiler.get("assetdir", ""))
+        compiler.set(folder, str(path.parent.resolve() / assets))
     return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
 
 

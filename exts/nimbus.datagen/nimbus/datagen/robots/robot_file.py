@@ -35,6 +35,7 @@ from nimbus.datagen.robots.robot import (
 from nimbus.datagen.robots.urdf import (
     Element,
     assemble,
+    child_of,
     lock_joints,
     model_path,
     piece_path,
@@ -146,7 +147,10 @@ class RobotFile(ArmEntry, RobotModelFile):
         own = self.arm
         if self.base and (own is None or not self.urdf):
             raise ValueError("a 'base' is for a robot with one arm and an 'urdf'")
-        if self.base and own and (own.velocity_limits or own.effort_limits or own.stiffness or own.damping):
+        given = own and (
+            own.velocity_limits or own.acceleration_limits or own.effort_limits or own.stiffness or own.damping
+        )
+        if self.base and given:
             raise ValueError("with a 'base', leave out limits and gains of the arm: they come from its model")
         if len(self.arms) == 1:
             raise ValueError("'arms' has one entry: write 'arm' for a robot with one")
@@ -164,13 +168,19 @@ def read_robot(name_or_path: str, *, where: str = "") -> Robot:
     return _Completion(document, document.validate(RobotFile), path.parent).robot()
 
 
-def list_wheels(name_or_path: str) -> dict[str, str]:
+def list_wheels(name_or_path: str, *, inside: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the wheels that a robot file and the robots in it need, with the location of each for errors.
 
+    Args:
+        name_or_path: Name of a shipped robot, or path of a file.
+        inside: Robot files that it is part of.
+
     Raises:
-        InputError: There is no such robot, or its file is invalid.
+        InputError: There is no such robot, or its file is invalid, or a part of itself.
     """
     path = scene_file("robots", name_or_path, kind="robot")
+    if path in inside:
+        raise InputError("the robot is a part of itself", where=str(path), instead="name another robot")
     document = strict_yaml.read(path)
     file = document.validate(RobotFile)
     found = {file.wheel: document.where(("wheel",))} if file.wheel else {}
@@ -180,7 +190,7 @@ def list_wheels(name_or_path: str) -> dict[str, str]:
             found[hand.wheel] = document.where((*keys, "hand", "wheel"))
         others = (entry.of if isinstance(entry, WholeArm) else "", hand.of if hand else "")
         for other in filter(None, others):
-            found |= list_wheels(resolve_from(path.parent, other))
+            found |= list_wheels(resolve_from(path.parent, other), inside=(*inside, path))
     return found
 
 
@@ -202,6 +212,7 @@ class _Completion:
             arms.append(arm)
             pieces += more
         root = assemble(pieces, robot=file.name)
+        self._check_unique(root)
         self._check_names(root, arms)
         self._check_limits(root, arms)
         locked = self._locked(root, arms)
@@ -237,6 +248,10 @@ class _Completion:
         check_mesh_files(piece, robot=self.file.name)
         for key, links in (("part", (source.part,) if source.part else ()), ("without", source.without)):
             self._check(root, "link", links, (*keys, key))
+        children = {child_of(joint) for joint in root.findall("joint")}
+        if whole := next((link for link in source.without if link == source.part or link not in children), ""):
+            what = f"nothing is left without '{whole}'"
+            raise self.document.error((*keys, "without"), what, instead="name links that are attached to others")
         return piece
 
     def _at(self, name: str, *keys: str) -> Keys:
@@ -253,6 +268,9 @@ class _Completion:
         prefix = f"{name}_" if self.file.arms else ""
         if isinstance(entry, WholeArm) and entry.of:
             other = self._borrowed(entry.of, self._at(name, "of"))
+            if any(piece.travel for piece in other.pieces):
+                what = f"robot '{other.name}' drives, and an arm of another robot cannot"
+                raise self.document.error(self._at(name, "of"), what, instead="name one with a fixed base")
             place = {"position": entry.place.position, "wxyz": entry.place.wxyz}
             pieces = [
                 piece.model_copy(
@@ -282,6 +300,7 @@ class _Completion:
         piece = Piece(
             package=source.package,
             urdf=source.urdf,
+            without=source.without,
             root=other.tool.link.removeprefix(source.prefix),
             prefix=prefix + source.prefix,
             mount=hand.mount,
@@ -290,6 +309,14 @@ class _Completion:
         )
         borrowed = _prefixed(other.arms[0], prefix)
         return Manipulator(name=name, tool=borrowed.tool, arm=own_arm, gripper=borrowed.gripper), [piece]
+
+    def _check_unique(self, root: Element) -> None:
+        """Check that no two of its models have links or joints of one name."""
+        for kind in ("link", "joint"):
+            names = [element.get("name", "") for element in root.findall(kind)]
+            if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
+                what = f"two of its models have a {kind} '{repeated}'"
+                raise self.document.error((), what, instead="give one of them in a robot file, and name that by 'of'")
 
     def _check_names(self, root: Element, arms: list[Manipulator]) -> None:
         """Check that the links and joints that the file names are in its model."""

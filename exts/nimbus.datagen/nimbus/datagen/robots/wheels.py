@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder, writing
 
+_ENCRYPTED = 0x1
+"""Flag of an encrypted member of a zip file."""
 _UNPACKED = 1 << 30
 """Largest size of the files of one model [bytes]."""
 _SAID = 200
@@ -60,9 +62,9 @@ def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
 def find_wheel(wheel: str) -> Path | None:
     """Return the file of a wheel in the cache, if it is there."""
     name, _, version = wheel.partition("==")
-    wanted = f"{_normal(name)}-{version}-"
+    wanted = [_normal(name), _normal(version)]
     files = sorted(cache_folder("wheels").glob("*.whl"))
-    return next((file for file in files if _normal(file.name).startswith(_normal(wanted))), None)
+    return next((file for file in files if [_normal(part) for part in file.name.split("-")[:2]] == wanted), None)
 
 
 def download_wheel(wheel: str, *, where: str) -> Path:
@@ -110,13 +112,16 @@ def _unpack(file: Path, inside: PurePosixPath, folder: Path) -> None:
                 total += entry.file_size
                 if ".." in place.parts or "\\" in entry.filename or stat.S_ISLNK(entry.external_attr >> 16):
                     raise InputError(
-                        f"'{entry.filename}' leads out of it", where=str(file), instead="download it again"
+                        f"'{entry.filename}' leads out of the folder", where=str(file), instead="download it again"
                     )
                 if total > _UNPACKED:
                     what = f"'{inside}' unpacks to more than {_UNPACKED >> 30} GiB"
                     raise InputError(what, where=str(file), instead="unpack it by hand if you trust it")
                 target = work / place.relative_to(inside)
                 target.parent.mkdir(parents=True, exist_ok=True)
+                if entry.flag_bits & _ENCRYPTED or target.exists():
+                    what = f"'{entry.filename}' needs a password, or is in it twice"
+                    raise InputError(what, where=str(file), instead="download it again")
                 with archive.open(entry) as content, target.open("xb") as copy:
                     shutil.copyfileobj(content, copy)
         try:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from pydantic import Field
 
@@ -42,6 +42,8 @@ class DemonstrationPlanner(Planner["SceneAssets"]):
         task: The task.
         recordings: Folder with the recordings.
     """
+
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: DemonstrationSettings) -> Self:

@@ -98,7 +98,7 @@ class ProcessDevice(InputDevice):
 
     def _try_again(self, entries: dict[str, float] | None, has_ended: bool, age: float) -> OperatorInput:
         if entries is not None and not has_ended and age < _SILENCE:
-            self._is_lost = False
+            self._is_lost, self._error = False, ""
             return self._input(entries)
         if age > (_AGAIN if has_ended else _START):
             self._stop()

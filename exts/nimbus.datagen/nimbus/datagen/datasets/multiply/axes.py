@@ -44,7 +44,8 @@ def _key_place(take: Take) -> FloatArray:
     """Return the place (3,) of the carried object where it is put down, or at the end [m]."""
     track = next(iter(take.tracks.values()))
     assert track.tool_T_held is not None
-    row = min(track.events[-1].row if track.events else len(track.poses) - 1, len(track.poses) - 1)
+    opened = [event.row for event in track.events if event.action == "open"]
+    row = min(opened[-1] if opened else len(track.poses) - 1, len(track.poses) - 1)
     return (matrix_of(track.poses[row]) @ matrix_of(track.tool_T_held))[:3, 3]
 
 

@@ -170,6 +170,8 @@ class SceneTable:
         if key not in self._bodies:
             table = np.full((len(key), self.mesh_rows), -1, dtype=np.int32)
             for layout, found in enumerate(key):
+                if not found:
+                    continue  # no step shows this layout
                 rows = self.body_rows(layout, {name: row for row, name in enumerate(found)})
                 table[layout, : len(rows)] = rows
             # One entry: names rarely change between calls.

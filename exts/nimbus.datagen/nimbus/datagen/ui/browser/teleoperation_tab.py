@@ -152,13 +152,13 @@ class TeleoperationTab:
         assets = self._preview.assets(task)
         self._folder = RecordingFolder.beside(self._out(task.name))
         page = self._input = PageInput(assets.robot.arm_names)
-        self._device = self._open_device(page, assets.robot)
-        session = TeleoperationSession(task, assets)
-        self._session = session
+        self._session = session = TeleoperationSession(task, assets)
         if (unfinished := self._folder.unfinished()) is not None:
             session.resume(unfinished)
         else:
             session.reset(self._folder.next_index())
+        # Last, because its process is only ended with the loop.
+        self._device = self._open_device(page, assets.robot)
         self._cameras = LiveCameras(assets, self._show_picture)
         self._show_layout()
         for name, pose in session.targets().items():
