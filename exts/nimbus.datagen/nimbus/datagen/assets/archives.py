@@ -92,7 +92,9 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
     with path.open("rb") as raw:
         begin = raw.read(6)
     # Left to itself, tarfile tries all decompressors, and lzma reads a file of zeros as endless empty streams.
-    mode = next((mode for magic, mode in _COMPRESSIONS.items() if begin.startswith(magic)), "r:")
+    mode: Literal["r:", "r:gz", "r:bz2", "r:xz"] = "r:"
+    for magic, compressed in _COMPRESSIONS.items():
+        mode = compressed if begin.startswith(magic) else mode
     before, plain = 0, mode == "r:"
     with tarfile.open(path, mode) as archive:
         for number, entry in enumerate(archive):
