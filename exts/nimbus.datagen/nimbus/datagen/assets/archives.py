@@ -92,11 +92,11 @@ def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
     with path.open("rb") as raw:
         begin = raw.read(6)
     # Left to itself, tarfile tries all decompressors, and lzma reads a file of zeros as endless empty streams.
-    mode: Literal["r:", "r:gz", "r:bz2", "r:xz"] = "r:"
+    form: Literal["r:", "r:gz", "r:bz2", "r:xz"] = "r:"
     for magic, compressed in _COMPRESSIONS.items():
-        mode = compressed if begin.startswith(magic) else mode
-    before, plain = 0, mode == "r:"
-    with tarfile.open(path, mode) as archive:
+        form = compressed if begin.startswith(magic) else form
+    before, plain = 0, form == "r:"
+    with tarfile.open(path, form) as archive:
         for number, entry in enumerate(archive):
             _count(path, number)
             if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
