@@ -6,10 +6,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.plugin import Field, Radians, Skill, SkillFailure, SupportReference, Workcell, register
-from nimbus.datagen.robots.robot import BASE_JOINTS
+from nimbus.datagen.execute.toolkit import BASE_JOINTS
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    Radians,
+    Reason,
+    Skill,
+    SkillFailure,
+    SupportReference,
+    Workcell,
+    register,
+)
 
 _TURNS = np.radians([0, 45, -45, 90, -90])
 """Headings of the base that are tried [rad]."""

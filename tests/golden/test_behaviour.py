@@ -68,6 +68,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "shake_can": ("shake", "scan", "nothing_on_floor"),
     "slide_block": ("slide",),
     "sweep_blocks": ("sweep",),
+    "tiago_carry": ("drive_to",),
     "turn_knob": ("turn",),
     "wipe_table": ("wipe", "wiped"),
     "by demonstration": ("do",),

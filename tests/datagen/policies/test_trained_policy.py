@@ -93,7 +93,7 @@ def test_a_convolution_is_the_sum_by_hand():
         ({"rate": 30.0}, "another rate: 15.0, not 30.0; evaluate it on t"),
         ({"cameras": {"front": (96, 96)}}, r"another cameras: {'front': (24, 16)}, not {'front': (96, 96)}"),
         ({"cameras": {}}, "another cameras"),
-        ({"joint_names": ("a", "c")}, "another joint names: it lacks ['b'] and has ['c'] more"),
+        ({"joint_names": ("a", "c")}, "another joint names: it lacks ['b'] and has the additional ['c']"),
     ],
 )
 def test_another_task_is_refused(folder: Path, change: dict[str, object], message: str):
@@ -115,6 +115,6 @@ def test_a_dataset_without_pictures_is_refused(tmp_path: Path):
     assert settings_of(tmp_path, horizon=4, longest=12).limit == 24
     info = tmp_path / "dataset.json"
     info.write_text(info.read_text().replace('"cameras"', '"no_cameras"'))
-    with pytest.raises(InputError, match="the dataset has no pictures; run the task without --images none"):
+    with pytest.raises(InputError, match="the dataset has no images; run the task without --images none"):
         settings_of(tmp_path, horizon=4, longest=12)
     assert settings_of(tmp_path, horizon=4, longest=12, with_cameras=False).cameras == {}

@@ -56,7 +56,7 @@ def test_staged_file_elsewhere_is_not_removed(home: Path, data: Path, place: str
     connection.close()
     text = (data / "dataset.json").read_text()
     (data / "dataset.json").write_text(text.replace('"episode_count": 1', '"episode_count": 0'))
-    with pytest.raises(InputError, match="not a ledger|not a path in it|this is a link"):
+    with pytest.raises(InputError, match="not a ledger|not a path in this folder|this is a link"):
         open_dataset(data)
     assert is_untouched(home)
 

@@ -59,7 +59,7 @@ def test_a_mistake_in_a_room_is_told(scene: str, said: str):
     [
         ("scene: kitchn", "unknown scene 'kitchn'"),
         ("scene: {family: kitchen, bench: nowhere}", "unknown scene 'nowhere'"),
-        ("scene: {family: kitchen, bench: office}", "'office' is a room itself"),
+        ("scene: {family: kitchen, bench: office}", "'office' is already a room"),
         ("scene: {family: kitchen, size: [4.4 m, 4.4 m], bench: tabletop}", ""),
     ],
 )

@@ -159,7 +159,7 @@ def test_no_isaac_sim_is_one_line():
 def test_another_version_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str):
     (tmp_path / "VERSION").write_text(version + "\n")
     monkeypatch.setenv("ISAAC_PATH", str(tmp_path))
-    with pytest.raises(InputError, match=f"Isaac Sim {version}, 6.0 is needed"):
+    with pytest.raises(InputError, match=f"Isaac Sim {version}; version 6.0 is needed"):
         kit_app.start()
 
 

@@ -82,8 +82,10 @@ from nimbus.datagen.plan.motion import (
     MotionStatus,
 )
 from nimbus.datagen.plan.scene import PlanningScene
+from nimbus.datagen.robots.robot import BASE_JOINTS
 
 __all__ = [
+    "BASE_JOINTS",
     "BESIDE",
     "FIRST_OPENING",
     "LEAN",
