@@ -51,6 +51,7 @@ def test_shown_demonstrations_become_certified_episodes(tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_demonstrations_of_another_task_or_robot_are_refused(shown: Path, tmp_path: Path, capsys):
     out = ["--out", str(tmp_path / "many")]
     assert main(["multiply", str(shown), "--task", "open_drawer", *out]) == 2
@@ -64,6 +65,7 @@ def test_demonstrations_of_another_task_or_robot_are_refused(shown: Path, tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_foreign_sets_give_the_demonstrations_of_the_dataset(shown: Path, tmp_path: Path):
     """A dataset that is exported for LeRobot or robomimic, and read with a mapping, has the same states."""
     task, robot = load_task("insert_peg"), load_robot("panda")

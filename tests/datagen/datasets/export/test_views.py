@@ -143,7 +143,7 @@ def test_reader_gives_the_same_view_of_shards(data: Path, tmp_path: Path):
     assert all(np.array_equal(mine[name], others[name]) for name in mine)
 
 
-@pytest.mark.parametrize("robot", ["dual_panda", "so101", "baxter"])
+@pytest.mark.parametrize("robot", ["dual_panda", pytest.param("so101", marks=pytest.mark.long), "baxter"])
 def test_modes_lead_back_to_the_tools_of_every_robot(robot: str):
     loaded = load_robot(robot)
 
