@@ -28,8 +28,9 @@ KERNELS = (
     "render.raytracer.raster",
     "render.raytracer.raytrace",
     "render.raytracer.still",
-    "splats.kernels",
+    "splats.blending",
     "splats.nearest",
+    "splats.projection",
 )
 """Modules of the library that have kernels."""
 _USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import Float32Array, FloatArray, ImageArray
 from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.geometry import cameras, transforms
-from nimbus.datagen.splats import kernels
+from nimbus.datagen.splats import blending, projection
 from nimbus.datagen.splats.cloud import SplatCloud
 from nimbus.datagen.splats.curve import curve_order
 
@@ -59,7 +59,8 @@ class SplatRasterizer:
         behind: Vector = (0.0, 0.0, 0.0),
     ) -> None:
         self.device = wp.get_device(device)
-        wp.load_module(kernels, device=self.device)  # compiled here, where callers expect to wait
+        for module in (projection, blending):  # compiled here, where callers expect to wait
+            wp.load_module(module, device=self.device)
         self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
         self._behind = wp.vec3(*behind)
         matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
@@ -86,7 +87,7 @@ class SplatRasterizer:
             pixels = self._blend(view, splats, order, number)
             count = camera.width * camera.height
             out = [self._empty(3 * count, wp.uint8), self._empty(count, wp.float32), self._empty(count, wp.float32)]
-            self._launch(kernels.finish, count, [pixels, self._behind, DEPTH_OPACITY, *out])
+            self._launch(blending.finish, count, [pixels, self._behind, DEPTH_OPACITY, *out])
             rgb[row] = out[0].numpy().reshape(*shape[1:], 3)
             alpha[row], depth[row] = (array.numpy().reshape(shape[1:]) for array in out[1:])
         return SplatPictures(rgb=rgb, alpha=alpha, depth=depth * np.float32(self._factor))
@@ -102,9 +103,9 @@ class SplatRasterizer:
         view = self._view(cameras.intrinsics(camera), pose, camera.width, camera.height)
         splats, _, _, chunks, places = self._project(view)
         shown = places.numpy()
-        rows = chunks.numpy()[shown // kernels.CHUNK].astype(np.int64) * kernels.CHUNK + shown % kernels.CHUNK
+        rows = chunks.numpy()[shown // projection.CHUNK].astype(np.int64) * projection.CHUNK + shown % projection.CHUNK
         depths = splats.depths.numpy()
-        drawn = depths < kernels.NEVER
+        drawn = depths < projection.NEVER
         found = {
             "colors": splats.colors.numpy(),
             "centers": splats.centers.numpy(),
@@ -117,7 +118,7 @@ class SplatRasterizer:
         self._order = order = curve_order(cloud.positions)
         cloud = cloud.rows(order)
         covariance = np.concatenate([_covariances(cloud, start) for start in range(0, len(cloud), _BLOCK)])
-        device = kernels.DeviceCloud()
+        device = projection.DeviceCloud()
         device.count, device.degree, device.is_antialiased = len(cloud), cloud.degree, cloud.is_antialiased
         device.positions = self._array(cloud.positions, wp.vec3)
         device.diagonals = self._array(covariance[:, :3], wp.vec3)
@@ -129,7 +130,7 @@ class SplatRasterizer:
         return device
 
     def _view(self, matrix: FloatArray, world_T_camera: FloatArray, width: int, height: int) -> Any:
-        view = kernels.DeviceView()
+        view = projection.DeviceView()
         cloud_R_camera = self._world_R_cloud.T @ world_T_camera[:3, :3]
         view.camera_R_world = wp.mat33(*cloud_R_camera.T.ravel())
         view.position = wp.vec3(*(self._world_R_cloud.T @ (world_T_camera[:3, 3] - self._offset) / self._factor))
@@ -141,16 +142,16 @@ class SplatRasterizer:
     def _project(self, view: Any) -> tuple[Any, wp.array, int, wp.array, wp.array]:
         """Return the visible splats, their order by depth, their number, and the chunks and places they came from."""
         flags = self._empty(self._chunks, wp.int32)
-        self._launch(kernels.cull_chunks, self._chunks, [self._cloud, view, flags])
+        self._launch(projection.cull_chunks, self._chunks, [self._cloud, view, flags])
         chunks = self._flagged(flags)
-        flags = self._empty(len(chunks) * kernels.CHUNK, wp.int32)
-        self._launch(kernels.cull_splats, len(flags), [self._cloud, view, chunks, flags])
+        flags = self._empty(len(chunks) * projection.CHUNK, wp.int32)
+        self._launch(projection.cull_splats, len(flags), [self._cloud, view, chunks, flags])
         shown = self._flagged(flags)
-        count, splats = len(shown), kernels.Projected()
+        count, splats = len(shown), projection.Projected()
         splats.centers, splats.conics = self._empty(count, wp.vec2), self._empty(count, wp.vec4)
         splats.colors, splats.boxes = self._empty(count, wp.vec4), self._empty(count, wp.vec4i)
         splats.depths, order = self._empty(count, wp.float32), self._empty(2 * count, wp.int32)
-        self._launch(kernels.project, count, [self._cloud, view, chunks, shown, order, splats])
+        self._launch(projection.project, count, [self._cloud, view, chunks, shown, order, splats])
         # Warp's radix sort uses a second half of the arrays as scratch memory.
         keys = self._empty(2 * count, wp.float32)
         if count:
@@ -159,38 +160,38 @@ class SplatRasterizer:
         return splats, order, count, chunks, shown
 
     def _blend(self, view: Any, splats: Any, order: wp.array, count: int) -> Any:
-        size, pixels = view.width * view.height, kernels.Pixels()
+        size, pixels = view.width * view.height, blending.Pixels()
         pixels.through = wp.full(size, 1.0, dtype=wp.float32, device=self.device)
         pixels.colors = wp.zeros(size, dtype=wp.vec3, device=self.device)
         pixels.depths = wp.zeros(size, dtype=wp.float32, device=self.device)
-        across, down = -(-view.width // kernels.TILE), -(-view.height // kernels.TILE)
+        across, down = -(-view.width // blending.TILE), -(-view.height // blending.TILE)
         if not self._by_tiles:
-            pending = np.minimum(kernels.TILE, view.height - kernels.TILE * np.arange(down))[:, None] * np.minimum(
-                kernels.TILE, view.width - kernels.TILE * np.arange(across)
+            pending = np.minimum(blending.TILE, view.height - blending.TILE * np.arange(down))[:, None] * np.minimum(
+                blending.TILE, view.width - blending.TILE * np.arange(across)
             )
             pending = wp.array(pending.astype(np.int32).ravel(), dtype=wp.int32, device=self.device)
-            self._launch(kernels.blend_in_order, 1, [count, order, splats, view.width, across, pending, pixels])
+            self._launch(blending.blend_in_order, 1, [count, order, splats, view.width, across, pending, pixels])
             return pixels
         starts, rows = self._lists(splats, order, count, across, tiles=across * down)
-        shape = (across * kernels.TILE, down * kernels.TILE)
-        self._launch(kernels.blend_tiles, shape, [starts, rows, splats, view.width, view.height, across, pixels])
+        shape = (across * blending.TILE, down * blending.TILE)
+        self._launch(blending.blend_tiles, shape, [starts, rows, splats, view.width, view.height, across, pixels])
         return pixels
 
     def _lists(self, splats: Any, order: wp.array, count: int, across: int, *, tiles: int) -> tuple[wp.array, wp.array]:
         """Return the start of each tile's list, and the lists one after another, each in order of depth."""
         counts, ends = self._empty(count, wp.int32), self._empty(count, wp.int32)
-        self._launch(kernels.count_tiles, count, [order, splats, counts])
+        self._launch(blending.count_tiles, count, [order, splats, counts])
         total = 0
         if count:
             wp.utils.array_scan(counts, ends, inclusive=True)
             total = int(ends[count - 1 : count].numpy()[0])
         keys, rows = self._empty(2 * total, wp.int32), self._empty(2 * total, wp.int32)
-        self._launch(kernels.emit_tiles, count, [order, splats, across, ends, counts, keys, rows])
+        self._launch(blending.emit_tiles, count, [order, splats, across, ends, counts, keys, rows])
         if total:
             # Pairs come in order of depth and the sort is stable, so that each tile's list keeps that order.
             wp.utils.radix_sort_pairs(keys, rows, total)
         starts = self._empty(tiles + 1, wp.int32)
-        self._launch(kernels.find_ranges, tiles + 1, [keys, total, starts])
+        self._launch(blending.find_ranges, tiles + 1, [keys, total, starts])
         return starts, rows
 
     def _flagged(self, flags: wp.array) -> wp.array:
@@ -198,7 +199,7 @@ class SplatRasterizer:
         places = wp.empty_like(flags)
         wp.utils.array_scan(flags, places, inclusive=True)
         found = self._empty(int(places[len(places) - 1 :].numpy()[0]) if len(places) else 0, wp.int32)
-        self._launch(kernels.collect, len(flags), [flags, places, found])
+        self._launch(projection.collect, len(flags), [flags, places, found])
         return found
 
     def _launch(self, kernel: Any, size: Any, inputs: list[Any]) -> None:
@@ -221,10 +222,10 @@ def _covariances(cloud: SplatCloud, start: int) -> Float32Array:
 
 def _balls(cloud: SplatCloud) -> Float32Array:
     """Return the center and radius (C, 4) of a ball around each chunk of splats, up to where they fade."""
-    chunk = int(kernels.CHUNK)
+    chunk = int(projection.CHUNK)
     count = -(-len(cloud) // chunk)
     padded = np.concatenate([np.arange(len(cloud)), np.full(count * chunk - len(cloud), len(cloud) - 1)])
-    places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(kernels.REACH) * cloud.scales.max(axis=1)
+    places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(projection.REACH) * cloud.scales.max(axis=1)
     middle = 0.5 * (places.min(axis=1) + places.max(axis=1))
     away = np.linalg.norm(places - middle[:, None], axis=2) + reach[padded].reshape(count, chunk)
     # Slightly enlarged, because rounding to single precision must not put a splat outside its ball.
