@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpu.result import MissingError, PartResult, Row
+from benchmarks.gpu.timing import repeat
 from nimbus.datagen.errors import InputError
 
 _ARM = "".join(
@@ -45,8 +46,6 @@ _COMPARED = 50
 """Steps after which positions are compared: 0.1 s, in which objects settle on the table."""
 CLOSE = 1e-3
 """[m, rad] Largest difference then; MuJoCo-Warp computes in float32."""
-_SECONDS = 1.0
-"""[s] Shortest time that is measured."""
 
 
 def measure(device: str, *, is_asked: bool = True) -> PartResult:
@@ -135,14 +134,15 @@ def _launcher(warp: Any, graph: Any) -> Callable[[], None]:
 def _rate(step: Callable[[], None], copies: int, batch: int, *, wait: Callable[[], None] = lambda: None) -> Row:
     """Steps a second of all copies together, in batches between which the device is waited for."""
     wait()
-    steps, start = 0, time.perf_counter()
-    while not steps or time.perf_counter() - start < _SECONDS:
+
+    def some() -> None:
         for _ in range(batch):
             step()
         wait()
-        steps += batch
-    seconds = time.perf_counter() - start
-    return {"steps": steps, "steps_per_s": steps * copies / seconds}
+
+    timing = repeat(some)
+    steps = timing.calls * batch
+    return {"steps": steps, "steps_per_s": steps * copies / timing.wall}
 
 
 def _start(mujoco: Any, model: Any) -> Any:

@@ -6,6 +6,7 @@ each layout alone.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from benchmarks.gpu.equality import NOTHING, compare, find_problems
 from benchmarks.gpu.layouts import DrawnLayout, draw_layout
 from benchmarks.gpu.recording import load
 from benchmarks.gpu.result import PartResult, Row
+from benchmarks.gpu.timing import repeat
 from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.render.loaded_layout import load_layout
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
@@ -23,8 +25,6 @@ LAYOUTS, CAMERAS, SIZE = 32, 3, (320, 240)
 _CPU_LAYOUTS = 4
 _FEWEST_THINGS = 4
 """Things that at least one camera of a layout sees."""
-_SECONDS = 1.0
-"""[s] Shortest time that is measured, after one launch that is not."""
 
 
 def measure(device: str) -> PartResult:
@@ -114,13 +114,15 @@ def measure_layouts(layouts: Sequence[DrawnLayout], device: str, *, together: in
     loading = time.perf_counter() - start
     for group in groups:
         group.show()
-    step, start, cpu_start = 0, time.perf_counter(), time.process_time()
-    while not step or time.perf_counter() - start < _SECONDS:
-        step += 1
+    steps = itertools.count(1)
+
+    def show_next() -> None:
+        step = next(steps)
         for group in groups:
             group.show(step)
-    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
-    frames = step * len(layouts)
+
+    timing = repeat(show_next)
+    frames = timing.calls * len(layouts)
     return {
         "size": "x".join(map(str, SIZE)),
         "cameras": CAMERAS,
@@ -128,6 +130,6 @@ def measure_layouts(layouts: Sequence[DrawnLayout], device: str, *, together: in
         "in_a_launch": together,
         "loaded_per_s": len(layouts) / loading,
         "control_frames": frames,
-        "control_frames_per_s": frames / seconds,
-        "cpu_ms_per_view": 1e3 * cpu_seconds / frames / CAMERAS,
+        "control_frames_per_s": frames / timing.wall,
+        "cpu_ms_per_view": 1e3 * timing.cpu / frames / CAMERAS,
     }

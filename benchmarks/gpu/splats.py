@@ -6,13 +6,13 @@ last bit, and those of gsplat nearly: at least 45 dB.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.gpu.result import PartResult, Row
+from benchmarks.gpu.timing import repeat
 from nimbus.datagen.arrays import Float32Array
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
@@ -24,8 +24,6 @@ from nimbus.datagen.splats.rasterizer import SplatRasterizer
 
 _COUNTS, _CPU_COUNTS = (300_000, 3_000_000), (3_000,)
 _VIEWS = 8
-_SECONDS = 1.0
-"""[s] Shortest time that is measured, after one call that is not."""
 _FEWEST_DECIBELS = 45.0
 """Smallest peak signal-to-noise ratio between our pictures and gsplat's [dB]."""
 
@@ -107,8 +105,6 @@ def depth_apart(one: Float32Array, other: Float32Array) -> float:
 
 def _rate(call: Callable[[], object]) -> Row:
     """Views a second, copied to the host."""
-    calls, start = 0, time.perf_counter()
-    while not calls or time.perf_counter() - start < _SECONDS:
-        call()
-        calls += 1
-    return {"views": calls * _VIEWS, "views_per_s": calls * _VIEWS / (time.perf_counter() - start)}
+    timing = repeat(call)
+    views = timing.calls * _VIEWS
+    return {"views": views, "views_per_s": views / timing.wall}
