@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 from benchmarks.gpu.recording import Recording, load
 from benchmarks.gpu.result import PartResult, Row
-from benchmarks.gpu.timing import SECONDS, repeat
+from benchmarks.gpu.timing import repeat
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
 
 _STACKS, _CAMERAS, _SIZES = (1, 8, 32, 128), (1, 3), ((320, 240), (640, 480))
@@ -50,7 +50,14 @@ def measure(device: str) -> PartResult:
 
 
 def measure_views(
-    recording: Recording, device: str, *, stack: int, cameras: int, width: int, height: int, seconds: float = SECONDS
+    recording: Recording,
+    device: str,
+    *,
+    stack: int,
+    cameras: int,
+    width: int,
+    height: int,
+    seconds: float | None = None,
 ) -> Row:
     """Views a second of one size.
 

@@ -21,15 +21,16 @@ class Timing:
     """CPU time of this process [s]."""
 
 
-def repeat(call: Callable[[], object], *, seconds: float = SECONDS) -> Timing:
+def repeat(call: Callable[[], object], *, seconds: float | None = None) -> Timing:
     """Repeat a call, which waits for the device, until some time is over; at least once.
 
     Args:
         call: The call; the caller has made it once before, so that compiling is not measured.
-        seconds: Shortest time [s].
+        seconds: Shortest time [s]; :data:`SECONDS` by default.
     """
+    least = SECONDS if seconds is None else seconds
     calls, start, cpu_start = 0, time.perf_counter(), time.process_time()
-    while not calls or time.perf_counter() - start < seconds:
+    while not calls or time.perf_counter() - start < least:
         call()
         calls += 1
     return Timing(calls=calls, wall=time.perf_counter() - start, cpu=time.process_time() - cpu_start)

@@ -14,7 +14,7 @@ import pytest
 import warp as wp
 
 from benchmarks.gpu import __main__ as suite
-from benchmarks.gpu import cycles, motion, rollouts, splats, training
+from benchmarks.gpu import cycles, motion, rollouts, splats, timing, training
 from benchmarks.gpu.equality import compare, find_problems, render
 from benchmarks.gpu.layouts import DrawnLayout, draw_layout
 from benchmarks.gpu.recording import Recording, load, save
@@ -130,7 +130,7 @@ def test_images_of_another_layout_are_a_problem(layouts: list[DrawnLayout], monk
 
 
 def test_control_frames_of_layouts_are_counted(layouts: list[DrawnLayout], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rollouts, "_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "SECONDS", 0.0)
     assert rollouts.measure_layouts(layouts, "cpu", together=2)["control_frames"] == 2
 
 
@@ -180,7 +180,7 @@ def test_headline_is_the_best_rate_with_three_cameras():
 
 
 def test_splats_are_measured_beside_a_missing_gsplat(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(splats, "_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "SECONDS", 0.0)
     monkeypatch.setattr(splats, "_CPU_COUNTS", (300,))
     found = splats.measure("cpu")
     assert not found.problems and float(found.rows[0]["views_per_s"]) > 0
