@@ -1,17 +1,10 @@
-"""Archives of assets: zip files, Python wheels and tar files, unpacked within limits and never executed."""
+"""Archives of assets: the files in them that may belong to an asset."""
 
 from __future__ import annotations
 
-import lzma
-import stat
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import archives
 from nimbus.datagen.objects.imported.read import SUFFIXES
 
 ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
@@ -20,25 +13,8 @@ _WANTED = {
     *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
 """Suffixes of files that may belong to an asset; other members are not unpacked."""
-_MEMBERS = 500_000
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
-_RATIO, _SMALL = 100, 1 << 20
-"""Largest ratio of unpacked to packed size of a member above 1 MiB; zeros reach 1,000, textures and meshes 10."""
-_COMPRESSIONS: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
-    b"\x1f\x8b": "r:gz",
-    b"BZh": "r:bz2",
-    b"\xfd7zXZ\x00": "r:xz",
-}
-"""Modes of compressed tar files by their first bytes."""
-_BLOCK = 1 << 20
-_ENCRYPTED = 0x1
-"""Flag of an encrypted member of a zip file."""
-_UNREADABLE = (
-    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
-    NotImplementedError,  # zipfile's, for an unknown compression
-)
-"""Errors of the libraries about damaged archives."""
 
 
 def is_archive(path: Path) -> bool:
@@ -52,88 +28,9 @@ def unpack(path: Path, folder: Path) -> None:
     Raises:
         InputError: The file is not an archive, has members outside of its folder, or exceeds the limits.
     """
-    total, names = 0, set()
-    try:
-        for name, size, packed, content in _members(path):
-            place = _checked(path, name)
-            if not _is_wanted(place):
-                continue
-            total += size
-            if total > _BYTES:
-                raise _refusal(path, f"unpacks to more than {_BYTES >> 30} GiB", "give its folders one by one")
-            if size > _SMALL and packed and size > _RATIO * packed:
-                raise _refusal(path, f"'{name}' grows {size // packed} times", "unpack it by hand if you trust it")
-            if place in names:
-                raise _refusal(path, f"'{name}' is in it twice", "make it again")
-            names.add(place)
-            target = folder / place
-            target.parent.mkdir(parents=True, exist_ok=True)
-            _copy(content, target, size, path)
-    except _UNREADABLE as error:
-        raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
-
-
-def _members(path: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    """Yield name, size, packed size (0 if unknown) and content of each file."""
-    if path.name.lower().endswith((".zip", ".whl")):
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            _count(path, len(entries))
-            for entry in entries:
-                mode = entry.external_attr >> 16
-                if stat.S_ISLNK(mode):
-                    raise _refusal(path, f"'{entry.filename}' is a link", "make it without links")
-                if not entry.is_dir() and _is_wanted(_checked(path, entry.filename)):
-                    if entry.flag_bits & _ENCRYPTED:
-                        raise _refusal(path, f"'{entry.filename}' needs a password", "unpack it by hand")
-                    with archive.open(entry) as content:
-                        yield entry.filename, entry.file_size, entry.compress_size, content
-        return
-    with path.open("rb") as raw:
-        begin = raw.read(6)
-    # Left to itself, tarfile tries all decompressors, and lzma reads a file of zeros as endless empty streams.
-    form: Literal["r:", "r:gz", "r:bz2", "r:xz"] = "r:"
-    for magic, compressed in _COMPRESSIONS.items():
-        form = compressed if begin.startswith(magic) else form
-    before, plain = 0, form == "r:"
-    with tarfile.open(path, form) as archive:
-        for number, entry in enumerate(archive):
-            _count(path, number)
-            if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
-                raise _refusal(path, f"'{entry.name}' is a link, a device or full of holes", "make it without these")
-            before += entry.size
-            if not plain and before > _SMALL and before > _RATIO * path.stat().st_size:
-                raise _refusal(path, f"grows more than {_RATIO} times", "unpack it by hand if you trust it")
-            if entry.isfile() and (content := archive.extractfile(entry)) is not None:
-                yield entry.name, entry.size, 0, content
-
-
-def _checked(path: Path, name: str) -> PurePosixPath:
-    place = PurePosixPath(name)
-    if "\\" in name or "\0" in name or place.is_absolute() or ".." in place.parts or ":" in place.parts[:1]:
-        raise _refusal(path, f"'{name}' leads out of it", "make it again with plain names")
-    return place
+    archives.unpack(path, folder, is_wanted=_is_wanted, limit=_BYTES)
 
 
 def _is_wanted(place: PurePosixPath) -> bool:
     name = place.name.lower()
     return place.suffix.lower() in _WANTED or name.startswith(("license", "licence", "copying", "readme", "metadata"))
-
-
-def _copy(content: IO[bytes], target: Path, size: int, path: Path) -> None:
-    left = size
-    with target.open("xb") as file:
-        while block := content.read(_BLOCK):
-            left -= len(block)
-            if left < 0:
-                raise _refusal(path, f"'{target.name}' is larger than it states", "make it again")
-            file.write(block)
-
-
-def _count(path: Path, number: int) -> None:
-    if number > _MEMBERS:
-        raise _refusal(path, f"holds more than {_MEMBERS:,} files", "give its folders one by one")
-
-
-def _refusal(path: Path, what: str, instead: str) -> InputError:
-    return InputError(what, where=str(path), instead=instead)

@@ -6,19 +6,15 @@ import importlib.metadata
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
-import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.archives import unpack
 from nimbus.datagen.files.cache import cache_folder, writing
 
-_ENCRYPTED = 0x1
-"""Flag of an encrypted member of a zip file."""
 _UNPACKED = 1 << 30
 """Largest size of the files of one model [bytes]."""
 _SAID = 200
@@ -98,38 +94,16 @@ def _normal(name: str) -> str:
 
 
 def _unpack(file: Path, inside: PurePosixPath, folder: Path) -> None:
-    """Unpack a folder of a wheel, whole or not at all."""
+    """Unpack a folder of a wheel, whole or not at all; nothing where it has no such folder."""
     with writing(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".unpack-"))
     try:
-        with zipfile.ZipFile(file) as archive, writing(folder.parent):
-            total = 0
-            for entry in archive.infolist():
-                place = PurePosixPath(entry.filename)
-                if entry.is_dir() or inside not in place.parents:
-                    continue
-                total += entry.file_size
-                if ".." in place.parts or "\\" in entry.filename or stat.S_ISLNK(entry.external_attr >> 16):
-                    raise InputError(
-                        f"'{entry.filename}' leads out of the folder", where=str(file), instead="download it again"
-                    )
-                if total > _UNPACKED:
-                    what = f"'{inside}' unpacks to more than {_UNPACKED >> 30} GiB"
-                    raise InputError(what, where=str(file), instead="unpack it by hand if you trust it")
-                target = work / place.relative_to(inside)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if entry.flag_bits & _ENCRYPTED or target.exists():
-                    what = f"'{entry.filename}' needs a password, or is in it twice"
-                    raise InputError(what, where=str(file), instead="download it again")
-                with archive.open(entry) as content, target.open("xb") as copy:
-                    shutil.copyfileobj(content, copy)
-        try:
-            os.rename(work, folder)
-        except OSError:
-            if not folder.is_dir():  # another process may have finished first
-                raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise InputError(f"cannot be unpacked: {error}", where=str(file), instead="download it again") from None
+        unpack(file, work, is_wanted=lambda place: inside in place.parents, limit=_UNPACKED)
+        if (work / inside).is_dir():
+            os.rename(work / inside, folder)
+    except OSError:
+        if not folder.is_dir():  # another process may have finished first
+            raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
