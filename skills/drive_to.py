@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import BASE_JOINTS
+from nimbus.datagen.execute.toolkit import BASE_JOINTS, object_center
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -73,5 +73,4 @@ def _center(arm: Workcell, name: str) -> FloatArray:
     """Return x and y (2,) of the middle of an object, a fixture or a region [m]."""
     if name in arm.regions:
         return np.array(arm.regions[name].center, dtype=float)
-    low, high = arm.bounds(name)
-    return (low[:2] + high[:2]) / 2
+    return object_center(arm, name)

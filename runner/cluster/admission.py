@@ -39,6 +39,7 @@ class Admission:
 
     def __init__(self, job: ClusterJob, uploads: Mapping[str, str], *, epoch: int) -> None:
         self._job, self._uploads, self._epoch = job, uploads, epoch
+        self._known = frozenset(task.name for task in job.tasks)
         self.lacking: dict[str, str] = {}
         """Needs of tasks that some node lacked, by name of the task."""
 
@@ -57,8 +58,7 @@ class Admission:
         Raises:
             ValueError: It names a task of another job, or has rows of another episode.
         """
-        known = {task.name for task in self._job.tasks}
-        if strangers := [name for name in _groups(request) if name not in known]:
+        if strangers := [name for name in _groups(request) if name not in self._known]:
             raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
         if _has_other_rows(request):
             raise ValueError(f"node {request.node}: rows of another episode")
@@ -67,7 +67,7 @@ class Admission:
         """Return descriptions of tasks for a node, from a number on, as many as fit into a message."""
         described: list[CellTask] = []
         room = _TASKS_BYTES
-        for number, task in list(enumerate(self._job.tasks))[first:]:
+        for number, task in enumerate(self._job.tasks[first:], first):
             if task.name not in fits:
                 continue
             one = CellTask(

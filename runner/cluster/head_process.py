@@ -116,8 +116,8 @@ class HeadServer:
                         entry.flush()
                 is_abandoned = bool(self.head.failure) and not self._has_present_nodes
                 abandoned_since = (abandoned_since or now) if is_abandoned else 0.0
-                patience = _REQUESTED if self.head.job.bounds else _ABANDONED
-                if abandoned_since and now - abandoned_since > patience:
+                limit = _REQUESTED if self.head.job.bounds else _ABANDONED
+                if abandoned_since and now - abandoned_since > limit:
                     self._stop_asked = True
                 if self._stop_asked:
                     self.head.stop("stopping")

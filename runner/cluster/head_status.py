@@ -12,7 +12,7 @@ from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.messages import Join, NodeReading
 from nimbus.runner.cluster.node_record import NodeLease
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.monitor.status import ClusterStatus, NodeStatus
+from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus
 
 _CLOCK = 60.0
 """Largest difference of a node's clock that causes no event [s]; the ledger has the nodes' times."""
@@ -133,8 +133,8 @@ class HeadStatus:
             doubled: Number of dropped second results.
         """
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
-        gone = [node for node in nodes if node.state in ("gone", "failed")][-_MOST_GONE:]
-        shown = tuple(node for node in nodes if node.state not in ("gone", "failed") or node in gone)
+        gone = [node for node in nodes if node.state in LEFT_STATES][-_MOST_GONE:]
+        shown = tuple(node for node in nodes if node.state not in LEFT_STATES or node in gone)
         hours: dict[str, float] = defaultdict(float)
         for node in self._nodes.values():
             hours[node.status.price_class] += ((node.left or now) - node.joined) / 3600
@@ -151,7 +151,7 @@ class HeadStatus:
             doubled=doubled,
             nodes=shown,
         )
-        slots = sum(node.slots for node in nodes if node.state not in ("gone", "failed"))
+        slots = sum(node.slots for node in nodes if node.state not in LEFT_STATES)
         self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
 
     def _current(self, node: _ListedNode, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:

@@ -57,8 +57,8 @@ class NodeRecord:
     @property
     def recallable(self) -> int:
         """Number of episodes that it has not begun and is not asked for, as far as is known."""
-        known = len(self.holdings) - self.slots if self.spare is None else self.spare
-        return min(known, len(self.holdings) - self.slots) - self.recall
+        most = len(self.holdings) - self.slots
+        return (most if self.spare is None else min(self.spare, most)) - self.recall
 
     def can_take(self, group: str) -> bool:
         """Return True if it can work on a group."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import is_path
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import write_json, write_out
@@ -142,7 +142,7 @@ def command(
     asked = EvaluationRequest(
         folder=folder,
         task=task,
-        robot=str(Path(robot).absolute()) if is_path(robot) else robot,
+        robot=resolve_from(Path.cwd(), robot),
         policy=_absolute(policy),
         layouts=chosen,
         execute=execute,

@@ -12,7 +12,7 @@ import typer
 
 from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import is_path
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
@@ -235,7 +235,7 @@ def command(
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
-        robot=_text(Path(robot).absolute() if is_path(robot) else robot, "--robot"),
+        robot=_text(resolve_from(Path.cwd(), robot), "--robot"),
         skills=tuple(_text(path.absolute(), "--skills") for path in skills or ()),
         seed=seed,
         episodes=episodes,

@@ -12,11 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from nimbus.runner.monitor.dashboard_view import view
-from nimbus.runner.monitor.status import ClusterStatus, NodeStatus, Status
+from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus, Status
 
 _COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "failed": "red"}
-_LAST = ("gone", "failed")
-"""States of nodes that are listed below the others."""
 _WHY = 60
 """Longest reason in the table [characters]; the page of the node has all of it."""
 
@@ -49,7 +47,7 @@ def node_rows(node: NodeStatus) -> dict[str, str]:
         "memory": _size(node.resident),
         "disk free": _size(node.disk_free),
         "outbox": _size(node.outbox) or "empty",
-        "last message": "" if node.state in _LAST else f"{node.since_beat:.0f} s ago",
+        "last message": "" if node.state in LEFT_STATES else f"{node.since_beat:.0f} s ago",
         "price class": node.price_class,
     }
     return {name: text for name, text in rows.items() if text}
@@ -60,7 +58,7 @@ def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
 
     def key(node: NodeStatus) -> tuple[bool, list[tuple[int, str]]]:
         parts = re.findall(r"\d+|\D+", node.name)
-        return node.state in _LAST, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+        return node.state in LEFT_STATES, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
     return sorted(nodes, key=key)
 
@@ -82,7 +80,7 @@ def _nodes_view(
     if cluster.useful:
         parts.append(f"{cluster.useful:.0%} of the slots' time for settled episodes")
     if cluster.doubled:
-        parts.append(f"{cluster.doubled} results twice")
+        parts.append(f"{cluster.doubled} duplicate results")
     if cluster.wanted_nodes:
         parts.append(f"{cluster.wanted_nodes} nodes wanted")
     if cluster.cost:
@@ -103,7 +101,7 @@ def _cells(node: NodeStatus) -> tuple[str | Text, ...]:
         _size(node.resident),
         _size(node.disk_free),
         _size(node.outbox),
-        f"{node.since_beat:.0f} s" if node.state not in _LAST else "",
+        f"{node.since_beat:.0f} s" if node.state not in LEFT_STATES else "",
     )
 
 

@@ -85,6 +85,10 @@ class Event:
     """Time of the event [s since 1970]."""
 
 
+LEFT_STATES = ("gone", "failed")
+"""States of nodes that are not there anymore."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeStatus:
     """Current state of one node of a cluster."""

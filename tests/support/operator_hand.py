@@ -15,6 +15,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.articulation import JointedPart
 from nimbus.datagen.execute.motions.grasps import grasp_axes
 from nimbus.datagen.execute.observed_scene import ObservedScene
+from nimbus.datagen.execute.toolkit import shift_pose
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
@@ -138,17 +139,17 @@ class OperatorHand:
         yield from self.come(pose)
         yield from self.button(closed=True)
         if lift:
-            yield from self.stroke(shifted(self.target, (0, 0, lift)))
+            yield from self.stroke(shift_pose(self.target, np.array([0, 0, lift])))
 
     def put(self, world_T_thing: FloatArray, name: str, *, above: float = 0.1) -> Commands:
         """Bring a held object to a pose from above, let go and leave upwards."""
-        yield from self.stroke(shifted(self._for(world_T_thing, name), (0, 0, above)), arc=0.03)
+        yield from self.stroke(shift_pose(self._for(world_T_thing, name), np.array([0, 0, above])), arc=0.03)
         yield from self.pause()
         # A look at where it hangs now: the hand corrects as it sees.
-        yield from self.stroke(shifted(self._for(world_T_thing, name), (0, 0, 0.02)), speed=0.08)
+        yield from self.stroke(shift_pose(self._for(world_T_thing, name), np.array([0, 0, 0.02])), speed=0.08)
         yield from self.stroke(self._for(world_T_thing, name), speed=0.05)
         yield from self.button(closed=False)
-        yield from self.stroke(shifted(self.target, (0, 0, 0.12)))
+        yield from self.stroke(shift_pose(self.target, np.array([0, 0, 0.12])))
 
     def pull(self, part: JointedPart, fraction: float) -> Commands:
         """Take a part by its handle, move it to a fraction of its range and let go."""
@@ -198,13 +199,6 @@ def at_once(works: Mapping[str, Commands]) -> Iterator[OperatorInput]:
         busy = {arm: commands for arm, commands in busy.items() if given[arm] is not None}
         if busy:
             yield OperatorInput(arms={arm: command for arm, command in given.items() if command is not None})
-
-
-def shifted(pose: FloatArray, shift: tuple[float, float, float]) -> FloatArray:
-    """Return a pose (4, 4) moved in the world [m]."""
-    moved = pose.copy()
-    moved[:3, 3] += shift
-    return moved
 
 
 def rotation_between(one: FloatArray, other: FloatArray) -> FloatArray:

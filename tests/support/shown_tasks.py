@@ -12,13 +12,14 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.articulation import JointedPart
 from nimbus.datagen.execute.motions.alignment import find_frame
 from nimbus.datagen.execute.motions.grasps import make_handover_grasps
+from nimbus.datagen.execute.toolkit import shift_pose
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task
 from nimbus.datagen.teleoperate.operator_input import IDLE, OperatorInput
 from nimbus.datagen.teleoperate.recording import RecordingFolder
 from nimbus.datagen.teleoperate.session import TeleoperationSession
-from tests.support.operator_hand import NoWayError, OperatorHand, at_once, rotation_between, shifted
+from tests.support.operator_hand import NoWayError, OperatorHand, at_once, rotation_between
 
 _PATIENCE = 20
 """Periods that the operator waits for *success* after the last motion."""
@@ -150,7 +151,7 @@ def _handover(hands: Hands) -> Inputs:
     yield from at_once({"left": giver.button(closed=False)})
     back = giver.target @ make_transform((0, 0, -0.12), (1, 0, 0, 0))
     yield from at_once({"left": giver.stroke(back)})
-    yield from at_once({"left": giver.stroke(shifted(back, (0, 0.15, 0.0)))})
+    yield from at_once({"left": giver.stroke(shift_pose(back, np.array([0, 0.15, 0.0])))})
     goal = receiver.view.pose("block_0")
     goal[:2, 3] = receiver.view.regions["right"].center
     yield from at_once({"right": receiver.put(_resting(receiver, "block_0", goal, 0.002), "block_0")})
@@ -198,7 +199,8 @@ def _lift_together(hands: Hands) -> Inputs:
     takes = {"left": left.take("tray_0", cost=partial(_side_cost, left, "tray_0", 1.0), lift=0.0)}
     takes["right"] = right.take("tray_0", cost=partial(_side_cost, right, "tray_0", -1.0), lift=0.0)
     yield from at_once(takes)
-    lifts = {name: hand.stroke(shifted(hand.target, (0, 0, 0.13)), speed=0.08) for name, hand in hands.items()}
+    up = np.array([0, 0, 0.13])
+    lifts = {name: hand.stroke(shift_pose(hand.target, up), speed=0.08) for name, hand in hands.items()}
     yield from at_once(lifts)
 
 

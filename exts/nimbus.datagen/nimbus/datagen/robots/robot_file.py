@@ -268,7 +268,7 @@ class _Completion:
         prefix = f"{name}_" if self.file.arms else ""
         if isinstance(entry, WholeArm) and entry.of:
             other = self._borrowed(entry.of, self._at(name, "of"))
-            if any(piece.travel for piece in other.pieces):
+            if other.has_base:
                 what = f"robot '{other.name}' drives, and an arm of another robot cannot"
                 raise self.document.error(self._at(name, "of"), what, instead="name one with a fixed base")
             place = {"position": entry.place.position, "wxyz": entry.place.wxyz}

@@ -126,12 +126,16 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
         path = piece_path(piece, robot=robot)
         part = _taken(read_urdf(path), piece, path)
         if mount := piece.mount or ("base_of_all" if several_bases else ""):
-            names = [str(link.get("name")) for link in part.findall("link")]
-            children = {child_of(joint) for joint in part.findall("joint")}
-            root = next(name for name in names if name not in children)
+            root = root_link(part)
             whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, make_transform(piece.position, piece.wxyz)))
         whole.extend(part)
     return whole
+
+
+def root_link(root: Element) -> str:
+    """Return the first link that no joint moves or fixes."""
+    children = {child_of(joint) for joint in root.findall("joint")}
+    return next(name for link in root.findall("link") if (name := link.get("name", "")) not in children)
 
 
 def _taken(root: Element, piece: Piece, path: Path) -> Element:
@@ -174,9 +178,7 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
 
 def _add_travel(root: Element, travel: BaseTravel) -> None:
     """Put the joints of a moving base below the first link."""
-    children = {child_of(joint) for joint in root.findall("joint")}
-    base = next(name for link in root.findall("link") if (name := link.get("name", "")) not in children)
-    links = ("base_origin", "base_x_link", "base_y_link", base)
+    links = ("base_origin", "base_x_link", "base_y_link", root_link(root))
     ranges = (("prismatic", "1 0 0", travel.x), ("prismatic", "0 1 0", travel.y), ("revolute", "0 0 1", travel.turn))
     for link in links[:3]:
         inertial = ElementTree.SubElement(ElementTree.SubElement(root, "link", name=link), "inertial")

@@ -28,9 +28,7 @@ def main() -> int:
         device = make_device(spec["class"], spec["config"])
         device.connect()
         serve(device, float(spec["rate"]), wire)
-    except BrokenPipeError:
-        return 0
-    except KeyboardInterrupt:
+    except (BrokenPipeError, KeyboardInterrupt):
         return 0
     except BaseException as error:  # whatever a driver raises becomes a message, and the process ends
         text = str(error).strip() or type(error).__name__

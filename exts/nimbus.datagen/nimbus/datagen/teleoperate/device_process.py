@@ -101,7 +101,7 @@ class ProcessDevice(InputDevice):
             self._is_lost, self._error = False, ""
             return self._input(entries)
         if age > (_AGAIN if has_ended else _START):
-            self._stop()
+            self.close()
             self._start()
         return IDLE
 
@@ -123,8 +123,9 @@ class ProcessDevice(InputDevice):
         lines = self._log.read()[-_LINE:].decode(errors="replace").strip().splitlines()
         return f"its process ended: {lines[-1] if lines else self._process.returncode}"
 
-    def _stop(self) -> None:
-        assert self._process.stdin and self._process.stdout
+    def close(self) -> None:
+        """End the process; the device disconnects first."""
+        assert self._process.stdin
         with suppress(BrokenPipeError):
             self._process.stdin.close()
         try:
@@ -133,10 +134,6 @@ class ProcessDevice(InputDevice):
             self._process.kill()
             self._process.wait()
         self._log.close()
-
-    def close(self) -> None:
-        """End the process; the device disconnects first."""
-        self._stop()
 
 
 class JoinedInput(InputDevice):

@@ -32,8 +32,9 @@ from nimbus.datagen.usd.stage import StageInfo
 
 Key = tuple[tuple[str, ...], int]
 """Arms of a subtask, and its number among the subtasks of the same arms."""
-_PUSHED = {"work on": "move"}
-"""Verbs that are the same to a procedure: a drawer is pulled by a handle that all fingers hold, or one of them."""
+_SAME_VERB = {"work on": "move"}
+"""Verbs that count as another one when demonstrations are compared: a drawer is pulled with all fingers on the handle,
+or with one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +83,7 @@ def cut_all(
     if not cut:
         raise InputError("no demonstrations", where="DEMOS", instead="give a set with episodes")
     forms = {
-        name: tuple((key, one.frame, _PUSHED.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
+        name: tuple((key, one.frame, _SAME_VERB.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
         for name, parts in cut.items()
     }
     usual = Counter(forms.values()).most_common(1)[0][0]
@@ -166,7 +167,7 @@ def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
             yield step, scope
             continue
         if (draw := step.draws(scope)) and draw[0] not in scope.choices:
-            continue  # a set of others says nothing about draws
+            continue  # a third-party set does not record draws
         for inner in step.scopes(scope):
             for block in step.blocks():
                 yield from _conditions(block, inner)

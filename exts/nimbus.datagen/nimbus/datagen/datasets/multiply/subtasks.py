@@ -45,7 +45,7 @@ class Subtask:
     start: int
     stop: int
     verb: str
-    """``take``, ``put``, ``move`` or ``work``."""
+    """``take``, ``put``, ``move`` or ``work on``."""
     take: Take
     axes: Literal["thing", "world"] = "thing"
     """Axes of the take."""
@@ -261,8 +261,7 @@ def _finger_motions(
     """Yield events of fingers that are commanded to close or open and grip nothing, as behind a handle."""
     near, closed = round(_FINGER_TIME * demonstration.rate), arm.commanded < 0.5
     for row in range(start + 1, stop):
-        is_known = any(begin - near <= row <= end + near for (begin, end), _ in found)
-        if closed[row] == closed[row - 1] or is_known:
+        if closed[row] == closed[row - 1] or any(begin - near <= row <= end + near for (begin, end), _ in found):
             continue
         begin, end = row - 1, row
         while begin > start and abs(arm.commanded[begin] - arm.commanded[begin - 1]) > 0.01:

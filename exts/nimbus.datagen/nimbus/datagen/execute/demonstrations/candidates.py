@@ -100,14 +100,16 @@ def list_candidates(
         size: Extents of the object [m].
     """
     found: list[Candidate] = []
+    turns = find_turns(symmetry, size)
+    held_turns = {arm: find_turns(one.symmetry, one.size) for arm, one in held.items()}
     for take in demonstration.takes:
         penalty = _difference(take.kind, kind, take.size, size)
         for arm, track in take.tracks.items():
             if arm in held:
                 penalty += _difference(track.held, held[arm].kind, track.held_size, held[arm].size)
-        for frame_turn in find_turns(symmetry, size):
+        for frame_turn in turns:
             placed = world_T_frame @ frame_turn
-            for paths in _paths(take, placed, held):
+            for paths in _paths(take, placed, held, held_turns):
                 found.append(Candidate(take=take, paths=paths, change=penalty + _change(take, paths, base)))
     return sorted(found, key=lambda candidate: candidate.change)
 
@@ -120,7 +122,9 @@ def _difference(then: str, now: str, then_size: Size | None, now_size: Size | No
     return penalty + _OTHER_SIZE * float(np.linalg.norm(np.subtract(then_size, now_size)))
 
 
-def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Iterator[dict[str, FloatArray]]:
+def _paths(
+    take: Take, placed: FloatArray, held: Mapping[str, HeldNow], held_turns: Mapping[str, list[FloatArray]]
+) -> Iterator[dict[str, FloatArray]]:
     """Yield the paths of all arms for each symmetric rotation of a held object, or half turn of an empty hand."""
     name, other = next(iter(take.tracks)), list(take.tracks)[1:]
     rest = {arm: placed @ _corrected(take, arm, held.get(arm)) for arm in other}
@@ -130,7 +134,7 @@ def _paths(take: Take, placed: FloatArray, held: Mapping[str, HeldNow]) -> Itera
         # Half a turn changes nothing for two pads, as long as the arms do not meet.
         yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
         return
-    for turn in find_turns(held[name].symmetry, held[name].size) if name in held else [np.eye(4)]:
+    for turn in held_turns.get(name, [np.eye(4)]):
         yield {name: placed @ _corrected(take, name, held.get(name), turn)} | rest
 
 

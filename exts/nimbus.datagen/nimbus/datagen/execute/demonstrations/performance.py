@@ -201,28 +201,33 @@ class DemonstratedMotion:
         A path whose last part, after the last gripper event, is out of reach ends earlier.
         """
         path, partners, rng = candidate.paths[name], self._partners(candidate, name), arm.rng()
-        reason = "starts out of reach"
-        for start in self._starts(arm, path[0], candidate.take.tracks[name].posture, rng):
-            postures = trace_curve(arm.look(), start, list(path[1:]))
+        scene, needed, reason = arm.look(), _needed_rows(candidate.take), "starts out of reach"
+        for start in self._starts(arm, scene, path[0], candidate.take.tracks[name].posture, rng):
+            postures = trace_curve(scene, start, list(path[1:]))
             if len(postures) < len(path):
-                postures = _trace_nearly(arm.look(), start, path[1:])
-            if len(postures) < _needed_rows(candidate.take):
+                postures = _trace_nearly(scene, start, path[1:])
+            if len(postures) < needed:
                 reason = "out of reach on the way"
                 continue
             if blocked := self._collision(arm, postures, partners):
                 reason = f"against {blocked}"
                 continue
-            plan = arm.planner.plan_joints(arm.look(), arm.arm_command, start, rng=rng)
+            plan = arm.planner.plan_joints(scene, arm.arm_command, start, rng=rng)
             if plan:
                 return plan, postures
             reason = f"reach {plan.status}"
         return reason
 
     def _starts(
-        self, arm: Workcell, pose: FloatArray, shown: tuple[float, ...] | None, rng: np.random.Generator
+        self,
+        arm: Workcell,
+        scene: PlanningScene,
+        pose: FloatArray,
+        shown: tuple[float, ...] | None,
+        rng: np.random.Generator,
     ) -> list[FloatArray]:
         """Return postures at the start of a path, first like the demonstrated one, from which the path went on."""
-        scene, found = arm.look(), list[FloatArray]()
+        found = list[FloatArray]()
         if shown is not None and len(shown) == len(arm.arm_command):
             found += solve_ik(scene, pose, seed_q=shown, rng=rng, solutions=1, restarts=3)
         return [*found, *solve_ik(scene, pose, seed_q=arm.arm_command, rng=rng, solutions=2, restarts=6)]

@@ -14,7 +14,7 @@ from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
-from nimbus.datagen.store.remote.s3_client import s3_client
+from nimbus.datagen.store.remote.s3_client import object_key, s3_client
 
 LARGE = 64 << 20
 """Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
@@ -52,7 +52,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         return False
     make_subfolder(notes)
     note_path = notes / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
-    key = {"Bucket": store.address.bucket, "Key": f"{store.address.prefix}/{name}".lstrip("/")}
+    key = object_key(store.address, name)
     size = path.stat().st_size
     with _calling(store.place(name)) as missing:
         client = s3_client()

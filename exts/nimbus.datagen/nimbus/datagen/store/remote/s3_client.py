@@ -12,6 +12,11 @@ ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a custom store, in order of preference."""
 
 
+def object_key(address: StoreAddress, name: str) -> dict[str, str]:
+    """Return bucket and key of an object, as the client's calls expect them."""
+    return {"Bucket": address.bucket, "Key": f"{address.prefix}/{name}".lstrip("/")}
+
+
 def s3_client() -> Any:
     """Make a client with the credentials and the endpoint of this process."""
     import boto3
@@ -45,7 +50,7 @@ def sign_creation(client: Any, address: StoreAddress, name: str, *, seconds: flo
     """
     from botocore.exceptions import BotoCoreError
 
-    target = {"Bucket": address.bucket, "Key": f"{address.prefix}/{name}".lstrip("/"), "IfNoneMatch": "*"}
+    target = object_key(address, name) | {"IfNoneMatch": "*"}
     try:
         return client.generate_presigned_url("put_object", Params=target, ExpiresIn=round(seconds))
     except BotoCoreError as error:

@@ -88,11 +88,7 @@ def check_task(
     Raises:
         InputError: The first error, with its location in the file.
     """
-    _check_arms(task, arms)
-    for step, _ in () if has_base else walk(task.steps):
-        if "moving_base" in getattr(step.statement, "needs", ()):
-            what = f"'{step.name}' needs a robot whose base drives"
-            raise task.error(step.keys, what, instead="name one with a 'base', such as tiago_base")
+    _check_arms(task, arms, has_base=has_base)
     for name in task.regions:
         _check_region(task, name, stage)
         if name in stage.fixtures:
@@ -124,14 +120,18 @@ def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
     return ""
 
 
-def _check_arms(task: Task, arms: Collection[str]) -> None:
+def _check_arms(task: Task, arms: Collection[str], *, has_base: bool) -> None:
     instead = "leave it out: the robot has one arm" if len(arms) == 1 else f"known: {', '.join(arms)}"
     for composite in composites(task.steps):
         for arm in composite.arms:
             if arm not in arms:
                 raise task.error((*composite.keys, arm), f"the robot has no arm '{arm}'", instead=instead, at_key=True)
     for step, _ in (*walk(task.steps), *walk(task.success)):
-        if len(arms) == 1 and "two_arms" in getattr(step.statement, "needs", ()):
+        needs = getattr(step.statement, "needs", ())
+        if "moving_base" in needs and not has_base:
+            what = f"'{step.name}' needs a robot whose base drives"
+            raise task.error(step.keys, what, instead="name one with a 'base', such as tiago_base")
+        if "two_arms" in needs and len(arms) == 1:
             what = f"'{step.name}' needs two arms, and the robot has one"
             raise task.error(step.keys, what, instead="name a robot with two arms, such as dual_panda")
         for field in _ARM_FIELDS:
