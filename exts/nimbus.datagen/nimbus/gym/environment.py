@@ -72,8 +72,10 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         render_mode: Literal["rgb_array"] | None = None,
         skills: tuple[str | Path, ...] = (),
     ) -> None:
-        _check(cameras=cameras, environment_state=environment_state, max_steps=max_steps, seed=seed, split=split)
-        _check(control_mode=control_mode, rotation=rotation, state=state, device=device, skills=skills, task=task)
+        check_options(cameras=cameras, environment_state=environment_state, max_steps=max_steps, seed=seed, split=split)
+        check_options(
+            control_mode=control_mode, rotation=rotation, state=state, device=device, skills=skills, task=task
+        )
         cameras = None if cameras is None else tuple(dict.fromkeys(cameras))
         self._task, self._assets = _loaded(str(task), device, tuple(map(str, skills)))
         if unknown := set(cameras or ()) - set(self._task.cameras):
@@ -91,8 +93,6 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         whole = int(self._task.rate) == self._task.rate  # writers of videos want an integer where it is one
         self.metadata = NimbusEnv.metadata | {"render_fps": int(self._task.rate) if whole else self._task.rate}
         self._pictures: dict[str, NDArray[np.uint8]] = {}
-        self.last_info: dict[str, Any] = {}
-        """Info of the last reset or step."""
         self.observation_space = self._observation_space()
         self.action_space = self._action_space()
 
@@ -100,16 +100,6 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     def environment(self) -> Environment:
         """Physics and judge of the episode."""
         return self._environment
-
-    @property
-    def assets(self) -> SceneAssets:
-        """Assets of the task."""
-        return self._assets
-
-    @property
-    def camera_names(self) -> tuple[str, ...]:
-        """Cameras of the observations."""
-        return self._environment.camera_names
 
     @property
     def action_names(self) -> tuple[str, ...]:
@@ -223,8 +213,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     def _info(self, *, is_success: bool, reason: str) -> dict[str, Any]:
         key = self._environment.layout.key
-        self.last_info = {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
-        return self.last_info
+        return {"is_success": is_success, "reason": reason, "layout": self._index, "episode_id": key.id}
 
 
 def _is_whole(value: object, *, least: int) -> bool:
@@ -251,6 +240,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "cameras": (lambda value: value is None or _is_list(value, _is_text), "a list of names, or None for all"),
     "environment_state": (lambda value: isinstance(value, bool), "True or False"),
     "max_steps": (partial(_is_whole, least=1), "a whole number from 1"),
+    "num_envs": (partial(_is_whole, least=1), "a whole number from 1"),
     "seed": (partial(_is_whole, least=0), "a whole number from 0"),
     "split": (lambda value: _is_text(value) and value in (EVALUATION, RUN), f"'{EVALUATION}' or '{RUN}'"),
     "device": (_is_text, "'cpu' or 'cuda'"),
@@ -259,7 +249,7 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
 """Check of each option, and a description of valid values: Gymnasium passes on anything given to ``make``."""
 
 
-def _check(**options: object) -> None:
+def check_options(**options: object) -> None:
     """Refuse options with invalid values.
 
     Raises:

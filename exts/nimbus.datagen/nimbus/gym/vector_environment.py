@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import BoolArray, FloatArray
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.rollout_views import RolloutViews
-from nimbus.gym.environment import NimbusEnv, Observation
+from nimbus.gym.environment import NimbusEnv, Observation, check_options
 
 Stepped = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
@@ -49,10 +47,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         together: bool | None = None,
         **options: Any,
     ) -> None:
-        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
-            raise InputError(
-                f"{ascii(num_envs)[:80]} is not possible", where="num_envs", instead="give a whole number from 1"
-            )
+        check_options(num_envs=num_envs)
         self.num_envs, self._mode = num_envs, AutoresetMode(autoreset_mode)
         self.envs = [_BlindEnv(task, **options) for _ in range(num_envs)]
         first = self.envs[0]
@@ -61,9 +56,12 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         self.single_observation_space, self.single_action_space = first.observation_space, first.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._views = RolloutViews(
-            first.assets, first.camera_names, device=options.get("device", "cpu"), together=together
-        )
+        # The renderer is not imported, and not loaded, for environments without pictures.
+        from nimbus.datagen.policies.rollout_views import RolloutViews
+
+        own, device = first.environment, options.get("device", "cpu")
+        cameras = own.camera_names
+        self._views = RolloutViews(own.assets, cameras, device=device, together=together) if cameras else None
         self._next, self._has_ended = 0, np.zeros(num_envs, dtype=bool)
         self._observed: list[Observation] = [{} for _ in range(num_envs)]
 
@@ -111,16 +109,18 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
             raise ValueError(f"episodes {np.flatnonzero(self._has_ended).tolist()} have ended; reset them")
         rewards, infos = np.zeros(self.num_envs), dict[str, Any]()
         over, late = np.zeros(self.num_envs, dtype=bool), np.zeros(self.num_envs, dtype=bool)
+        given: dict[int, dict[str, Any]] = {}
         for place, (env, action) in enumerate(zip(self.envs, iterate(self.action_space, actions), strict=True)):
             if self._has_ended[place]:
                 info = self._begin(place, None)
             else:
                 self._observed[place], rewards[place], over[place], late[place], info = env.step(action)
+            given[place] = info
             infos = self._add_info(infos, info, place)
         self._look(range(self.num_envs))
         self._has_ended = over | late
         if self._mode == AutoresetMode.SAME_STEP and self._has_ended.any():
-            infos = self._begin_ended(infos)
+            infos = self._begin_ended(infos, given)
         return self._batch(), rewards, over, late, infos
 
     def render(self) -> tuple[NDArray[np.uint8] | None, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -138,11 +138,11 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         self._observed[place], info = self.envs[place].reset(seed=index)
         return info
 
-    def _begin_ended(self, infos: dict[str, Any]) -> dict[str, Any]:
+    def _begin_ended(self, infos: dict[str, Any], given: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
         """Begin the episodes after those that have just ended, whose last observations become part of the infos."""
         places = [int(place) for place in np.flatnonzero(self._has_ended)]
         for place in places:
-            last = {"final_obs": self._observed[place], "final_info": self.envs[place].last_info}
+            last = {"final_obs": self._observed[place], "final_info": given[place]}
             infos = self._add_info(infos, last, place)
             infos = self._add_info(infos, self._begin(place, None), place)
         self._has_ended[:] = False
@@ -151,7 +151,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
 
     def _look(self, places: Sequence[int]) -> None:
         """Add pictures to the observations of some episodes."""
-        if not places:
+        if self._views is None or not places:
             return
         seen = self._views.pictures({place: self.envs[place].environment for place in places})
         for place, pictures in seen.items():

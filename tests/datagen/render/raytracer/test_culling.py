@@ -7,7 +7,7 @@ import warp as wp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nimbus.datagen.geometry.cameras import light_planes
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import look_at, quat_to_matrix
 from nimbus.datagen.render.raytracer import culling
 from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, DeviceLight, DeviceScene, Steps, Views
@@ -15,6 +15,24 @@ from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Devic
 seeds = st.integers(0, 2**32 - 1)
 _kept: deque[Any] = deque(maxlen=1)
 """Scene of the running test: an array of structures does not keep their arrays."""
+
+
+def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
+    """Return the terms of shadow rays and rectangles.
+
+    Three linear functions (K, G, 3, 4) of a point (x, y, z, 1): its distance to the rectangle along the light, and the
+    coordinates along its two edges there.
+
+    Args:
+        rectangles: (K, G, 4, 3) first corner, unit normal, edges over the squares of their lengths; world frame.
+        towards: (3,) direction to the light.
+    """
+    normal, edges = rectangles[:, :, 1:2], rectangles[:, :, 2:]
+    facing = normal @ towards
+    # Light along the plane of a rectangle never meets it.
+    scaled = normal / np.where(np.abs(facing) > 1e-9, facing, np.inf)[..., None]
+    slopes = np.concatenate([-scaled, edges - (edges @ towards)[..., None] * scaled], axis=2)
+    return np.concatenate([slopes, -(slopes @ rectangles[:, :, 0][..., None])], axis=3)
 
 
 def scene_of(lower, upper, *, rectangles):

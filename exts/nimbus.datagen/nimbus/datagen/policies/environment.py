@@ -145,7 +145,7 @@ class Environment:
             step=self.step_count,
             state=simulation.joint_positions(),
             velocity=simulation.joint_velocities(),
-            images=self._images(),
+            images=self.pictures() if self._renders else {},
             environment_state=self._features() if self._needs.environment_state else empty,
             instruction=self.layout.visual.instruction,
         )
@@ -159,9 +159,10 @@ class Environment:
             simulation.body_wxyz()[None],
         )[0]
 
-    def _images(self) -> Mapping[str, NDArray[np.uint8]]:
+    def pictures(self) -> Mapping[str, NDArray[np.uint8]]:
+        """Render the present state with the requested cameras: (H, W, 3) each."""
         names = self.camera_names
-        if not names or not self._renders:
+        if not names:
             return {}
         simulation = self.simulation
         if not self._pictures_loaded:

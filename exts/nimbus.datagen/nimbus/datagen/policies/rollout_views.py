@@ -11,7 +11,6 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.policies.environment import Environment, policy_renderer, with_cameras
 from nimbus.datagen.render.layout_states import LayoutStates
 from nimbus.datagen.render.loaded_layout import LoadedLayout, load_layout
-from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 
@@ -33,13 +32,12 @@ class RolloutViews:
     def __init__(
         self, assets: SceneAssets, cameras: Sequence[str], *, device: str = "cpu", together: bool | None = None
     ) -> None:
-        self._assets, self._cameras, self._device = assets, tuple(cameras), device
+        self._cameras = tuple(cameras)
         self._shared = policy_renderer(assets, device)
         self._together = self._shared.device.is_cuda if together is None else together
         self._loaded: dict[int, tuple[Layout, LoadedLayout]] = {}
         self._shown: tuple[LoadedLayout, ...] = ()
         self._stacked = StackedRenderer(stack=1, device=device, modalities=("rgb",))
-        self._single: dict[int, tuple[Layout, SceneRenderer]] = {}
 
     def pictures(self, environments: Mapping[int, Environment]) -> dict[int, Pictures]:
         """Return the pictures of environments.
@@ -50,7 +48,7 @@ class RolloutViews:
         if not self._cameras:
             return {place: {} for place in environments}
         if not self._together:
-            return {place: self._alone(place, environment) for place, environment in environments.items()}
+            return {place: environment.pictures() for place, environment in environments.items()}
         layouts = tuple(self._load(place, environment.layout) for place, environment in environments.items())
         if layouts != self._shown:
             self._stacked.load_layouts(layouts)
@@ -67,18 +65,6 @@ class RolloutViews:
             inputs = self._shared.inputs(with_cameras(layout, self._cameras))
             self._loaded[place] = layout, load_layout(inputs, self._shared.device, shadows=True)
         return self._loaded[place][1]
-
-    def _alone(self, place: int, environment: Environment) -> Pictures:
-        if place not in self._single:
-            self._single[place] = environment.layout, policy_renderer(self._assets, self._device)
-            self._single[place][1].load(with_cameras(environment.layout, self._cameras))
-        layout, renderer = self._single[place]
-        if layout is not environment.layout:
-            renderer.load(with_cameras(environment.layout, self._cameras))
-            self._single[place] = environment.layout, renderer
-        state = _state(environment, 0)
-        frames = renderer.render(state.names, state.positions, state.wxyz, first_step=state.first_step)
-        return {name: frames[name].rgb[0] for name in self._cameras}
 
 
 def _state(environment: Environment, number: int) -> LayoutStates:

@@ -143,14 +143,17 @@ class OutlineTable:
     def __init__(self, outlines: Sequence[Mapping[int, tuple[str, FloatArray]]], device: wp.Device) -> None:
         self._device, self._bodies = device, [[body for body, _ in found.values()] for found in outlines]
         self.things = max(map(len, outlines), default=0)
-        self._starts = np.full((len(outlines), self.things), -1, dtype=np.int32)
-        self._counts = np.zeros((len(outlines), self.things), dtype=np.int32)
+        starts = np.full((len(outlines), self.things), -1, dtype=np.int32)
+        counts = np.zeros((len(outlines), self.things), dtype=np.int32)
         points: list[FloatArray] = []
+        start = 0
         for layout, found in enumerate(outlines):
             for thing, (_, outline) in enumerate(found.values()):
-                self._starts[layout, thing] = sum(map(len, points))
-                self._counts[layout, thing] = len(outline)
+                starts[layout, thing], counts[layout, thing] = start, len(outline)
                 points.append(outline)
+                start += len(outline)
+        self._starts = wp.array(starts, dtype=wp.int32, device=device)
+        self._counts = wp.array(counts, dtype=wp.int32, device=device)
         self._points = wp.array(np.concatenate(points or [np.zeros((1, 3))]), dtype=wp.vec3d, device=device)
         angles = np.arange(_DIRECTIONS) * (2 * np.pi / _DIRECTIONS)
         directions = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -172,12 +175,11 @@ class OutlineTable:
         areas = wp.zeros((count, self.things), dtype=wp.float64, device=device)
         if not self.things:
             return areas
-        rows = np.zeros(self._starts.shape, dtype=np.int32)
+        rows = np.zeros((len(names), self.things), dtype=np.int32)
         for layout, (bodies, known) in enumerate(zip(self._bodies, names, strict=True)):
             rows[layout, : len(bodies)] = [known.index(body) for body in bodies] if len(known) else 0
         outlines = Outlines()
-        outlines.starts = wp.array(self._starts, dtype=wp.int32, device=device)
-        outlines.counts = wp.array(self._counts, dtype=wp.int32, device=device)
+        outlines.starts, outlines.counts = self._starts, self._counts
         outlines.bodies, outlines.points = wp.array(rows, dtype=wp.int32, device=device), self._points
         polygon = wp.empty((count * self.things, 2, _CORNERS), dtype=wp.vec2d, device=device)
         sine, size = float(np.sin(2 * np.pi / _DIRECTIONS)), wp.vec2d(float(width), float(height))

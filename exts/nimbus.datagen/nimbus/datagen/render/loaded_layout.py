@@ -34,7 +34,7 @@ class LoadedLayout:
     """Sensors by camera; none for ideal ones."""
     labels: Labels
     outlines: Mapping[int, tuple[str, FloatArray]]
-    """Body and outline points (n, 3) [m] of each rigid instance; all have the same n, by repetition."""
+    """Body and outline points (n, 3) [m] of each rigid instance."""
 
 
 def load_layout(inputs: RenderInputs, device: wp.Device, *, shadows: bool) -> LoadedLayout:
@@ -82,5 +82,4 @@ def _find_outlines(parts: Sequence[RenderPart], labels: Labels) -> dict[int, tup
             name = labels.instance_names[place]
             vertices = np.concatenate([part.triangles.vertices for part in parts if part.instance == name])
             found[place] = body, outline_points(vertices)
-    most = max((len(points) for _, points in found.values()), default=0)
-    return {place: (body, np.resize(points, (most, 3))) for place, (body, points) in found.items()}
+    return found

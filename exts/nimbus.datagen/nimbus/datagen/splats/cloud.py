@@ -22,6 +22,12 @@ _LARGEST = 1e3
 """Largest standard deviation of a splat [m]; a larger one indicates a wrong unit."""
 
 
+def split_similarity(matrix: FloatArray) -> tuple[float, FloatArray]:
+    """Return the scale and the rotation (3, 3) of a matrix (4, 4) that has one scale in all directions."""
+    factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+    return factor, matrix[:3, :3] / factor
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplatCloud:
     """N Gaussians with an optionally view-dependent color."""
@@ -70,8 +76,7 @@ class SplatCloud:
                 are left out where it turns: their rotation would cost more than a user's up axis is worth.
         """
         matrix = np.asarray(frame_T_cloud, dtype=float)
-        factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
-        rotation = matrix[:3, :3] / factor
+        factor, rotation = split_similarity(matrix)
         turn = np.asarray(transforms.quat_from_matrix(rotation))
         w, x, y, z = (float(part) for part in turn)
         turned = transforms.quat_multiply((w, x, y, z), tuple(self.wxyz.T))  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras
-from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud
+from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud, split_similarity
 from nimbus.datagen.splats.rasterizer import DEPTH_OPACITY, FAR, NEAR, SplatPictures
 
 _TOGETHER = 8
@@ -47,8 +47,7 @@ class GsplatRasterizer:
             raise InputError(what, where="engine: gsplat", instead=instead) from None
         self._torch, self._rasterize, self._device = torch, gsplat.rasterization, device
         matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
-        self._factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
-        self._world_R_cloud, self._offset = matrix[:3, :3] / self._factor, matrix[:3, 3]
+        (self._factor, self._world_R_cloud), self._offset = split_similarity(matrix), matrix[:3, 3]
         self._degree, self._mode = cloud.degree, "antialiased" if cloud.is_antialiased else "classic"
         self._behind = self._upload(np.array(behind))
         arrays = cloud.positions, cloud.wxyz, cloud.scales, cloud.opacities, _coefficients(cloud)

@@ -13,7 +13,7 @@ from nimbus.datagen.arrays import Float32Array, FloatArray, ImageArray
 from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.geometry import cameras, transforms
 from nimbus.datagen.splats import blending, projection
-from nimbus.datagen.splats.cloud import SplatCloud
+from nimbus.datagen.splats.cloud import SplatCloud, split_similarity
 from nimbus.datagen.splats.curve import curve_order
 
 NEAR, FAR = 0.05, 1000.0
@@ -64,8 +64,7 @@ class SplatRasterizer:
         self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
         self._behind = wp.vec3(*behind)
         matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
-        self._factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
-        self._world_R_cloud, self._offset = matrix[:3, :3] / self._factor, matrix[:3, 3]
+        (self._factor, self._world_R_cloud), self._offset = split_similarity(matrix), matrix[:3, 3]
         self._cloud = self._upload(cloud)
         self._chunks = len(self._cloud.middles)
 

@@ -155,7 +155,6 @@ def put_pieces(scene: Any, solid: Sequence[MeshPieces], upload: Callable[[NDArra
     """
     boxes = [len(mesh.boxes) for mesh in solid]
     scene.piece_count, scene.vertex_count = sum(boxes), sum(len(mesh.points) for mesh in solid)
-    scene.face_count = sum(len(mesh.faces) for mesh in solid)
     if not solid:
         return
     mesh_of_piece = np.repeat(np.arange(len(solid)) + scene.mesh_count - len(solid), boxes)

@@ -82,7 +82,7 @@ class ImageRenderer:
         view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
         changes = find_changes(table.scenes, now, before, is_baked=table.has_seams)
         # One launch per step, because each begins with the pixels of the step before.
-        for step in range(len(now)):
+        for step in range(len(placed)):
             choose_tiles(table.scenes, now, before, changes, step)
             if step or before:
                 _copy_step(images, step - 1 if step else changes.step_before, step, view.width * view.height)

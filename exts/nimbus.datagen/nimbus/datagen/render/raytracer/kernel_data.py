@@ -62,8 +62,6 @@ class DeviceScene:
     mesh_count: wp.int32
     rectangle_count: wp.int32
     vertex_count: wp.int32
-    face_count: wp.int32
-    """Number of faces of meshes; the faces of rectangles, which come before them, are not counted."""
     piece_count: wp.int32
     """Number of pieces of meshes; each is a range of faces and of vertices."""
     piece_mesh: wp.array(dtype=wp.int32)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, DeviceLight, DeviceScene, Steps, Views
+from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, SEAM, DeviceLight, DeviceScene, Steps, Views
 
 wp.set_module_options({"enable_backward": False})
 
@@ -16,8 +16,8 @@ _WIDER = wp.constant(wp.float64(1.01))
 """Margin around a mesh in its height map [px]: the four pixels around a point, and rounding."""
 _ROUNDING = wp.constant(wp.float64(1e-5))
 """Margin above the error of single precision [m]."""
-_SEAM = wp.constant(wp.float64(0.02))
-"""The same as ``SEAM``, in double precision [m]."""
+_SEAM = wp.constant(wp.float64(SEAM))
+"""``SEAM`` in double precision [m]."""
 _ZERO, _ONE, _TWO = wp.constant(wp.float64(0.0)), wp.constant(wp.float64(1.0)), wp.constant(wp.float64(2.0))
 _SMALLEST = wp.constant(wp.float64(1e-6))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,25 @@ class PlacedSteps:
     body_positions: wp.array
     """(K, B) positions of the bodies, world frame [m]."""
     body_wxyz: wp.array
+
+    @cached_property
+    def poses(self) -> FloatArray:
+        """Positions [m] and rotation matrices of G meshes at each step (K, G, 12)."""
+        positions, rotations = self.placed.positions.numpy(), self.placed.rotations.numpy()
+        return np.concatenate([positions, rotations.reshape(-1, 9)], axis=1).reshape(len(self), -1, 12)
+
+    @cached_property
+    def casts(self) -> NDArray[np.bool_]:
+        """(K, G) True for meshes that cast shadows."""
+        return self.steps.active.numpy().reshape(len(self), -1) > 0
+
+    @cached_property
+    def extents(self) -> FloatArray:
+        """(K, G, 2, 2) lower and upper corners of the meshes across the light, as in ``Placed`` [m]."""
+        return self.placed.extents.numpy().reshape(len(self), -1, 2, 2)
+
+    def __len__(self) -> int:
+        return len(self.steps.layouts)
 
 
 @dataclass(frozen=True, kw_only=True)

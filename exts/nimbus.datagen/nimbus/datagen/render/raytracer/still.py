@@ -9,14 +9,12 @@ earlier renderings.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.render.raytracer.kernel_data import GRID, SEAM, TILE, DeviceScene, Steps, Views
 from nimbus.datagen.render.raytracer.raster import face_number
 from nimbus.datagen.render.raytracer.scene_table import PlacedSteps
@@ -155,26 +153,6 @@ class Shown:
     placed: PlacedSteps
     view: Any
 
-    @cached_property
-    def poses(self) -> FloatArray:
-        """Positions [m] and rotation matrices of G meshes at each step (K, G, 12)."""
-        placed = self.placed.placed
-        positions, rotations = placed.positions.numpy(), placed.rotations.numpy()
-        return np.concatenate([positions, rotations.reshape(-1, 9)], axis=1).reshape(len(self), -1, 12)
-
-    @cached_property
-    def casts(self) -> NDArray[np.bool_]:
-        """(K, G) True for meshes that cast shadows."""
-        return self.placed.steps.active.numpy().reshape(len(self), -1) > 0
-
-    @cached_property
-    def extents(self) -> FloatArray:
-        """(K, G, 2, 2) lower and upper corners of the meshes across the light, as in ``Placed`` [m]."""
-        return self.placed.placed.extents.numpy().reshape(len(self), -1, 2, 2)
-
-    def __len__(self) -> int:
-        return len(self.placed.steps.layouts)
-
 
 def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked: bool) -> Any:
     """Return the changes of each of K steps from its predecessor.
@@ -189,18 +167,19 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
     # Without an earlier stack the first step is compared with the last one of this stack: choose_tiles renders all of
     # its tiles in any case.
     before = before or now
-    last = len(before) - 1
+    shown, shown_before = now.placed, before.placed
+    last = len(shown_before) - 1
 
     def earlier(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(before, name)[last:], getattr(now, name)[:-1]])
+        return np.concatenate([getattr(shown_before, name)[last:], getattr(shown, name)[:-1]])
 
-    moved = np.any(now.poses != earlier("poses"), axis=-1)
-    casts = now.casts | earlier("casts")
+    moved = np.any(shown.poses != earlier("poses"), axis=-1)
+    casts = shown.casts | earlier("casts")
     # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
     shades = moved & casts
     # With baked light a moving body also darkens its surroundings, within two seams.
     margin = _ROUNDING + (2 * SEAM if is_baked else 0.0)
-    extents = np.stack([now.extents, earlier("extents")])
+    extents = np.stack([shown.extents, earlier("extents")])
     low = np.where(shades[..., None], extents[:, :, :, 0], 1e6).min(axis=(0, 2)) - 2 * margin
     high = np.where(shades[..., None], extents[:, :, :, 1], -1e6).max(axis=(0, 2)) + 2 * margin
     changes = Changes()
