@@ -76,6 +76,11 @@ class ChaosResult:
         return self.state == "done" and not bad
 
 
+def even_steps(kills: int, episodes: int) -> list[int]:
+    """Return numbers of stored episodes at which to kill, evenly over a run."""
+    return [(number + 1) * episodes // (kills + 1) for number in range(kills)]
+
+
 class Chaos:
     """Kills at even steps of a run's progress, of components drawn by a seed.
 
@@ -92,7 +97,7 @@ class Chaos:
     ) -> None:
         self._longest, self._restarting = longest, threading.Lock()
         self._random = random.Random(seed)
-        self._due = [(number + 1) * episodes // (kills + 1) for number in range(kills)]
+        self._due = even_steps(kills, episodes)
         self._store = store
         self.injected: Counter[str] = Counter()
 

@@ -17,8 +17,8 @@ from collections import deque
 from contextlib import closing
 from pathlib import Path
 
+from benchmarks.replayed_cell import make_light_attempt
 from nimbus.datagen.store.info import DatasetInfo
-from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 from nimbus.runner.cluster.balance import Balance
@@ -98,22 +98,7 @@ class HeadLoad:
         name = f"load-s0-{index:06d}-v0-00000000"
         staged = self.entry.dataset.stage / f"{name}.{node}.tmp"
         staged.write_bytes(b"episode!")
-        attempt = Attempt(
-            episode_id=name,
-            task="load",
-            seed=0,
-            idx=index,
-            variant=0,
-            attempt=0,
-            final=True,
-            success=True,
-            path=f"episodes/{name}.hdf5",
-            byte_count=8,
-            sha256="0" * 64,
-            times={"plan": 2.5, "render": 5.3, "store": 1.7},
-            drawn=ROW,
-            ended=time.time(),
-        )
+        attempt = make_light_attempt("load", name, index, times={"plan": 2.5, "render": 5.3, "store": 1.7}, drawn=ROW)
         staged_name = {name: staged.name}
         episode = EpisodeReport(
             group="load", index=index, lease=1, attempts=(attempt,), staged=staged_name, seconds=9.5

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -57,13 +58,13 @@ def main() -> int:
     place, words = Path(tempfile.mkdtemp(prefix="nimbus-throughput-")), {}
     words["one cell"] = ("--workers", f"1x{given.nodes - 1}", "--roles", "dynamic")
     words[f"local:{given.nodes}"] = ("--cluster", f"local:{given.nodes}")
+    folders = {name: place / name.replace(":", "") for name in words}
     try:
         processes: dict[str, subprocess.Popen[bytes]] = {}
         for name, flags in words.items():
-            (folder := place / name.replace(":", "")).mkdir()
-            count = str(
-                given.episodes * (1 if "local" in name else 4)
-            )  # the cell begins earlier, and must not end first
+            (folder := folders[name]).mkdir()
+            # The cell begins earlier, and must not end first.
+            count = str(given.episodes * (4 if name == "one cell" else 1))
             run = ("run", "--task", str(given.task), "--episodes", count, "--out", str(folder / "data"))
             with (folder / "log").open("wb") as log:
                 processes[name] = subprocess.Popen([*COMMAND, *run, *flags], stdout=log, stderr=log)
@@ -72,7 +73,7 @@ def main() -> int:
         if cell_process.poll() is None:
             cell_process.send_signal(signal.SIGINT)  # it finishes its current episodes
         cell_process.wait()
-        found = {name: read(place / name.replace(":", "") / "data") for name in processes}
+        found = {name: read(folders[name] / "data") for name in processes}
     finally:
         shutil.rmtree(place, ignore_errors=True)
     begin = max(run.ended[WARM - 1] for run in found.values())
@@ -80,7 +81,7 @@ def main() -> int:
     sys.stdout.write(f"in {end - begin:.0f} s in which both had all workers:\n")
     sys.stdout.write("| run | episodes a minute | median CPU-s an episode |\n|---|---|---|\n")
     for name, run in found.items():
-        median = sorted(run.seconds)[len(run.seconds) // 2]
+        median = statistics.median(run.seconds)
         sys.stdout.write(f"| {name} | {run.rate(begin, end):.2f} | {median:.2f} |\n")
     cell, nodes = found.values()
     costs = [TaskCosts(name="t", episodes=given.episodes, seconds=cell.seconds)]

@@ -19,11 +19,13 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.cluster_chaos import even_steps
+from benchmarks.cluster_equality import serial
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.monitor.status import read_status
-from tests.support.cells import Run, make_spec, tagged
+from tests.support.cells import make_spec, tagged
 from tests.support.ray_clusters import RayNodes, actor_pids, kill_actors
 
 RUN = """
@@ -87,8 +89,7 @@ def main() -> int:
     parser.add_argument("--without-gcs", action="store_true", help="leave Ray's head process alone")
     given = parser.parse_args()
     folder, begin = Path(tempfile.mkdtemp(prefix="nimbus-ray-chaos-")), time.monotonic()
-    alone = make_spec(folder / "alone", episodes=given.episodes)
-    Run(alone, serial=True).end(0, patience=3600)
+    alone = serial(folder / "alone", given.episodes)
     spec = make_spec(folder / "data", episodes=given.episodes)
     (folder / "cluster").mkdir()
     if not given.without_gcs:
@@ -98,7 +99,7 @@ def main() -> int:
     kinds = tuple(kind for kind in KINDS if kind != "gcs" or not given.without_gcs)
     try:
         run = subprocess.Popen([sys.executable, "-c", RUN, spec.to_text()])
-        due = [(number + 1) * given.episodes // (given.kills + 1) for number in range(given.kills)]
+        due = even_steps(given.kills, given.episodes)
         while run.poll() is None:
             time.sleep(0.2)
             if due and chaos.settled() >= due[0]:
@@ -109,7 +110,7 @@ def main() -> int:
             "code": run.returncode,
             "injected": dict(chaos.injected),
             "problems": len(verify(data).problems),
-            "equal": dataset_hashes(data) == dataset_hashes(Path(alone.folder)),
+            "equal": dataset_hashes(data) == dataset_hashes(alone),
             "actors left": len(actor_pids("RelayActor") + actor_pids("HeadActor")),
             "seconds": round(time.monotonic() - begin),
         }

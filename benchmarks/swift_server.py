@@ -72,7 +72,12 @@ class SwiftServer:
                 command = [str(HOME / "bin" / f"swift-{kind}-server"), str(self.folder / f"{kind}.conf"), "-v"]
                 self._processes.append(
                     subprocess.Popen(
-                        command, stdout=log, stderr=log, start_new_session=True, cwd=self.folder, env=_quiet()
+                        command,
+                        stdout=log,
+                        stderr=log,
+                        start_new_session=True,
+                        cwd=self.folder,
+                        env=_environment(),
                     )
                 )
         deadline = time.monotonic() + _UP
@@ -109,7 +114,7 @@ class SwiftServer:
             place = f"r1z1-127.0.0.1:{self.ports[kind]}/sda1"
             for words in (("create", "4", "1", "0"), ("add", place, "1"), ("rebalance",)):
                 command = [str(HOME / "bin" / "swift-ring-builder"), str(builder), *words]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, env=_quiet())
+                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, env=_environment())
         common = f"""[DEFAULT]
 swift_dir = {self.folder}
 devices = {self.folder / "devices"}
@@ -138,7 +143,7 @@ fallocate_reserve = 0
         (self.folder / "proxy.conf").write_text(text + "".join(filters.values()))
 
 
-def _quiet() -> dict[str, str]:
+def _environment() -> dict[str, str]:
     """Environment without the warnings of Swift's libraries about themselves."""
     return os.environ | {"PYTHONWARNINGS": "ignore"}
 

@@ -87,11 +87,12 @@ def run_curobo(stages: _Stages, bench: _Bench, limits: dict[str, Any]) -> None:
         bench.plan_at_once(planner, range(1))
         return {"planner": name, "start_s": started, "first_plan_s": time.perf_counter() - begin - started}, []
 
-    _ = (
-        stages.run("curobo v2, first plan", start, limit=_FIRST)
-        and stages.run("curobo v2", lambda name: bench.singly(name, planner, _ENOUGH["curobo"]), limit=_LAST)
-        and stages.run(f"curobo v2, {planner.batch_size} at once", lambda name: bench.at_once(name, planner), _LAST)
-    )
+    if not stages.run("curobo v2, first plan", start, limit=_FIRST):
+        return
+    if not stages.run("curobo v2", lambda name: bench.singly(name, planner, _ENOUGH["curobo"]), limit=_LAST):
+        return
+    together = f"{planner.batch_size} at once"
+    stages.run(f"curobo v2, {together}", lambda name: bench.at_once(name, planner), limit=_LAST)
 
 
 class _Stages:
@@ -232,14 +233,16 @@ class _Bench:
         failures = Counter(f"{plan.status}: {plan.detail}" for plan in plans.values() if not plan)
         for failure, times in failures.most_common(8):
             self._say(f"{name}: {times} x {failure}")
-        row: Row = {"planner": name, "problems": len(plans), "solved": len(solved)}
-        row |= {
+        row: Row = {
+            "planner": name,
+            "problems": len(plans),
+            "solved": len(solved),
             "plans_per_s": len(plans) / sum(seconds),
             "call_s": float(np.median(seconds)),
             "longest_s": max(seconds),
+            "motion_s": float(np.median([plan.duration for plan in solved.values()])) if solved else 0.0,
         }
-        row |= {"motion_s": float(np.median([plan.duration for plan in solved.values()])) if solved else 0.0}
-        for name in ("plan_time", "world_time", "call_time", "timing_time"):
-            if spent := [plan.statistics[name] for plan in solved.values() if name in plan.statistics]:
-                row[f"{name}_s"] = float(np.median(spent))
+        for key in ("plan_time", "world_time", "call_time", "timing_time"):
+            if spent := [plan.statistics[key] for plan in solved.values() if key in plan.statistics]:
+                row[f"{key}_s"] = float(np.median(spent))
         return row, problems
