@@ -8,11 +8,12 @@ import pytest
 from nimbus.datagen.datasets.multiply.axes import agree_on_axes
 from nimbus.datagen.datasets.multiply.multiplied_task import find_related
 from nimbus.datagen.datasets.multiply.subtasks import Subtask
-from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
+from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, Track, matrix_of, pose_row
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.usd.stage import read_stage
+from tests.datagen.datasets.multiply.test_subtasks import thing
 
 TASK = """
 robot: panda
@@ -28,23 +29,6 @@ instructions: ["Move."]
 """
 
 
-def placed(name: str) -> PlacedObject:
-    """An object somewhere."""
-    return PlacedObject(
-        name=name,
-        group=name[:-2],
-        library="blocks",
-        kind="red_cube",
-        variant=0,
-        object_class="block",
-        position=(0.4, 0.0, 0.02),
-        wxyz=(1.0, 0.0, 0.0, 0.0),
-        rest_pose="upright",
-        mass=0.1,
-        friction=0.8,
-    )
-
-
 @pytest.mark.parametrize(
     ("success", "related"),
     [
@@ -55,7 +39,7 @@ def placed(name: str) -> PlacedObject:
 )
 def test_conditions_in_loops_relate_each_member(success: str, related: dict[str, list[str]]):
     task = parse_task(TASK.replace("SUCCESS", success), name="t")
-    things = tuple(map(placed, ("cups_0", "cups_1", "goal_0")))
+    things = tuple(thing(name, 0.4, 0.0, 0.02) for name in ("cups_0", "cups_1", "goal_0"))
     layout = PhysicalLayout(objects=things, drawn={"choices": {"cup in cups": 1}})
     found = find_related(task, layout, read_stage(task.scene))
     assert {name: found[name] for name in related} == related
