@@ -107,7 +107,9 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
         )
         if up != usual and share[usual] < _LEAST_LEVEL <= share["x"]:
             # These are walls alone: along a horizontal axis, two of them would pass for floor and ceiling.
-            what = f"has walls but no floor: {share[usual]:.0%} of its area is level along {usual}, the format's up axis"
+            what = (
+                f"has walls but no floor: {share[usual]:.0%} of its area is level along {usual}, the format's up axis"
+            )
             raise InputError(what, where=where, instead="add the floor, or set up: to the axis that points up")
     if share[up.removeprefix("-")] < _LEAST_LEVEL:
         what = f"has no up axis: {share[up.removeprefix('-')]:.0%} of its area is level along {up}"
