@@ -270,7 +270,10 @@ def test_everything_about_a_skill_is_told_with_units_defaults_and_reasons(capsys
     assert main(["skills", "move", "on"]) == 0
     said = "\n".join(lines_of(capsys.readouterr().out))
     assert "move: {to, yaw?, straight?}" in said and "fails with: no_ik, no_path" in said
-    assert "yaw [rad, deg] - Rotation of the hand" in said and "straight true|false false Move along a straight line." in said
+    assert (
+        "yaw [rad, deg] - Rotation of the hand" in said
+        and "straight true|false false Move along a straight line." in said
+    )
     assert "support object|fixture|region needed The object" in said
     assert main(["skills", "mov"]) == 2
     assert "no skill and no condition 'mov'; did you mean 'move'?" in capsys.readouterr().err
