@@ -90,7 +90,7 @@ class Outbox:
 
         An episode with too many rows is split over several reports.
 
-                Yields:
+        Yields:
             Entries and reports of one message; all belong to one group.
         """
         entries: list[OutboxEntry] = []
