@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import platform
 import sys
 import time
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
 
 PARTS = ("equality", "views", "rollouts", "splats", "motion", "training", "cycles", "physics", "run")
 HEADLINE = ("320x240", 3)
@@ -43,6 +45,7 @@ def main() -> int:
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    os.environ.setdefault("WARP_CACHE_PATH", str(cache_folder("warp")))  # kernels that a run compiled
     absent = json.loads(options.absent.read_text(encoding="utf-8")) if options.absent else {}
     results = {
         name: run_part(partial(_call, name, options.device, name in options.parts), absent=absent, label=name)
