@@ -90,7 +90,7 @@ gpu: .venv/installed-dev
 	$(BIN)/python -m benchmarks.gpu --device $(DEVICE) --json out/gpu.json
 
 short-gpu: .venv/installed-dev
-	$(BIN)/python -m benchmarks.gpu --device cpu --json out/gpu.json
+	$(BIN)/python -m benchmarks.gpu --device cpu --seconds 0 --json out/gpu.json
 
 # The same for a machine with Python 3.12 and no network: files to carry there, in build/gpu-bundle.
 gpu-bundle: .venv/installed-dev
@@ -102,7 +102,7 @@ fuzz: .venv/installed-dev
 	$(BIN)/python -m tools.fuzz.run --inputs $(INPUTS) --seed $(SEED)
 
 short-fuzz: .venv/installed-dev
-	$(BIN)/python -m tools.fuzz.run --inputs 200 --seconds 90 --seed $(SEED)
+	$(BIN)/python -m tools.fuzz.run --inputs 100 --seconds 90 --seed $(SEED)
 
 # Real raylets, and Swift with s3api as the store: each in an environment of its own below build/, made on first use
 # (some minutes), started and ended by the tests. About ten minutes on two free cores.
