@@ -65,7 +65,7 @@ def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
     assert main(["replay", str(copy), path.stem]) == 2
     line = capsys.readouterr().err
     assert line.startswith(f"{path}: the robot panda changed since this episode was made (1-0123456789abcdef, now 1-")
-    assert line.count("\n") == 1 and "replay needs the same assets" in line
+    assert line.count("\n") == 1 and "restore the " in line
 
 
 def test_paths_of_a_stored_task_begin_in_the_working_directory(copy: Path, capsys):
@@ -78,7 +78,7 @@ def test_paths_of_a_stored_task_begin_in_the_working_directory(copy: Path, capsy
         file["provenance"] = json.dumps(stored)
     assert main(["replay", str(copy), path.stem]) == 2
     line = capsys.readouterr().err
-    why = "(a stored task's paths begin in the working directory: stand in the task's folder)"
+    why = "(relative paths of a stored task begin in the working directory: change to the task's folder)"
     assert "own/calm.yaml: no such file" in line and line.endswith(f"{why}\n") and line.count("\n") == 1
 
 
