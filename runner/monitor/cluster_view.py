@@ -53,6 +53,16 @@ def node_rows(node: NodeStatus) -> dict[str, str]:
     return {name: text for name, text in rows.items() if text}
 
 
+def node_view(node: NodeStatus, details: Status | None) -> RenderableType:
+    """Return the view of one node: what the head knows of it, and the run of its cell."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("", style="dim")
+    table.add_column("")
+    for name, text in {"node": node.name, **node_rows(node)}.items():
+        table.add_row(name, Text(text, style=_COLORS.get(node.state, "") if name == "state" else ""))
+    return Group(table, "", view(details)) if details else table
+
+
 def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
     """Sort nodes by name, n2 before n10, those that left below the others."""
 

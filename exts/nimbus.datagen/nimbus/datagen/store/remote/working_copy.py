@@ -35,7 +35,9 @@ from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
 
-DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
+DESCRIPTIONS = (
+    *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
+)
 """Files fetched when a dataset is opened, if they changed."""
 _LEDGER = "ledger.sqlite"
 _WHOLE = ("nimbus.json", "meta/info.json")
