@@ -25,7 +25,7 @@ def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     threshold = gc.get_threshold()
     monkeypatch.setattr(Supervisor, "_start_fork_server", lambda self: None)
     ours, theirs = pair()
-    made = Supervisor(make_spec(tmp_path / "data"), theirs)
+    made: Any = Supervisor(make_spec(tmp_path / "data"), theirs)
     made.fork_server, made._fork_server_pid = theirs, 0
     made._fork_server_due, made._refusal, made._is_ready, made._loaded = None, None, True, SimpleNamespace()
     yield made
