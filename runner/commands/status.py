@@ -1,4 +1,4 @@
-"""``nimbus status DIR``: the run that writes into a dataset, once or until it ends, and the nodes of a cluster."""
+"""``nimbus status DIR``: shows the run that writes into a dataset, once or until it ends, and its cluster's nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nimbus.runner.monitor.status import NodeStatus, Status
 
 _PERIOD = 0.5
-"""Interval of the checks of the file [s]."""
+"""Interval between two reads of the status file [s]."""
 _REFRESH = 30.0
 """Interval between two requests to a store, into which a run publishes its status once a minute [s]."""
 
@@ -93,7 +93,7 @@ class _StatusSource:
         self._last = status
 
     def read(self) -> Status:
-        """Return the status now; the last one while there is none."""
+        """Return the current status; the previous one if the file cannot be read."""
         from nimbus.runner.monitor.status import read_status
 
         self._refresh()
