@@ -16,7 +16,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.errors import InputError, StoreAwayError, single_line
 from nimbus.runner.cell.transport.channel import Channel, pair
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.fork_server import main as run_fork_server
@@ -171,7 +171,6 @@ class Supervisor:
     def _open(self, loaded: Loaded) -> None:
         """Open the dataset and begin the run; a store that does not answer is asked again later."""
         self._beat(patience=_OPENING)
-        from nimbus.datagen.store.remote.object_store import StoreAwayError
         from nimbus.runner.cell.run_loop import RunLoop
         from nimbus.runner.cell.start_run import opening_seconds
         from nimbus.runner.cell.transport.messages import Ended

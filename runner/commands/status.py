@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
 from nimbus.runner.system.output import write_json, write_out
 
@@ -108,7 +108,6 @@ class _StatusSource:
 
     def _refresh(self) -> None:
         """Fetch the status from a store, if the last time was long enough ago; one that is away changes nothing."""
-        from nimbus.datagen.errors import StorageError
         from nimbus.datagen.store.remote.working_copy import address_of, is_remote, open_dataset
 
         if time.monotonic() < self._asked + _REFRESH or not is_remote(self.folder):

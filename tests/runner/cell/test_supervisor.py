@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nimbus.datagen.store.remote.object_store import StoreAwayError
+from nimbus.datagen.errors import StoreAwayError
 from nimbus.runner.cell import run_loop, supervisor
 from nimbus.runner.cell.supervisor import Supervisor
 from nimbus.runner.cell.transport.channel import pair

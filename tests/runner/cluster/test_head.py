@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.records import Fault
-from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import admission, head_process
 from nimbus.runner.cluster.demand import NodeBounds
