@@ -173,7 +173,7 @@ def command(
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
+    """Run until all requested episodes are stored or given up; return 0 if all are stored, 1 if fewer."""
     from nimbus.datagen.tasks.task import check_form
 
     if task is None and job is None:
