@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import parse_json, to_json
-from nimbus.datagen.files.npy_header import read_npy_header
+from nimbus.datagen.files.npy_files import read_npy_header
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.progress import allow, tick
 

@@ -13,7 +13,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.files.npy_header import read_npy_header
+from nimbus.datagen.files.npy_files import read_npy_header
 
 LARGEST = 64 * 2**20
 """Largest frame in either direction [bytes], enough for forty images of 640 x 480."""
