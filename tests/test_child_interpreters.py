@@ -25,7 +25,7 @@ def unsafe_commands(tree: ast.AST) -> Iterator[str]:
     """Commands with ``-m`` or ``-c`` and without ``-P``, and pools that start interpreters."""
     for node in ast.walk(tree):
         if isinstance(node, ast.List | ast.Tuple):
-            words = [word.value for word in node.elts if isinstance(word, ast.Constant)]
+            words = [str(word.value) for word in node.elts if isinstance(word, ast.Constant)]
             if {"-m", "-c"} & set(words[:2]) and "-P" not in words and "--" not in "".join(words[:1]):
                 yield ast.unparse(node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("multiprocessing.get_context"):

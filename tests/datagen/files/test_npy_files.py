@@ -46,9 +46,9 @@ def test_header_is_read():
     assert read_npy_header(file) == ((2, 3), False, np.dtype("<f4"))
 
 
-def npz(*members: tuple[str, bytes], **options: int) -> bytes:
+def npz(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", **options) as packed:
+    with zipfile.ZipFile(out, "w", compression) as packed:
         for name, content in members:
             packed.writestr(name, content)
     return out.getvalue()

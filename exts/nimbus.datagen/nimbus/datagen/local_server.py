@@ -125,7 +125,8 @@ class LocalHandler(BaseHTTPRequestHandler):
 
     def why_foreign(self) -> str:
         """Return the reason why a request is foreign; see :func:`why_foreign`."""
-        host = str(self.server.server_address[0])
+        address = self.server.server_address
+        host = str(address[0]) if isinstance(address, tuple) else ""
         headers = self.headers
         return why_foreign(headers.get_all("Host", []), headers.get_all("Origin", []), listening=host)
 
