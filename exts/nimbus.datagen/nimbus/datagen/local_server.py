@@ -141,7 +141,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
 
 class _TimedReader(io.RawIOBase):
-    """Bytes of a socket until a time; a limit of the socket alone would begin anew with every byte."""
+    """Bytes of a socket until a time; a limit of the socket alone would start over with every byte."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
