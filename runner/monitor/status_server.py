@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, unquote
 
 from rich.console import RenderableType
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.dashboard_view import view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
@@ -25,7 +25,6 @@ from nimbus.runner.system.console import TerminalConsole
 _WIDTH = 150
 _HTML = "text/html; charset=utf-8"
 _STATUS = "/status.json"
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
@@ -37,7 +36,7 @@ td {{ padding: 0 2rem 0.2rem 0; vertical-align: top; }} td:first-child {{ color:
 </style></head><body>{body}</body></html>"""
 
 
-class StatusServer(ThreadingHTTPServer):
+class StatusServer(LocalServer):
     """Serves ``/``, ``/node/NAME``, the ``status.json`` of both, and ``/metrics`` on 127.0.0.1.
 
     Args:
@@ -48,8 +47,6 @@ class StatusServer(ThreadingHTTPServer):
     Raises:
         InputError: The port is taken.
     """
-
-    daemon_threads = True
 
     def __init__(
         self, port: int, read: Callable[[], Status], read_node: Callable[[str], Status | None] = lambda _: None
@@ -67,22 +64,22 @@ class StatusServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     def do_GET(self) -> None:
         """Answer a request; requests for another host come from a foreign page, and are refused."""
-        if (self.headers.get("Host") or "").rpartition(":")[0] not in _HOSTS:
-            self._answer("this server answers requests from this machine only\n", "text/plain", HTTPStatus.FORBIDDEN)
+        if why := self.why_foreign():
+            self._answer(f"{why}\n", "text/plain", HTTPStatus.FORBIDDEN)
             return
         try:
             assert isinstance(self.server, StatusServer)
             status = self.server.read()
+            path = unquote(self.path.partition("?")[0])
+            name = path.removeprefix("/node/").removesuffix(_STATUS) if path.startswith("/node/") else ""
+            node = _node(status, name)
+            details = self.server.read_node(name) if node else None
         except InputError as error:
             self._answer(f"{error}\n", "text/plain; charset=utf-8", HTTPStatus.SERVICE_UNAVAILABLE)
             return
-        path = unquote(self.path.partition("?")[0])
-        name = path.removeprefix("/node/").removesuffix(_STATUS) if path.startswith("/node/") else ""
-        node = _node(status, name)
-        details = self.server.read_node(name) if node else None
         if path == "/":
             self._answer(page(status), _HTML)
         elif path == "/metrics":
@@ -101,15 +98,11 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.NOT_FOUND,
             )
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
-
     def _answer(self, text: str, kind: str, code: HTTPStatus = HTTPStatus.OK) -> None:
         content = text.encode()
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(content)
 
