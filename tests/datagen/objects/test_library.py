@@ -138,7 +138,7 @@ def test_a_name_means_the_library_opened_last(tmp_path: Path) -> None:
 
 def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "trash.yaml").write_text(SMALL)
-    with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give yours another name"):
+    with pytest.raises(InputError, match="Nimbus already has an object library 'trash'; rename yours"):
         open_library(tmp_path / "trash.yaml")
     assert open_library(scene_folder("objects") / "trash.yaml") is open_library("trash")
 

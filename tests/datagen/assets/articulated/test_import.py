@@ -215,7 +215,7 @@ def test_a_joint_with_a_flaw_is_held_still(tmp_path: Path, case: str) -> None:
 REFUSED = {
     "cycle": (urdf(joint(1), joint(0, parent=1)), "the fixed joints form a cycle"),
     "too many": (urdf(*(joint(number) for number in range(1, 201)), links=201), "has 200 joints; the limit is 24"),
-    "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "move on each other as in a robot"),
+    "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "is part of a chain of moving joints"),
     "entity": ('<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><robot>&e;</robot>', "declares XML entities"),
     "xacro": (
         '<robot xmlns:xacro="http://ros.org/wiki/xacro"><xacro:property name="r2" value="0.1"/></robot>',
@@ -250,8 +250,8 @@ def test_mjcf_includes_stay_below_the_source(tmp_path: Path) -> None:
     (root / "web.xml").write_text("<!DOCTYPE html><html></html>")
     found = {asset.name: asset for asset in map(found_from_plain, recognize(str(root)))}
     assert found["thing"].notes == (
-        "no file '../out.xml' to include below the source: left out",
-        "a mass of 0: left out",
+        "the included file '../out.xml' is missing below the source and is omitted",
+        "a mass of 0 is ignored",
     )
     assert len(found["thing"].parts) == 2 and "includes itself" in found["again"].refused
     assert "entities" in found["evil"].refused and "web" not in found

@@ -66,7 +66,7 @@ BAD = {
     "open of a cup": (form(goals=[goal("open", "cup")]), "a cup has"),
     "in of a lemon": (
         form(things=[thing(), thing("lemon", "kitchen.lemon")], goals=[goal("in", "cup", "lemon")]),
-        "a lemon has no room inside",
+        "a lemon has no cavity",
     ),
     "slashes in a name": (form(things=[thing("../cup")]), "cannot name a thing"),
     "braces in a name": (form(things=[thing("{cup}")]), "cannot name a thing"),
@@ -85,7 +85,7 @@ BAD = {
     "unknown relation": (form(goals=[goal("explode", "cup")]), "unknown relation 'explode'"),
     "unknown state": (form(things=[thing(state="burning")]), "unknown state 'burning'"),
     "target of open": (form(goals=[goal("open", "cabinet", "cup")]), "takes no target"),
-    "already so": (form(goals=[goal("closed", "cabinet")]), "before the robot does anything"),
+    "already so": (form(goals=[goal("closed", "cabinet")]), "at the start"),
     "nothing to pour": (form(goals=[goal("poured_into", "cup", "bowl")]), "inside"),
     "two hands": (form(goals=[goal("held", "cup"), goal("held", "bowl")]), "a hand holds only one"),
     "list of lists": (form(things=[[]]), "intent: things[0]"),

@@ -75,4 +75,4 @@ def test_order_of_claims_counts():
     goals = (Goal("in", "cup", "cabinet"), Goal("closed", "cabinet"))
     graph = GoalGraph("panda", "table", THINGS, goals)
     assert claim("Put the cup into the chest of drawers and close the dresser.", graph) == ""
-    assert "closed(cabinet) stands before" in claim("Close the dresser. Put the cup into the dresser.", graph)
+    assert "it names closed(cabinet) before" in claim("Close the dresser. Put the cup into the dresser.", graph)

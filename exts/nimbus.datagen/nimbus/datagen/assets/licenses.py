@@ -1,4 +1,4 @@
-"""Licenses of assets, from the nearest license file or the metadata of a Python wheel."""
+"""Licenses of assets, from the nearest license file or from the metadata of a Python wheel."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _TEXTS = (
 )
 _RESTRICTED = re.compile(r"-N[CD]\b|restricted|unrecognized|proprietary|non-?commercial|research", re.IGNORECASE)
 _ASSETS = re.compile(r"^[^\n]*\bassets\b[^\n]*\blicensed? under\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
-"""Sentence in a README about the license of its assets, which may differ from that of the code."""
+"""Sentence in a README about the license of the assets, which may differ from the license of the code."""
 _FILES = ("license", "licence", "copying")
 _LARGEST = 1 << 20
 
 
 def is_restricted(name: str) -> bool:
-    """Return True if a license restricts redistribution: non-commercial, no derivatives, or research only."""
+    """Return True if a license restricts redistribution (non-commercial, no derivatives, or research only)."""
     return bool(_RESTRICTED.search(name))
 
 
 def find_license(root: Path, path: str) -> str:
-    """Return the license of a file: its folder's, the nearest parent's, or the wheel's; empty if there is none."""
+    """Return the license of a file: its folder's, its nearest parent's, or the wheel's; empty if none is found."""
     folder = (root / path).parent
     while folder.is_relative_to(root):
         for file in _named(folder, _FILES):
