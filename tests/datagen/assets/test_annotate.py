@@ -113,7 +113,7 @@ def test_a_spent_budget_loses_nothing(library: Path) -> None:
 
 
 def test_no_library_is_refused(tmp_path: Path) -> None:
-    assert "no index.json in it" in refusal(annotate_library, tmp_path, None, report=print)
+    assert "contains no index.json" in refusal(annotate_library, tmp_path, None, report=print)
 
 
 @pytest.mark.parametrize(

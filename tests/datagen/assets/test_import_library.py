@@ -222,7 +222,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     ("change", "what"),
     [
         ({"faces": np.array([[0, 1, 10**6]])}, "a face refers to a vertex outside"),
-        ({"vertices": np.full((4, 3), np.nan)}, "no finite number"),
+        ({"vertices": np.full((4, 3), np.nan)}, "not a finite number"),
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
         ({"rest_names": np.array(0)}, "cannot be read"),

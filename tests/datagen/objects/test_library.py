@@ -89,7 +89,7 @@ def test_the_content_hash_follows_the_file(tmp_path: Path) -> None:
             r"posts\.yaml:13:\d+: kinds\.post\.texture\[0\]\.paint: unknown paint 'plane'; did you mean 'plain'",
         ),
         ('"#a08050"', '"brown"', r"posts\.yaml:13:\d+: .*colors\[0\].*brown"),
-        ("ends: flat", "ends: flat, bands: {label: [0, 5]}", r"posts\.yaml:11:\d+: .*band 'label' names rows 0 to 5"),
+        ("ends: flat", "ends: flat, bands: {label: [0, 5]}", r"posts\.yaml:11:\d+: .*band 'label' is from row 0 to 5"),
         ("20 g, 40 g", "20 kg, 40 furlong", r"posts\.yaml:8:\d+: .*mass"),
         ("[0, 1], [1, 0.8]", "[0, 1]", r"posts\.yaml:11:\d+: .*profile"),
     ],

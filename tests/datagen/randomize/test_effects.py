@@ -159,7 +159,7 @@ def test_a_broken_picture_is_told_in_one_line_before_anything_is_made(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("folder", "said"), [("nowhere", "no such file"), ("", "no picture in")])
+@pytest.mark.parametrize(("folder", "said"), [("nowhere", "no such file"), ("", "no image in")])
 def test_a_folder_without_pictures_is_told(tmp_path: Path, folder: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load_assets(task(f"{TEXT}randomize: {{textures: {{folder: {tmp_path / folder}}}}}\n"))

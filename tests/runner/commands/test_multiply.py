@@ -162,11 +162,11 @@ def _declared(file: h5py.File) -> None:
     [
         (_replaced(h5py.ExternalLink("/etc/x.hdf5", "/x")), "a link, which may lead into another file"),
         (_declared, "declares 70368744177664 bytes, 0 are stored"),
-        (_replaced(np.ones((39, 8))), "'actions' has 39 rows, 'obs/robot0_joint_pos' 40"),
+        (_replaced(np.ones((39, 8))), "'actions' has 39 rows and 'obs/robot0_joint_pos' has 40"),
         (_replaced(np.full((40, 8), np.nan)), "'actions' has an entry that is not a number"),
         (_replaced(np.full((40, 8), 1e300)), "'actions' has an entry that is not a number"),
-        (_replaced(["text"] * 40), "type object, expected numbers"),
-        (_replaced(np.ones((40, 8), complex)), "type complex128, expected numbers"),
+        (_replaced(["text"] * 40), "type object; expected numbers"),
+        (_replaced(np.ones((40, 8), complex)), "type complex128; expected numbers"),
     ],
 )
 def test_a_hostile_robomimic_file_is_one_line(tmp_path: Path, spoil: Callable[[h5py.File], None], what: str):

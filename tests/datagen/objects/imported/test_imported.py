@@ -208,7 +208,7 @@ def half_a_box() -> trimesh.Trimesh:
             "unit: mm",
             r"expected 3 mm to.*look like m \(6 cm long\): write 'unit: m' in thing\.yaml",
         ),
-        (trimesh.creation.box(SIZE * 100), "", r"look like cm, then it is 6 cm long"),
+        (trimesh.creation.box(SIZE * 100), "", r"look like cm \(6 cm long\)"),
         (flat_sheet(), "", r"flat: .*give it a thickness"),
         (half_a_box(), "", r"4\d% of its surface is missing, more than a third; close it"),
         (cup_without_thickness(), "", r"not closed: 80 edges.*close its holes"),

@@ -188,7 +188,7 @@ class _Job:
         self.found |= {
             "size": _sides(extent),
             "volume": f"{solid.volume * 1e6:.4g} cm³, {stages.hull_share(solid):.0%} of its hull",
-            "pieces": f"{len(contact.pieces)}; {contact.growth:.2f} x the volume, {contact.filled:.0%} of cavities filled",
+            "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} x its volume, {contact.filled:.0%} of rooms full",
             "looks": f"{len(look.mesh.faces)} triangles, images differ by {look.error:.1f} gray levels",
             "supports": stages.describe_supports(solid),
             "rests": ", ".join(f"{pose.name} {np.rad2deg(pose.tilt_margin):.0f}°" for pose in rests),
