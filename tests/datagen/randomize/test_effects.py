@@ -139,7 +139,7 @@ def test_pictures_of_ones_own_cover_what_they_are_for(tmp_path: Path) -> None:
     main = 0 if surface.picture.endswith("0.png") else 2
     assert (rgb[..., main] > rgb[..., 2 - main] + 60).mean() > 0.2
     Image.new("RGB", (64, 48), (0, 255, 0)).save(surface.picture)
-    with pytest.raises(InputError, match="the image has changed since it was drawn"):
+    with pytest.raises(InputError, match="the image has changed since the episode was generated"):
         pictures(dataclasses.replace(visual, surfaces={"table": dataclasses.replace(surface, picture_hash="0")}))
 
 

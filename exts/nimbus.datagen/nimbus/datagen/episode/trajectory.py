@@ -93,7 +93,7 @@ TELEOPERATION = "teleoperation"
 TRAIN, RECOVERY = "train", "recovery"
 """Splits of stored episodes: demonstrations without a push, and demonstrations with one."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
-"""Reasons that say nothing about the task: the attempt is repeated."""
+"""Reasons without meaning for the task; the attempt is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)

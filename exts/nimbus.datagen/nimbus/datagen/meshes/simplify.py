@@ -61,7 +61,7 @@ class _Surface:
         self._mesh = wp.Mesh(points, wp.array(faces.ravel(), dtype=wp.int32, device="cpu"))
 
     def nearest(self, points: Float32Array) -> tuple[Float32Array, NDArray[np.int32], Float32Array]:
-        """Return distances (n,) [m] to the nearest points, their faces (n,), and weights (n, 3) of the faces' corners."""
+        """Return distances (n,) [m] to the nearest points, their faces (n,), and corner weights (n, 3)."""
         count = len(points)
         found = [wp.zeros(count, dtype=dtype, device="cpu") for dtype in (wp.float32, wp.int32, wp.vec2)]
         inputs = [self._mesh.id, wp.array(points, dtype=wp.vec3, device="cpu"), *found]
