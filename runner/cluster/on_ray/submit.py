@@ -1,4 +1,4 @@
-"""Submission of a run as a Ray job by the REST interface of the dashboard; needs no Ray on this machine."""
+"""Submission of a run as a Ray job through the dashboard's REST API; Ray need not be installed on this machine."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _TIMEOUT = 20.0
 _LOOK = 1.0
 """Interval between readings of the job [s]."""
 _SHARE = 10.0
-"""Smallest ratio of the interval to the duration of a reading, because each reading fetches the whole log."""
+"""Smallest ratio of the interval to the duration of a reading; each reading fetches the whole log."""
 _AWAY = 60.0
-"""Time without an answer after which the job is left running [s]."""
+"""Time without an answer after which the command gives up; the job continues [s]."""
 _BUSY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
 class JobClient:
-    """Jobs of a cluster.
+    """Client of the job API of Ray's dashboard.
 
     Args:
-        address: Address of its dashboard.
+        address: Address of the dashboard.
     """
 
     def __init__(self, address: ClusterAddress) -> None:
@@ -44,15 +44,15 @@ class JobClient:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def submit(self, command: Sequence[str]) -> str:
-        """Start a command on the head; return the id of the job.
+        """Start a command on the head; return the id of its job.
 
         Raises:
-            InputError: The cluster refuses it.
+            InputError: The cluster refuses the command, or does not answer.
         """
         return str(self._ask("POST", "/api/jobs/", {"entrypoint": shlex.join(command)})["submission_id"])
 
     def status(self, job: str) -> tuple[str, int | None, str]:
-        """Return state, exit code and message of a job."""
+        """Return the state, the exit code (None while it is unknown) and the message of a job."""
         found = self._ask("GET", f"/api/jobs/{job}")
         return str(found["status"]), found.get("driver_exit_code"), str(found.get("message") or "")
 
@@ -84,7 +84,7 @@ class JobClient:
 
 
 class DashboardAwayError(InputError):
-    """Raised without an answer; the same request may be repeated."""
+    """Raised when the dashboard does not answer; the request may be repeated."""
 
 
 def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
@@ -92,11 +92,11 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
 
     Args:
         address: Address of the dashboard.
-        words: Command line of this run, in which the cluster's address becomes ``auto``.
+        words: Command line of this run; on the head, ``auto`` replaces the cluster's address.
 
     Raises:
-        InputError: There is no cluster, or it refuses the job.
-        KeyboardInterrupt: The job was asked to stop.
+        InputError: The cluster does not answer, or refuses the job.
+        KeyboardInterrupt: The user interrupted the command, and the job was stopped.
     """
     check_reachable(address)
     client = JobClient(address)
@@ -131,7 +131,7 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
 
 
 def _on_the_head(words: Sequence[str]) -> list[str]:
-    """Return the arguments of a run with ``--cluster auto``, in whichever form the address was given."""
+    """Return a command line in which the value of ``--cluster`` is ``auto``, in either form of the option."""
     found: list[str] = []
     for before, word in zip(("", *words), words, strict=False):
         is_value = before == "--cluster"
