@@ -220,7 +220,7 @@ def test_task_without_success_is_one_line(tmp_path: Path, capsys):
         (["sort_trash", "--policy", "demonstrator", "--randomize", "huge"], "unknown randomization 'huge'"),
         (["sort_trash", "--policy", "demonstrator", "--only", "smell"], "--only: task has no randomizer 'smell'"),
         (["sort_trash", "--policy", "demonstrator", "--only", ","], "--only: names no randomizer"),
-        (["--compare", "here", "there"], "here: no evaluation"),
+        (["--compare", "here", "there"], "here: there is no evaluation"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
