@@ -46,7 +46,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capsys):
     said = one_line(run(out=tmp_path / "out", task=odd), tmp_path, capsys)
     assert said == "--task b\\udcff.yaml: paths of a run must be UTF-8; rename it"
     said = one_line(run(out=tmp_path / odd), tmp_path, capsys)
-    assert said.startswith("--out b\\udcff.yaml: not UTF-8") and not list(tmp_path.iterdir())
+    assert said.startswith("--out b\\udcff.yaml: paths of a run must be UTF-8") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["sort_trahs", "none.yaml", "."])
