@@ -124,7 +124,7 @@ def _is_above(grasp: Grasp, gripper: GripperShape, height: float) -> bool:
 
 
 def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
-    """Return grasps with a tilted hand for the object's current pose that leave room for the arm, best first.
+    """Return grasps of an object with a tilted hand, without those that leave no clearance for the arm, best first.
 
     Args:
         cell: The scene.
@@ -223,6 +223,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, 
     A rest pose in which the open fingers would penetrate the table does not count.
     """
     world_T_object, gripper = cell.pose(name), axes.gripper
+    # Hands in the object's frame, because rest poses are given in that frame.
     turned = world_T_object[:3, :3].T @ frames
     places = (origins - world_T_object[:3, 3]) @ world_T_object[:3, :3]
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
