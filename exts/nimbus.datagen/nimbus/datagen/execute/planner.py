@@ -41,7 +41,7 @@ _SETTLE_PERIODS = 8
 _PATIENCE_PERIODS = 15
 """Largest number of record periods in which released objects come to rest after the last step."""
 _REST_PERIODS = 8
-"""Record periods at rest after success: the arm needs two to stop, and the rest teaches a policy to hold still."""
+"""Record periods at rest after success: the arm needs two to stop; the others teach a policy to hold still."""
 _CALMER = 0.75
 """Speed of each further attempt at a layout, relative to the previous one."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
