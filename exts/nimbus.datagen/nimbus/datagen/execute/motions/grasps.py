@@ -36,7 +36,7 @@ _APART = 0.03
 _FAR = 0.07
 """Distance between the two hands above which a larger one no longer improves the score [m]."""
 _LEAST_ANGLE = np.cos(np.radians(35))
-"""Cosine of the smallest angle between the approaches of two hands that do not touch."""
+"""Cosine of the smallest angle between the approaches of the two hands; at smaller angles the hands touch."""
 _PUTS_DOWN = np.cos(np.radians(62))
 """Cosine of the largest tilt from straight down at which the object can be put down later."""
 _ABOVE_TABLE = 0.003

@@ -25,7 +25,7 @@ _BATCH = 4
 _MOST_WAYS = 192
 """Largest number of releases that are tried; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012
-"""Preferred clearance of a carried object [m]; a motion may ignore it only if none keeps it."""
+"""Preferred clearance of a carried object [m]; if no motion keeps this clearance, a closer one is accepted."""
 _BACK = 0.08
 """Retreat of the hand after a release [m]."""
 _OFF = 0.03
