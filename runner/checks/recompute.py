@@ -11,6 +11,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -19,7 +20,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.tasks.control_flow.recover import Retry, Try
 from nimbus.datagen.tasks.control_flow.repeat import Repeat
 from nimbus.datagen.tasks.steps import Step, Steps
-from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task import BaseTask, Task
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
@@ -114,7 +115,7 @@ class _Maker:
             raise InputError(
                 "its pipeline plans and renders in one step",
                 where=attempt.path,
-                instead="compare two runs with 'nimbus diff'",
+                instead="make the dataset again, and compare the two with 'nimbus hash'",
             )
         head = replace(job.pipeline, components=job.pipeline.components[:count])
         with build(head, job.context) as chain:
@@ -158,6 +159,7 @@ class _Maker:
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
             task = stored_task(episode)
+            check_pipeline(task, where=str(episode.path))
             if isinstance(task, Task):
                 check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
@@ -167,6 +169,17 @@ class _Maker:
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
+
+
+def check_pipeline(task: BaseTask, *, where: str) -> None:
+    """Refuse a stored task that names a pipeline by path: its file can name a policy, which is code, and programs.
+
+    Raises:
+        InputError: The pipeline is a file.
+    """
+    if is_path(task.pipeline):
+        what = f"its pipeline '{task.pipeline}' is a file, which can run programs of others"
+        raise InputError(what, where=where, instead="make the dataset again, and compare the two with 'nimbus hash'")
 
 
 def check_length(steps: Steps, *, members: int, where: str) -> None:
