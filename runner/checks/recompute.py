@@ -134,8 +134,6 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
-        from nimbus.runner.cell.transport.spec import CellSpec
-        from nimbus.runner.cell.worker.job import job_of
         from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
@@ -149,6 +147,12 @@ class _Maker:
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
+            task = stored_task(episode)
+            check_pipeline(task, where=str(episode.path))
+
+            from nimbus.runner.cell.transport.spec import CellSpec
+            from nimbus.runner.cell.worker.job import job_of
+
             spec = CellSpec(
                 folder=str(self._folder),
                 task=key.task,
@@ -158,8 +162,6 @@ class _Maker:
                 device=settings.get("device", "cpu"),
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
-            task = stored_task(episode)
-            check_pipeline(task, where=str(episode.path))
             if isinstance(task, Task):
                 check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
