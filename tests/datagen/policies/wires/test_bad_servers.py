@@ -21,7 +21,7 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault, check_actions
-from nimbus.datagen.policies.wires import groot, remote_policy
+from nimbus.datagen.policies.wires import groot, remote_policy, websocket
 from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires.codec import OPENPI, VLA_EVAL
 from nimbus.datagen.policies.wires.server import PolicyServer
@@ -388,3 +388,23 @@ def test_groot_message_without_end_is_a_fault(monkeypatch: pytest.MonkeyPatch):
         wire = groot.GrootWire(f"tcp://{HOST}:{port}")
         with pytest.raises(PolicyFault, match="more than 32 MiB at once"):
             wire.open(seconds=60.0)
+
+
+def test_frame_of_tiny_parts_is_a_fault(monkeypatch: pytest.MonkeyPatch):
+    """A part of one byte takes a hundred times as much memory."""
+    stop = threading.Event()
+
+    def talk(connection: Any) -> None:
+        connection.send(OPENPI.pack({"checkpoint": "c"}))
+        connection.recv()
+        connection.send(iter(lambda: b"" if stop.wait(0.01) else b"x", b""))
+
+    with websocket_server(talk) as address:
+        connection = websocket.Socket(address, seconds=60.0)
+        connection.send(b"x", seconds=60.0)
+        connection.receive(seconds=60.0)
+        monkeypatch.setattr(websocket, "_MOST_MEMORY", -1)
+        monkeypatch.setattr(websocket, "_LOOK", 0.01)
+        with pytest.raises(PolicyFault, match="in parts that take more than"):
+            connection.receive(seconds=60.0)
+        stop.set()
