@@ -115,7 +115,7 @@ class _Maker:
             raise InputError(
                 "its pipeline plans and renders in one step",
                 where=attempt.path,
-                instead="make the dataset again, and compare the two with 'nimbus hash'",
+                instead="compare two runs with 'nimbus hash'",
             )
         head = replace(job.pipeline, components=job.pipeline.components[:count])
         with build(head, job.context) as chain:
@@ -181,7 +181,7 @@ def check_pipeline(task: BaseTask, *, where: str) -> None:
     """
     if is_path(task.pipeline):
         what = f"its pipeline '{task.pipeline}' is a file, which can run programs of others"
-        raise InputError(what, where=where, instead="make the dataset again, and compare the two with 'nimbus hash'")
+        raise InputError(what, where=where, instead="compare two runs with 'nimbus hash'")
 
 
 def check_length(steps: Steps, *, members: int, where: str) -> None:
