@@ -88,9 +88,15 @@ def tasks_with_steps() -> list[str]:
     return [name for name in task_names() if isinstance(load_any_task(name), Task)]
 
 
-def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAssets], float]]:
-    """First attempts at some layouts of seed 0, and the CPU seconds of each."""
-    context = task_context(CellSpec(folder="", task=task.name), task, load_pipeline(task.pipeline))
+def attempts(task: Task, indices: list[int], *, robot: str = "") -> Iterator[tuple[Planned[SceneAssets], float]]:
+    """First attempts at some layouts of seed 0, and the CPU seconds of each.
+
+    Args:
+        task: Task, loaded with ``robot`` where that is given.
+        indices: Indices of the layouts.
+        robot: Robot in place of the task's own; empty for that.
+    """
+    context = task_context(CellSpec(folder="", task=task.name, robot=robot), task, load_pipeline(task.pipeline))
     loader = UsdSceneLoader(task, assets_of(context))
     with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, attempts=1)]) as chain:
         begin = time.process_time()

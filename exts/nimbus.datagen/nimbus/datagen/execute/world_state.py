@@ -116,7 +116,7 @@ class SimulatedWorld(SimulatedScene):
 
     def finger_positions(self) -> FloatArray:
         """Return the position of each gripper joint, in terms of the first joint [m or rad]."""
-        return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
+        return self.robot.gripper.command_of(self.simulation.joint_positions()[self._finger_joints])
 
     def finger_speed(self) -> float:
         """Return the speed of the fastest gripper joint [m/s or rad/s]."""
