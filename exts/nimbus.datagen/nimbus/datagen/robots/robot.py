@@ -84,6 +84,9 @@ class Gripper(StrictModel):
     stiffness: float = Field(gt=0, description="[N/m, N m/rad]")
     damping: float = Field(ge=0, description="[N s/m, N m s/rad]")
     armature: float = Field(default=0.0, ge=0, description="[kg, kg m^2]")
+    friction: float | None = Field(
+        None, ge=0, exclude_if=lambda friction: friction is None, description="of each joint [N, N m]; default: URDF"
+    )
     pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
     pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
     finger_thickness: Metres = Field(

@@ -120,6 +120,9 @@ def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> 
         for name, position in zip(gripper.joints, start, strict=True):
             gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
             _set_joint(builder, joints[name], position, *gains)
+            if gripper.friction is not None:  # the model's own damping belongs to its friction
+                degree = builder.joint_qd_start[joints[name]]
+                builder.joint_friction[degree], builder.joint_damping[degree] = gripper.friction, 0.0
         leader, *followers = gripper.joints
         offsets = (gripper.offsets or (0.0,) * len(gripper.joints))[1:]
         for name, offset, ratio in zip(followers, offsets, gripper.ratios[1:], strict=True):
