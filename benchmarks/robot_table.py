@@ -127,7 +127,7 @@ def page(found: Records) -> str:
         others = [
             name for name, tried in tasks.items() if name not in good and not any(map(_is_refusal, tried.values()))
         ]
-        text += f"| [{robot}](#{robot.replace('_', '_')}) | {', '.join(good)} | {', '.join(others)} |\n"
+        text += f"| [{robot}](#{robot}) | {', '.join(good)} | {', '.join(others)} |\n"
     for robot, tasks in found.items():
         rows = ""
         for name, tried in tasks.items():
@@ -142,6 +142,10 @@ def page(found: Records) -> str:
     if refusals:
         text += "\n## Refused before a run\n\n| robot | task | reason |\n|---|---|---|\n" + "".join(refusals)
     return text
+
+
+def _saved() -> Records:
+    return json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
 
 
 def write(records: Records) -> None:
@@ -165,7 +169,7 @@ def main() -> None:
     parser.add_argument("--anew", action="store_true", help="forget what was measured of these pairs")
     parser.add_argument("--no-pictures", dest="pictures", action="store_false")
     args = parser.parse_args()
-    records: Records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    records = _saved()
     pairs = [tuple(pair.split(":")) for pair in args.pairs]
     pairs = pairs or [(robot, name) for robot, tasks in records.items() for name in tasks]
     if args.episodes:
@@ -175,7 +179,10 @@ def main() -> None:
             records.get(robot, {}).pop(name, None)
             (PICTURES / f"{robot}-{name}.jpg").unlink(missing_ok=True)
         measure(robot, name, args.episodes, records, pictures=args.pictures)
-        write(records)
+        saved = _saved()  # another process may have measured other pairs meanwhile
+        saved.setdefault(robot, {})[name] = records[robot][name]
+        write(saved)
+    records = _saved()
     own = json.loads(task_table.RECORDS.read_text())
     PAGE.write_text(page(measured(records, own)))
 
