@@ -108,11 +108,13 @@ def attempts(task: Task, indices: list[int], *, robot: str = "") -> Iterator[tup
 def record(item: Planned[SceneAssets], seconds: float) -> Record:
     """Make the table's record of an attempt."""
     trajectory = item.trajectory
-    contacts, outcome = trajectory.contacts, trajectory.outcome
+    outcome = trajectory.outcome
+    names = ("held_penetration", "table_penetration", "held_slip")
+    held, table, slip = (trajectory.contacts.get(name, np.zeros(0)) for name in names)  # none before the first step
     measured = {
-        "held_mm": 1e3 * float(contacts["held_penetration"].max(initial=0.0)),
-        "table_mm": 1e3 * float(contacts["table_penetration"].max(initial=0.0)),
-        "creep_mm_s": 1e3 * float(largest_creep(contacts["held_slip"], rate=trajectory.rate)),
+        "held_mm": 1e3 * float(held.max(initial=0.0)),
+        "table_mm": 1e3 * float(table.max(initial=0.0)),
+        "creep_mm_s": 1e3 * float(largest_creep(slip, rate=trajectory.rate)) if len(slip) else 0.0,
         "cpu_s": seconds,
         "length_s": trajectory.step_count / trajectory.rate,
     }

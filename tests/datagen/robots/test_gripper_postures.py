@@ -33,7 +33,9 @@ def gripper(opened: object, closed: object, **more: object) -> Gripper:
     return Gripper.model_validate(REST | {"joints": names, "open": opened, "closed": closed} | more)
 
 
-@given(st.lists(st.tuples(angles, angles), min_size=3, max_size=3).filter(lambda p: all(abs(a - b) > 0.01 for a, b in p)))
+@given(
+    st.lists(st.tuples(angles, angles), min_size=3, max_size=3).filter(lambda p: all(abs(a - b) > 0.01 for a, b in p))
+)
 def test_command_goes_between_both_postures(postures: list[tuple[float, float]]):
     opened, closed = ([pair[at] for pair in postures] for at in (0, 1))
     hand = gripper(opened, closed)
