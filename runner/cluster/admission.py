@@ -1,4 +1,4 @@
-"""Admission of nodes to a job: checks of what joins, and descriptions of the tasks that it can make. Pure."""
+"""Admission of nodes to a job: checks nodes that join, and describes their tasks to them. No side effects."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _TASKS_BYTES = MOST_BYTES - 4000
 
 
 class Admission:
-    """Decides which nodes may join, and for which tasks.
+    """Decides which nodes may join, and on which tasks they work.
 
     Args:
-        job: The work.
+        job: Job of the cluster.
         uploads: Destination of uploads by task.
-        epoch: Number of the start of the head.
+        epoch: Number of the head's current start; it grows with each restart.
     """
 
     def __init__(self, job: ClusterJob, uploads: Mapping[str, str], *, epoch: int) -> None:
         self._job, self._uploads, self._epoch = job, uploads, epoch
         self._known = frozenset(task.name for task in job.tasks)
         self.lacking: dict[str, str] = {}
-        """Needs of tasks that some node lacked, by name of the task."""
+        """Resource that a joining node lacked, by name of the task."""
 
     def check(self, request: Join) -> tuple[list[str], str]:
-        """Return the tasks that a node can make, or none and the reason."""
+        """Return the tasks that a node can work on and an empty text, or no tasks and the reason."""
         if line := _misfit(request):
             return [], line
         needs = {task.name: task.needs.lacking(request.capabilities) for task in self._job.tasks}
@@ -56,7 +56,7 @@ class Admission:
         """Check that a message is about this job.
 
         Raises:
-            ValueError: It names a task of another job, or has rows of another episode.
+            ValueError: The message names a task of another job, or has rows of another episode.
         """
         if strangers := [name for name in _groups(request) if name not in self._known]:
             raise ValueError(f"node {request.node}: no task '{strangers[0]}' in this job")
@@ -64,7 +64,12 @@ class Admission:
             raise ValueError(f"node {request.node}: rows of another episode")
 
     def describe(self, fits: Set[str], first: int) -> Joined:
-        """Return descriptions of tasks for a node, from a number on, as many as fit into a message."""
+        """Describe tasks to a node, as many as fit into one message.
+
+        Args:
+            fits: Names of the tasks that the node can work on.
+            first: Number of the first task of the job to describe.
+        """
         described: list[CellTask] = []
         room = _TASKS_BYTES
         for number, task in enumerate(self._job.tasks[first:], first):
@@ -107,6 +112,6 @@ def _groups(request: Request) -> Iterator[str]:
 
 
 def _has_other_rows(request: Request) -> bool:
-    """Return True if a report has rows of an episode under another's number."""
+    """Return True if a report lists rows of one episode under the number of another."""
     reports = request.episodes if isinstance(request, Report) else ()
     return any(row.idx != episode.index for episode in reports for row in episode.attempts)

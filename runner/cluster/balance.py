@@ -1,8 +1,9 @@
-"""Balance of a job over nodes: fenced leases, recall, copies, and reports of nodes. Pure: time is an argument.
+"""Distribution of a job's episodes over nodes, by fenced leases. No side effects: time is an argument.
 
-Nodes pull. A lease holds as many episodes as the node's slots can make in a fraction of the remaining work, at most 30
-s, the longest first, from the context that the node has loaded. At the end, episodes that no node has begun are
-recalled, and late ones are copied to an idle node. The first result counts, and equal inputs make equal results.
+Nodes pull work. A lease contains the longest episodes of the task that the node has loaded. Its expected duration is a
+fraction of the remaining duration of the job, and at most 30 s. Near the end of the job, idle nodes get episodes that
+other nodes have not begun, and copies of late ones. The first result of an episode counts; all copies have the same
+content, because equal inputs give equal results.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 from nimbus.runner.cluster.poison_votes import PoisonVotes
 
 _LEASE_SECONDS = 30.0
-"""Longest expected work of a lease per slot [s]; a lost node's lease is repeated, and a slow node's is waited for."""
+"""Longest expected work of a lease per slot [s]. Long leases are costly: those of lost nodes are repeated, and the end
+of the job waits for those of slow nodes."""
 _SHARE = 2.0
-"""A lease holds one part in this many of the node's share of the remaining work: guided self-scheduling."""
+"""Divisor of the remaining work per slot that gives the size of a lease (guided self-scheduling)."""
 _LATE = 1.3
 """Ratio to the expected time above which an episode is copied to an idle node."""
 _COPIES = 2
@@ -28,15 +30,15 @@ _MOST_LEASED = 2000
 
 
 class Balance(NodeHoldings):
-    """Distribution of a job's episodes over nodes that join, leave, die and lag.
+    """Distributes the episodes of a job over nodes, which may join, leave, die or lag at any time.
 
     Args:
         groups: Tasks of the job.
-        states: State of each episode by group, as earlier runs settled them; all pending by default.
-        cost_classes: Cost class of an episode by group; a single class by default.
-        epoch: Number of the start of the head.
+        states: State of each episode after earlier runs, by group; all pending by default.
+        cost_classes: Function from an episode's index to its cost class, by group; a single class by default.
+        epoch: Number of the head's current start; it grows with each restart.
         lease_seconds: Longest work of a lease per slot [s].
-        has_recall: Recall episodes that are not begun when a node is idle.
+        has_recall: Recall episodes that are not begun if another node is idle.
         has_copies: Copy late episodes to idle nodes.
     """
 
@@ -54,7 +56,7 @@ class Balance(NodeHoldings):
         super().__init__(groups, states=states, cost_classes=cost_classes)
         self.health = NodeHealth()
         self.given_up: dict[Item, tuple[str, ...]] = {}
-        """Evidence of nodes by given-up episode."""
+        """Evidence from nodes against each given-up episode."""
         self._number = epoch << EPOCH_BITS
         self._votes = PoisonVotes()
         self._lease_seconds, self._has_recall, self._has_copies = lease_seconds, has_recall, has_copies
@@ -64,13 +66,13 @@ class Balance(NodeHoldings):
     # Work
 
     def pull(self, cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
-        """Hand out a lease.
+        """Return a lease for a node; None if there is no work for it now.
 
         Args:
             cell: The node.
             idle: Idle slots of the node.
             now: Time of the monotonic clock [s].
-            ahead: Further slots without work after their current episode, which wait while others are idle.
+            ahead: Slots that have no work after their current episode; they get none while episodes are scarce.
         """
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
@@ -99,11 +101,13 @@ class Balance(NodeHoldings):
         return self._lease(node, group, indices, now) if indices else self._idle_lease(node, idle, now)
 
     def settled(self, cell: str, number: int, group: str, index: int, now: float, *, seconds: float = 0.0) -> bool:
-        """Settle an episode by the first valid result, from any node; False when it was settled before.
+        """Settle an episode by a result; return False if it was settled before.
+
+        The first valid result of any node counts.
 
         Args:
-            cell: Node that made it.
-            number: Number of its lease, which may be an old one.
+            cell: Node that produced the result.
+            number: Number of the node's lease, which may have expired.
             group: Group of the episode.
             index: Index of the episode.
             now: Time of the monotonic clock [s].
@@ -129,7 +133,7 @@ class Balance(NodeHoldings):
         return True
 
     def gave_back(self, cell: str, items: Iterable[Item], now: float) -> None:
-        """Take back the episodes that a node has not begun."""
+        """Take back episodes that a node returns without having begun them."""
         node = self.nodes[cell]
         node.last_beat = now
         for item in items:
@@ -140,20 +144,20 @@ class Balance(NodeHoldings):
                 self._release(node, item, is_lost=False)
 
     def note_loaded(self, cell: str, group: str) -> None:
-        """Record the context that a node has loaded, which a restarted head does not know."""
+        """Record the group that a node has loaded; a restarted head does not know it."""
         node = self.nodes[cell]
         if not node.loaded and group in self.work:
             node.loaded = group
 
     def note_spare(self, cell: str, spare: int | None) -> None:
-        """Record how many of its episodes a node can give back: cells keep what they have."""
+        """Record the number of episodes that a node can give back; episodes passed to its cells stay there."""
         self.nodes[cell].spare = spare
 
     def vote(self, cell: str, group: str, index: int, evidence: str) -> bool:
-        """Record a node's evidence that an episode ends workers; True when the episode is given up.
+        """Record a node's evidence that an episode crashes workers; return True if the episode is given up.
 
-        Evidence from two nodes is required, or, once no other work is left, from every present node that can make
-        the episode.
+        An episode is given up on evidence from two nodes. Once no other work is left, evidence from every present node
+        that can work on the episode suffices.
         """
         item = (group, index)
         self.health.record_vote(cell, item)
@@ -166,15 +170,23 @@ class Balance(NodeHoldings):
         return self._try_giving_up(item)
 
     def withdraw_votes(self, cell: str) -> None:
-        """Discard the evidence of a node that fails everything."""
+        """Discard the evidence from a node on which everything fails."""
         self._votes.withdraw(cell)
 
     def try_giving_up(self) -> list[Item]:
-        """Give up episodes with sufficient evidence from the present nodes; return them."""
+        """Give up all episodes against which there is sufficient evidence now; return them."""
         return [item for item in self._votes.items if self._try_giving_up(item)]
 
     def recall_for(self, count: int, *, by: str = "") -> dict[str, int]:
-        """Choose the nodes, fullest first, that give back up to ``count`` episodes not begun."""
+        """Request that nodes give back up to ``count`` episodes that they have not begun, fullest node first.
+
+        Args:
+            count: Number of episodes.
+            by: Idle node for which they are recalled; it gives back none itself.
+
+        Returns:
+            Number of requested episodes by node.
+        """
         chosen: dict[str, int] = {}
         full = [node for node in self.nodes.values() if node.name != by and not node.is_silent]
         while count > 0:
@@ -188,7 +200,7 @@ class Balance(NodeHoldings):
         return chosen
 
     def take_recall(self, cell: str) -> int:
-        """Return the number of episodes that a node must give back, and expect them."""
+        """Return the number of episodes that a node must give back, and mark the request as sent."""
         node = self.nodes[cell]
         wanted, node.recall = node.recall, 0
         return wanted
@@ -196,7 +208,11 @@ class Balance(NodeHoldings):
     # Choices
 
     def _choose(self, node: NodeRecord) -> str:
-        """Choose a group for a node: of the highest priority, its loaded group, else that with most work per node."""
+        """Choose a group for a node; empty if there is none.
+
+        Only groups of the highest priority are candidates. The group that the node has loaded is preferred; otherwise
+        the one with the most remaining work per slot is chosen.
+        """
         fit = [work for name, work in self.work.items() if work.left and node.can_begin(name)]
         fit = [work for work in fit if self._has_work_for(node.name, work)]
         if not fit:
@@ -217,7 +233,7 @@ class Balance(NodeHoldings):
         return work.left > refused
 
     def _idle_lease(self, node: NodeRecord, idle: int, now: float) -> NodeLease | None:
-        """Recall or copy episodes for a node without work."""
+        """Recall episodes for a node without work, or lease copies of late ones to it."""
         if not idle or self.done:
             return None
         if self._has_recall and self.recall_for(idle, by=node.name):
@@ -238,7 +254,7 @@ class Balance(NodeHoldings):
         return self._lease(node, copies[0][0], [index for _, index in copies], now, is_copy=True)
 
     def _late_items(self, now: float) -> Iterator[Item]:
-        """Return held episodes that are late, the latest first."""
+        """Iterate over held episodes that exceed their expected time, the latest first; recomputed every 0.5 s."""
         if now > self._late_until:
             late: list[tuple[float, Item]] = []
             for item, holders in self._holders.items():
@@ -267,7 +283,7 @@ class Balance(NodeHoldings):
         self._finish(item, state)
 
     def _try_giving_up(self, item: Item) -> bool:
-        # Silent nodes may never return, and tasks that no node can make never end, so neither is waited for.
+        # Silent nodes may never return, and a task without a fitting node never ends. Neither delays the decision.
         present = [node for node in self.nodes.values() if not node.is_draining and not node.is_silent]
         able = [node.name for node in present if node.can_take(item[0])]
         is_last = bool(able) and not self._holders.get(item) and self._has_only_votes(present)
@@ -278,7 +294,7 @@ class Balance(NodeHoldings):
         return True
 
     def _has_only_votes(self, present: Sequence[NodeRecord]) -> bool:
-        """Return True if all remaining episodes of some nodes have evidence against them."""
+        """Return True if there is evidence against every open episode that the present nodes can work on."""
         left = {name for name, work in self.work.items() if work.open and any(node.can_take(name) for node in present)}
         voted = sum(group in left for group, _ in self._votes.items)
         return sum(self.work[name].open for name in left) <= voted

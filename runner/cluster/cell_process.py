@@ -1,4 +1,4 @@
-"""Process of a node's cell: the launcher of an ordinary run, which ends with the agent that started it."""
+"""Process that runs a node's cell like a run on one machine, and ends when the agent that started it ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.runner.system.processes import die_with_parent
 
 
 def main(words: list[str]) -> int:
-    """Run the spec on standard input: ``cell_process PARENT_PID``; print the result as the last line."""
+    """Run the spec read from standard input, and print the result as the last line: ``cell_process PARENT_PID``."""
     die_with_parent(int(words[0]))
     spec = CellSpec.from_text(sys.stdin.read())
     folder = Path(spec.folder)

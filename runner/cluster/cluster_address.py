@@ -1,4 +1,4 @@
-"""Address of a cluster: nodes on this machine, or a Ray cluster."""
+"""Address of a cluster: a number of nodes on this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ClusterAddress:
     """Value of ``--cluster``."""
 
     kind: str
-    """``local``, ``auto``, ``ray`` (Ray's client server) or ``http`` (Ray's dashboard, which takes jobs)."""
+    """``local``, ``auto``, ``ray`` (Ray's client server) or ``http`` (Ray's dashboard, which accepts jobs)."""
     nodes: int = 0
-    """Number of nodes on this machine."""
+    """Number of nodes on this machine; 0 for a Ray cluster."""
     host: str = ""
     port: int = 0
 

@@ -1,13 +1,13 @@
-"""Expected time of episodes by class, from measurements. Pure."""
+"""Expected time of episodes by cost class, estimated from measurements. No side effects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 _FIRST_SECONDS = 10.0
-"""Assumed time of an episode before measurements [s]; a lease then has one or two per slot."""
+"""Assumed time of an episode before the first measurement [s]; leases then contain one or two episodes per slot."""
 _PRIOR_WEIGHT = 2.0
-"""Number of prior episodes, at the mean of the whole group, in the mean of a class."""
+"""Weight of the group's mean in the mean of a class, as a number of episodes."""
 
 
 @dataclass(slots=True)
@@ -21,10 +21,10 @@ class _Mean:
 
 
 class CostModel:
-    """Means by cost class, which stay near the mean of all classes while a class has few episodes.
+    """Mean time by cost class; while a class has few episodes, its mean stays near that of the whole group.
 
     Args:
-        weights: Expected ratio of the classes' costs before measurements, by class.
+        weights: Relative cost of each class before measurements.
     """
 
     def __init__(self, weights: tuple[float, ...] = (1.0,)) -> None:
@@ -35,7 +35,7 @@ class CostModel:
         self._by_class: dict[int, _Mean] = {}
 
     def record(self, cost_class: int, seconds: float) -> None:
-        """Record an episode that took ``seconds`` [s] of one slot."""
+        """Record an episode that took ``seconds`` [s] on one slot."""
         self._all.add(seconds)
         self._scaled.add(seconds / self._weights[cost_class])
         self._by_class.setdefault(cost_class, _Mean()).add(seconds)
@@ -51,15 +51,15 @@ class CostModel:
 
     @property
     def mean_seconds(self) -> float:
-        """Mean of all episodes so far [s]."""
+        """Mean time of the measured episodes on one slot [s]; a default before the first one."""
         return self._all.total / self._all.count if self._all.count else _FIRST_SECONDS
 
     @property
     def total_seconds(self) -> float:
-        """Sum of all episodes so far [s]."""
+        """Total time of the measured episodes on one slot [s]."""
         return self._all.total
 
     @property
     def is_measured(self) -> bool:
-        """True if an episode was measured."""
+        """True if at least one episode was measured."""
         return self._all.count > 0

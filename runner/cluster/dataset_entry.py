@@ -1,4 +1,4 @@
-"""Entry of results into a task's dataset: compare-and-set by index, with rows and files in one commit."""
+"""Commit of node results to a task's dataset; the first result of an episode is kept, with its rows and files."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from nimbus.runner.monitor.progress import Progress, line, stored_of
 
 
 class DatasetEntry:
-    """Dataset of one task, from the view of the head.
+    """Dataset of one task, to which the head commits the results of nodes.
 
     Args:
         task: The task.
-        slots: Number of slots of the cluster, for the row of the run.
-        progress: Statuses that count the attempts.
+        slots: Number of slots of the cluster, recorded in the row of the run.
 
     Raises:
-        InputError: The folder cannot be used, or another run writes into it.
+        InputError: The folder cannot be used, another run writes into it, or this machine is not the head of the
+        cluster.
     """
 
     def __init__(self, task: JobTask, *, slots: int) -> None:
@@ -44,9 +44,9 @@ class DatasetEntry:
             raise InputError(what, where="--cluster", instead=instead)
         self.task = task
         self.missing: set[tuple[str, int]] = set()
-        """Episodes of the last commit whose files were missing."""
+        """Groups and indices of the episodes of the last commit whose files were missing."""
         self.doubled = 0
-        """Number of second results for settled episodes."""
+        """Number of results that arrived for settled episodes."""
         self.progress: tuple[Progress, ...] = ()
         self.dataset: Dataset = task.origin.open(task.spec.folder)
         self.run: Run = self.dataset.ledger.start_run(
@@ -63,10 +63,10 @@ class DatasetEntry:
         return upload_place(self.dataset.folder)
 
     def sign(self, name: str, method: str) -> str:
-        """Return a URL with which a node may use an object of the dataset; empty for a dataset in a folder.
+        """Return a URL that gives a node access to an object of the dataset; empty for a dataset in a folder.
 
         Raises:
-            InputError: The head's own credentials do not suffice.
+            InputError: The credentials of the head do not suffice.
         """
         return self._entry.sign(name, method)
 
@@ -86,12 +86,12 @@ class DatasetEntry:
         balance: Balance,
         now: float,
     ) -> None:
-        """Enter reports of nodes except those of settled episodes; all of them durably, or none.
+        """Commit the reports of episodes that are not settled yet: either all of them durably, or none.
 
         Args:
-            reports: Pairs of node and report.
-            infos: ``dataset.json`` of nodes, by name.
-            balance: Receives settled episodes.
+            reports: Name of the node and report, for each report.
+            infos: Content of ``dataset.json`` by name of the node.
+            balance: Balance in which the episodes are settled.
             now: Time of the monotonic clock [s].
 
         Raises:
@@ -125,7 +125,10 @@ class DatasetEntry:
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
-        """Record faults of a node's cell; return the new ones, because a new agent reports its cell's whole ledger."""
+        """Record faults of a node's cell, and return those not recorded before.
+
+        A restarted agent reports all faults in the ledger of its cell again.
+        """
         new: list[Fault] = []
         for row in rows:
             if (key := (node, row.time, row.worker, row.kind, row.idx)) not in self._known_faults:
@@ -135,15 +138,15 @@ class DatasetEntry:
         return new
 
     def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
-        """Give up an episode."""
+        """Record that an episode is given up, with the evidence against it."""
         self.dataset.quarantine(index, range(self.task.spec.variants), evidence=evidence)
 
     def flush(self) -> None:
-        """Write deferred rows, unless the disk is full."""
+        """Write deferred rows; they stay deferred while the disk is full."""
         try:
             self.dataset.flush()
         except StorageError:
-            return  # the next commit meets it and reports it
+            return  # the next commit reports the full disk
 
     def close(self, state: str, startup_seconds: float) -> None:
         """Record the end of the run, and close the dataset."""
@@ -155,7 +158,7 @@ class DatasetEntry:
             self.dataset.close()
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
-        """Enter partial rows of an episode, and count the new ones."""
+        """Commit some of the rows of an episode, and count the new ones."""
         before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
@@ -167,7 +170,7 @@ class DatasetEntry:
                 self.missing.add((self.task.name, report.index))
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
-        """Compare a second result with the first; equal inputs must make equal content."""
+        """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""
         self.doubled += 1
         first = {attempt.episode_id: attempt.sha256 for attempt in self.dataset.ledger.stored(report.index)}
         for attempt in report.attempts:

@@ -1,7 +1,7 @@
-"""Delivery of episodes from a node to the dataset: interface to shared folders and object stores.
+"""Delivery of episodes from nodes to the dataset, through a shared folder or an object store.
 
-The node uploads files and reports the rows; the head enters the rows. Uploads can be repeated safely and never
-overwrite; rows are entered by compare-and-set, and entered rows are durable.
+A node uploads the files and reports the rows, and the head commits the rows. Uploads can be repeated, and never
+overwrite published files. Only the first rows of an episode are committed; committed rows are durable.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class UploadedFiles:
     """Files of an attempt after their upload."""
 
     staged: str = ""
-    """Location of the files; empty if their names suffice."""
+    """Folder of the files in ``stage/``; empty if their final names suffice to find them."""
     objects: dict[str, int] = field(default_factory=dict)
-    """Sizes of the uploaded objects in a store, by name [bytes]."""
+    """Sizes of the objects uploaded to a store, by name [bytes]."""
 
 
 class EpisodeUploader(Protocol):
-    """Node's side of the delivery. Thread-safe."""
+    """Uploads files from a node. Implementations are thread-safe."""
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
-        """Upload the files of an attempt, those of an episode or of a kept failure.
+        """Upload the files of an attempt: those of an episode, or of a kept failure.
 
         Args:
             attempt: Row of the attempt.
-            folder: Dataset of the node's cell.
+            folder: Folder of the dataset of the node's cell, which contains the files.
 
         Raises:
-            StorageError: The destination cannot be written now; the same call may be repeated. InputError: It can never
-            be written.
+            StorageError: The destination cannot be written now; the call may be repeated.
+            InputError: The destination can never be written.
         """
         ...
 
@@ -81,35 +81,36 @@ class UploadedEpisode:
 
     attempt: Attempt
     staged: str = ""
-    """Location returned by the uploader."""
+    """Location that the uploader returned; see :class:`UploadedFiles`."""
     objects: dict[str, int] = field(default_factory=dict)
     """Sizes of the uploaded objects [bytes]."""
     lease: int = 0
     learned: DatasetInfo | None = None
+    """Content of the node's ``dataset.json``; None if no node has sent it yet."""
 
 
 class EpisodeEntry(Protocol):
-    """Head's side of the delivery."""
+    """Commits uploaded files on the head."""
 
     def sign(self, name: str, method: str) -> str:
-        """Return a URL with which a node may use an object; empty if its files are not in a store."""
+        """Return a URL that gives a node access to an object; empty if the dataset is not in a store."""
         ...
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Enter episodes and kept failures durably; return the ids of episodes whose files are present.
+        """Commit episodes durably; return the ids of those whose files are present.
 
         Raises:
-            StorageError: The disk is full; nothing was entered.
+            StorageError: The disk is full; nothing was committed.
         """
         ...
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
-        """Remove uploaded files of duplicate results, if they take up space."""
+        """Remove the uploaded files of duplicate results, if they occupy separate space."""
         ...
 
 
 class FolderUploader:
-    """Uploads into a folder shared with the head: by link on the same disk, else by copy.
+    """Uploads into a folder shared with the head: by hard link on the same disk, otherwise by copy.
 
     Args:
         dataset: Folder of the head's dataset.
@@ -120,7 +121,7 @@ class FolderUploader:
         self._dataset, self._node = dataset, node
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
-        """Put the files under names of this node into ``stage/``; see :class:`EpisodeUploader`."""
+        """Put the files into ``stage/``, in a folder named after this node; see :class:`EpisodeUploader`."""
         staged = self._dataset / _STAGE / f"{attempt.episode_id}.{self._node}.tmp"
         with disk(staged):
             if attempt.failure:
@@ -154,7 +155,7 @@ class FolderUploader:
 
 
 def _place(source: Path, target: Path) -> None:
-    """Link or copy a file; replace the remains of an earlier try."""
+    """Link or copy a file; replace what an earlier, interrupted call left."""
     remove_file(target)
     try:
         link_file(source, target)
@@ -170,7 +171,7 @@ def _place(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file to a new path, durably."""
+    """Copy a file to a new path, and flush it to the disk."""
     with source.open("rb") as read, os.fdopen(create_file(target), "wb") as write:
         shutil.copyfileobj(read, write, 1 << 20)
         write.flush()
@@ -178,10 +179,10 @@ def _copy(source: Path, target: Path) -> None:
 
 
 class FolderEntry:
-    """Enters files that nodes staged in the dataset's own folder.
+    """Commits files that nodes staged in the folder of the dataset.
 
     Args:
-        dataset: Opened by this process, which alone writes it.
+        dataset: Dataset opened by this process, its only writer.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -200,7 +201,7 @@ class FolderEntry:
         return {attempt.episode_id for attempt in taken}
 
     def sign(self, name: str, method: str) -> str:
-        """Sign nothing; see :class:`EpisodeEntry`."""
+        """Return an empty text, because files in a folder need no URL; see :class:`EpisodeEntry`."""
         return ""
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
@@ -214,11 +215,11 @@ class FolderEntry:
 
 
 def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> StagedEpisode:
-    """Convert an uploaded episode to the form that the dataset accepts.
+    """Convert an uploaded episode to a staged episode of the dataset.
 
     Args:
         dataset: Dataset of the head.
-        episode: The episode.
+        episode: Episode as reported by a node.
         path: Path of the episode's HDF5 file.
     """
     info, learned = dataset.info, episode.learned
@@ -227,6 +228,6 @@ def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> St
 
 
 def info_of(text: str) -> DatasetInfo | None:
-    """Parse a node's ``dataset.json``; None while it has no information about episodes."""
+    """Parse a node's ``dataset.json``; return None while it does not describe episodes yet."""
     info = from_json(DatasetInfo, text)
     return info if info.features and info.rate else None

@@ -1,4 +1,4 @@
-"""Number of nodes requested by a job. Pure."""
+"""Number of nodes that a job requests, computed from its remaining work. No side effects."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 HORIZON = 3600.0
-"""Target duration of a job, if its bounds allow it [s]."""
+"""Target duration of a job [s]; reached if the bounds allow enough nodes."""
 _LEAST_HORIZON = 600.0
-"""Shortest horizon for counting nodes [s]; a node that starts less than this before the end helps little."""
+"""Shortest remaining time for which nodes are counted [s]; a node that starts later contributes little."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +30,18 @@ class NodeDemand:
     def __init__(self, bounds: NodeBounds | None) -> None:
         self._bounds = bounds
         self._node_slots = 0.0
-        """Mean slots of the nodes that were there last: a job whose only node failed does not request more for that."""
+        """Mean number of slots of the last present nodes; kept when all nodes are gone, so that the demand stays the
+        same."""
         self._started: float | None = None
         self.wanted = bounds.least if bounds else 0
         """Number of nodes that the job requests; 0 without bounds, and once no work is left."""
 
     def update(self, left_seconds: float, slots: Collection[int], now: float) -> None:
-        """Follow the remaining work.
+        """Compute :attr:`wanted` from the remaining work.
 
         Args:
-            left_seconds: Remaining work on one slot [s].
-            slots: Slots of each present node.
+            left_seconds: Time that the remaining work takes on one slot [s].
+            slots: Number of slots of each present node.
             now: Time of the monotonic clock [s].
         """
         if self._bounds is None:
@@ -58,13 +59,13 @@ class NodeDemand:
 
 
 def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, horizon: float) -> int:
-    """Return the number of nodes that finish the rest of a job within a horizon, within bounds.
+    """Return the number of nodes that finish the rest of a job in time, limited by bounds.
 
     Args:
-        left_seconds: Remaining work on one slot [s].
-        node_slots: Slots of a node.
-        bounds: Bounds; a job without work needs no node.
-        horizon: [s]
+        left_seconds: Time that the remaining work takes on one slot [s].
+        node_slots: Number of slots of a node.
+        bounds: Bounds on the result; a job without remaining work needs no node.
+        horizon: Time until the end of the job [s].
     """
     if left_seconds <= 0:
         return 0
@@ -73,5 +74,5 @@ def wanted_nodes(left_seconds: float, *, node_slots: int, bounds: NodeBounds, ho
 
 
 def time_left(elapsed: float) -> float:
-    """Return the horizon [s] of a job that began ``elapsed`` [s] ago."""
+    """Return the time until the targeted end of a job that began ``elapsed`` [s] ago [s]."""
     return max(_LEAST_HORIZON, HORIZON - elapsed)

@@ -1,4 +1,4 @@
-"""Program that describes a spec's task for the head: loads simulator and objects, prints, and exits."""
+"""Program that loads the simulator and the objects of a spec's task, and prints a description of it for the head."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def describe(spec: CellSpec) -> TaskDescription:
 
 
 def main() -> int:
-    """Describe the spec on standard input, and print the description as the last line."""
+    """Describe the task of the spec read from standard input; print the description as the last line."""
     write_json(describe(CellSpec.from_text(sys.stdin.read())), indent=None)
     return 0
 

@@ -1,4 +1,4 @@
-"""Forecast of a job on a cluster: the balance of real runs in simulated time, with measured costs of episodes. Pure."""
+"""Forecast of a job on a cluster, from measured costs of episodes: runs the balance of real runs in simulated time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
-"""Number of simulated episodes per slot, and smallest number in total; the rest keeps all slots busy."""
+"""Number of simulated episodes per slot, and their smallest total; the other episodes keep all slots busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class ClusterForecast:
     efficiency: float
     """Useful work divided by slots times time."""
     faulty_wall_seconds: float
-    """The same time if nodes die every six hours, 3 % are slow, 10 % are late, with partitions and hangs [s]."""
+    """Time under the faults of :data:`nimbus.runner.cluster.simulated_run.FAULTY` [s]."""
     faulty_efficiency: float
     node_hours: float
     cost: float = 0.0
@@ -53,13 +53,13 @@ class ClusterForecast:
 def forecast_cluster(
     tasks: Sequence[TaskCosts], slots: int, *, node_slots: int, startup: float, price_per_hour: float = 0.0
 ) -> ClusterForecast:
-    """Simulate a job.
+    """Simulate a job without and with faults.
 
     Args:
         tasks: Tasks of the job.
         slots: Number of slots of the cluster.
         node_slots: Slots of a node; the last node has the rest.
-        startup: Time from the start of a node to its first episode [s].
+        startup: Time that a node needs to start, and again to load a task [s].
         price_per_hour: Price of a node hour.
     """
     nodes = [min(node_slots, slots - begin) for begin in range(0, slots, node_slots)]
@@ -89,7 +89,7 @@ def slot_counts(least: int, most: int) -> list[int]:
 
 
 def _simulate(tasks: Sequence[TaskCosts], nodes: Sequence[int], conditions: Conditions) -> tuple[SimulatedRun, float]:
-    """Simulate the last part of a job; return it, and the work of the earlier part [s of one slot]."""
+    """Simulate the last part of a job; return its result, and the work of the part before it [s on one slot]."""
     count = sum(task.episodes for task in tasks)
     share = min(1.0, max(_LEAST, _PER_SLOT * sum(nodes)) / count)
     random = np.random.Generator(np.random.Philox(key=count))

@@ -1,4 +1,4 @@
-"""Head: the balance and the only ledger. A state machine from messages to answers; time is an argument."""
+"""Head of a cluster: leases episodes to nodes and commits their results. A state machine without clock or sockets."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
     Beaten,
+    Details,
     Done,
     Faults,
     Finished,
@@ -40,10 +41,11 @@ from nimbus.runner.cluster.signing import is_allowed
 _POLL = 1.0
 """Time after which a node without work pulls again [s]."""
 _ALIVE = 10.0
-"""Time without a heartbeat after which a node no longer counts as alive when surplus nodes are dismissed [s]."""
+"""Time since the last message up to which a node counts as alive when surplus nodes are dismissed [s]."""
 _GROUP = 64
+"""Number of waiting episodes that triggers a commit."""
 _GROUP_WAIT = 0.1
-"""Largest number of episodes waiting for a commit, and longest wait of the first [s]."""
+"""Longest time that a report waits for a commit [s]."""
 
 Reply = Callable[[Answer], None]
 
@@ -61,14 +63,14 @@ class _ReportQueue:
 
 
 class Head:
-    """Hands out leases and enters results.
+    """Answers the messages of nodes: hands out leases and commits results.
 
     Args:
-        job: The work.
+        job: Job of the cluster.
         entries: Opened dataset of each task, by name.
-        balance: Balance, with the episodes that earlier runs settled.
+        balance: Balance of the job, in which the episodes of earlier runs are already settled.
         status: Status of the run.
-        epoch: Number of the start of the head.
+        epoch: Number of the head's current start; it grows with each restart.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Head:
         self.job, self.balance, self.epoch = job, balance, epoch
         self.status = status
         self.failure = ""
-        """Reason of the last node that left because it cannot work; empty once another joins."""
+        """Reason why the last node left or was refused, if it cannot work; empty once another node joins."""
         self._entries = entries
         self._tasks = {task.name: task for task in job.tasks}
         self._waiting = _ReportQueue()
@@ -98,7 +100,7 @@ class Head:
             now: Time of the monotonic clock [s].
 
         Raises:
-            ValueError: It names a task of another job, or has rows of another episode.
+            ValueError: The request names a task of another job, or has rows of another episode.
         """
         self._admission.check_content(request)
         if isinstance(request, Join):
@@ -115,13 +117,13 @@ class Head:
             reply(self._answer(request, now))
 
     def commit_due(self, now: float) -> bool:
-        """Return True if the waiting reports are to be committed."""
+        """Return True if it is time to commit the waiting reports."""
         if not self._waiting.reports:
             return False
         return self._waiting.count >= _GROUP or now >= self._waiting.since + _GROUP_WAIT
 
     def commit(self, now: float) -> None:
-        """Commit all waiting reports; they are durable when answered."""
+        """Commit all waiting reports, then answer them: an answered report is durable."""
         reports, self._waiting = self._waiting.reports, _ReportQueue()
         for name, entry in self._entries.items():
             infos = {report.node: report.info for report, _ in reports if report.info}
@@ -160,7 +162,7 @@ class Head:
         self.status.update(self.balance, self._drained, now, wanted_nodes=self.wanted, doubled=doubled)
 
     def stop(self, why: str) -> None:
-        """Hand out no more work; nodes leave with their next message."""
+        """Stop handing out work; each node leaves after the answer to its next message."""
         self._is_stopping = why
         for name in self.balance.nodes:
             self.balance.drain(name)
@@ -172,7 +174,7 @@ class Head:
 
     @property
     def is_done(self) -> bool:
-        """True if every episode is settled and the rows are durable."""
+        """True if every episode is settled or given up, and all rows are durable."""
         return self.balance.done and not self._waiting.reports and not self._unwritten
 
     def _join(self, request: Join, now: float) -> Answer:
@@ -190,7 +192,7 @@ class Head:
         return self._admission.describe(set(fits), request.first)
 
     def _note_lacking(self) -> None:
-        """Record why tasks remain when the last node that could work on others leaves."""
+        """Record the tasks on which no present node can work, with the missing resource, as the reason of a failure."""
         left = [
             name
             for name, work in self.balance.work.items()
@@ -230,6 +232,8 @@ class Head:
                 if evidence := self._drained.get(node):
                     return Beaten(recall=recall, drain=evidence, has_failed=True)
                 return Beaten(recall=recall, drain=self._is_stopping or ("done" if balance.done else ""))
+            case Details(status=status):
+                self.status.details.add(node, status)
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
@@ -250,7 +254,10 @@ class Head:
         return Done()
 
     def _count_alive(self, now: float) -> int:
-        """Count the nodes at work with a recent heartbeat; dead and drained ones cause no dismissal of others."""
+        """Count the nodes with a recent message that are not draining.
+
+        Dead and draining nodes are left out: they must not make a working node surplus.
+        """
         return sum(now - node.last_beat < _ALIVE and not node.is_draining for node in self.balance.nodes.values())
 
     def _sign(self, node: str, group: str, name: str, method: str) -> str:
@@ -275,7 +282,7 @@ class Head:
         self._write_given_up()
 
     def _write_given_up(self) -> None:
-        """Record given-up episodes; if the disk is full, the next call does."""
+        """Record given-up episodes in the ledgers; if the disk is full, the next call continues."""
         try:
             while self._unwritten:
                 group, index = self._unwritten[0]

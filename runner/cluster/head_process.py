@@ -1,4 +1,4 @@
-"""Process of the head: opens the datasets, serves agents over a socket, writes the status, and ends with the job."""
+"""Process of the head: opens the datasets, serves agents over a socket, and writes the status until the job ends."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.store.remote.object_store import StoreAwayError
+from nimbus.datagen.errors import InputError, StoreAwayError, single_line
 from nimbus.runner.cell.start_run import completed_before
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
@@ -27,30 +26,30 @@ from nimbus.runner.system.processes import die_with_parent
 _TICK = 0.5
 """Interval of the checks of nodes and status [s]."""
 _WAIT = 0.02
-"""Time limit for a message while reports wait for their commit [s]."""
+"""Longest wait for a message while reports wait for their commit [s]."""
 _FAREWELL = 15.0
-"""Time for nodes to leave once everything is settled [s]."""
+"""Time limit for nodes to leave after the last episode is settled [s]."""
 _ABANDONED = 60.0
-"""Time for other nodes to join after the last node left because it cannot work; then the run ends [s]."""
+"""Time limit for another node to join after the last one left because it cannot work; then the run fails [s]."""
 _REQUESTED = 600.0
-"""The same time if the job requests nodes by bounds: an autoscaler takes minutes to start one [s]."""
+"""Same limit for a job that requests nodes from an autoscaler, which takes minutes to start one [s]."""
 _AWAY = 2.0
 """Interval between attempts to open a dataset whose store does not answer [s]."""
 _STOPPING = 60.0
-"""Longest time for nodes to leave after a stop request, in which current episodes are finished and delivered [s]."""
+"""Time limit for nodes to finish and deliver their current episodes after a stop request [s]."""
 
 
 class HeadServer:
-    """Runs a head on a socket.
+    """Serves a head on a Unix socket.
 
     Args:
-        job: The work.
+        job: Job of the cluster.
         socket: Path of the socket.
         slots: Expected number of slots of the cluster.
 
     Raises:
         InputError: A folder cannot be used for this run.
-        StoreAwayError: A store does not answer, which is asked for the last episodes of a killed head.
+        StoreAwayError: The store of a dataset does not answer. It is needed to find the last episodes of a killed head.
     """
 
     def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
@@ -95,11 +94,11 @@ class HeadServer:
         self._server = LineServer(socket)
 
     def ask_to_stop(self) -> None:
-        """Let the nodes drain, and end."""
+        """Request that the nodes drain and the head ends."""
         self._stop_asked = True
 
     def run(self) -> HeadEnd:
-        """Serve until everything is settled, or the head is asked to stop."""
+        """Serve until all episodes are settled, a stop is requested, or no node can work; return the result."""
         next_tick, leaving_since, abandoned_since = 0.0, 0.0, 0.0
         state = "failed"
         try:
@@ -132,7 +131,7 @@ class HeadServer:
 
     @property
     def _has_present_nodes(self) -> bool:
-        """True while a node answers; a killed node stays listed, because it may return."""
+        """True if a node is not silent; killed nodes remain listed, because they may return."""
         return any(not node.is_silent for node in self.head.balance.nodes.values())
 
     def _end_state(self) -> str:
@@ -150,7 +149,7 @@ class HeadServer:
             self._server.drop(connection)
 
     def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:
-        """Return the status of a task's dataset, if it differs from the job's."""
+        """Return the status of a task's own dataset; empty for a job with a single task, whose status is the same."""
         if len(job.tasks) == 1:
             return ()
         own = Progress(
@@ -175,7 +174,7 @@ class HeadServer:
 
 
 def open_server(job: ClusterJob, socket: Path, *, slots: int) -> HeadServer:
-    """Open the head; wait for a store that does not answer, as nodes do. Raises the ``InputError`` of the server."""
+    """Open the head; while a store does not answer, try again. Raises the ``InputError`` of :class:`HeadServer`."""
     while True:
         try:
             return HeadServer(job, socket, slots=slots)
@@ -185,9 +184,9 @@ def open_server(job: ClusterJob, socket: Path, *, slots: int) -> HeadServer:
 
 
 def main(words: list[str]) -> int:
-    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``, with the job as JSON on standard input.
+    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``.
 
-    The last line of standard output is a :class:`HeadEnd`.
+    Standard input is a :class:`ClusterJob` as JSON; the last line of standard output is a :class:`HeadEnd` as JSON.
     """
     socket, slots, parent = Path(words[0]), int(words[1]), int(words[2])
     die_with_parent(parent)

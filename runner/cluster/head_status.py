@@ -1,4 +1,4 @@
-"""Status of a cluster run: that of a single-machine run, plus nodes, leases and costs."""
+"""Status of a cluster run: the status of a run on one machine, with nodes, leases and costs in addition."""
 
 from __future__ import annotations
 
@@ -11,34 +11,38 @@ from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.messages import Join, NodeReading
 from nimbus.runner.cluster.node_record import NodeLease
+from nimbus.runner.monitor.node_details import NodeDetails
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus
 
 _CLOCK = 60.0
-"""Largest difference of a node's clock that causes no event [s]; the ledger has the nodes' times."""
+"""Difference between the clocks of a node and the head above which an event is reported [s]."""
 _MOST_GONE = 50
-"""Number of listed nodes that have left."""
+"""Largest number of nodes in the status that have left."""
 
 
 @dataclass
 class _ListedNode:
     status: NodeStatus
     joined: float
-    """Time of the monotonic clock [s]."""
+    """Time of joining, on the monotonic clock [s]."""
     last_beat: float
+    """Time of the last message, on the monotonic clock [s]."""
     left: float = 0.0
+    """Time of leaving, on the monotonic clock [s]; 0 while the node is present."""
 
 
 class HeadStatus:
-    """Keeps the status of a cluster run.
+    """Computes the status of a cluster run.
 
     Args:
-        progress: Status of the run, which is written.
-        price_per_hour: Price of a node hour by price class.
+        progress: Writer of the status of the run.
+        price_per_hour: Price of a node hour by price class; the class ``""`` is the default.
     """
 
     def __init__(self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None) -> None:
         self.progress = progress
+        self.details = NodeDetails(progress.folder)
         self._prices = dict(price_per_hour or {})
         self._nodes: dict[str, _ListedNode] = {}
         self._leases = 0
@@ -84,15 +88,23 @@ class HeadStatus:
             )
 
     def leave(self, name: str, why: str, *, has_failed: bool, settled: int = 0) -> None:
-        """Record that a node left, with its number of settled episodes."""
+        """Record that a node left.
+
+        Args:
+            name: Name of the node.
+            why: Reason, as the node reported it.
+            has_failed: The node left because it cannot work.
+            settled: Number of episodes that it settled.
+        """
         if node := self._nodes.get(name):
             node.left = time.monotonic()
+            self.details.remove(name)
             state, rate = "failed" if has_failed else "gone", settled / max(1e-3, node.left - node.joined)
             node.status = replace(node.status, state=state, why=why, stored=settled, rate=round(rate, 4))
         self.tell(f"node {name} left: {why}", kind="fault" if has_failed else "workers")
 
     def leased(self, lease: NodeLease) -> None:
-        """Count a lease; the first one ends the start-up."""
+        """Count a lease; the first one ends the start-up phase of the run."""
         self._leases += 1
         self.progress.ready()
         if self.progress.status.activity:
@@ -106,7 +118,7 @@ class HeadStatus:
             self.tell(f"node {node}: worker {row.worker}: {row.kind}{where}: {row.detail}"[:300], kind="fault")
 
     def give_up(self, group: str, index: int, evidence: Sequence[str], *, variants: int) -> None:
-        """Record a given-up episode."""
+        """Record that an episode is given up, with all its visual variants."""
         self.progress.update(quarantined=self.progress.status.quarantined + variants)
         self.tell(f"episode {index} of {group} given up: {'; '.join(evidence)}"[:300], kind="quarantine")
 
@@ -126,11 +138,11 @@ class HeadStatus:
         """Update the status.
 
         Args:
-            balance: Nodes, and what they hold.
+            balance: Balance of the job, with the nodes and their episodes.
             drained: Reasons for dismissing nodes, by name.
             now: Time of the monotonic clock [s].
             wanted_nodes: Number of nodes that the job requests.
-            doubled: Number of dropped second results.
+            doubled: Number of results that arrived for settled episodes.
         """
         nodes = [self._current(node, balance, drained, now) for node in self._nodes.values()]
         gone = [node for node in nodes if node.state in LEFT_STATES][-_MOST_GONE:]
@@ -153,6 +165,7 @@ class HeadStatus:
         )
         slots = sum(node.slots for node in nodes if node.state not in LEFT_STATES)
         self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
+        self.details.write()
 
     def _current(self, node: _ListedNode, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:
         record = balance.nodes.get(node.status.name)

@@ -1,4 +1,4 @@
-"""Job of a cluster: tasks with their cells, counts, priorities and needs."""
+"""Job of a cluster: its tasks, each with a specification of its cells, a priority and needed resources."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.messages import Capabilities
 
 _MOST_CLASSES = 64
-"""Number of cost classes of a task; larger numbers of objects share the last class."""
+"""Largest number of cost classes of a task; episodes with still more objects are in the last class."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeNeeds:
-    """Free resources that a task needs on a node."""
+    """Free resources that a node must have to work on a task."""
 
     simulator: str = "newton"
     engine: str = "ompl"
@@ -28,10 +28,12 @@ class NodeNeeds:
     rt: bool = False
     """A GPU with ray-tracing cores."""
     gpu_bytes: int = 0
+    """Free memory of one GPU [bytes]."""
     memory_bytes: int = 0
+    """Available memory [bytes]."""
 
     def lacking(self, node: Capabilities) -> str:
-        """Return a short list of the needs that a node lacks; empty if it has all."""
+        """Return the first need that a node does not satisfy, as text; empty if it satisfies all."""
         if self.simulator not in node.simulators:
             return f"simulator {self.simulator}"
         if self.engine not in node.engines:
@@ -49,11 +51,13 @@ class NodeNeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class CountDraw:
-    """Distribution of the number of objects of a group, which explains most of an episode's cost."""
+    """Uniform draw of the number of objects in a group of a task; this number determines most of an episode's cost."""
 
     address: tuple[str, ...]
+    """Address of its random stream."""
     low: int
     high: int
+    """Largest number, inclusive."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,22 +66,22 @@ class JobTask:
 
     name: str
     spec: CellSpec
-    """Cell of the task; its folder is the dataset's."""
+    """Specification of the task's cells; its folder is that of the dataset."""
     origin: Origin
     priority: int = 0
     needs: NodeNeeds = field(default_factory=NodeNeeds)
     address: str = ""
-    """Address in a store that its folder represents; empty for a folder."""
+    """Address of the dataset in a store; empty for a dataset in a folder."""
     count_draws: tuple[CountDraw, ...] = ()
 
     @property
     def cost_class(self) -> Callable[[int], int]:
-        """Return a function from an episode to its cost class: its number of objects above the smallest one."""
+        """Function from the index of an episode to its cost class: its number of objects minus the smallest number."""
         return partial(_objects_beyond, self.spec.seed, self.spec.split, self.count_draws)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """Expected ratio of the costs of the classes, by number of objects."""
+        """Relative cost of each cost class before measurements: the number of objects."""
         fewest = sum(draw.low for draw in self.count_draws)
         most = sum(draw.high for draw in self.count_draws)
         return tuple(max(1.0, fewest + beyond) for beyond in range(min(most - fewest + 1, _MOST_CLASSES)))
@@ -85,17 +89,17 @@ class JobTask:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterJob:
-    """Work of one cluster run."""
+    """Job of one cluster run."""
 
     folder: str
-    """Folder of the dataset, or of the datasets of a job with several tasks."""
+    """Folder of the dataset; for several tasks, the folder that contains their datasets."""
     tasks: tuple[JobTask, ...]
     price_per_hour: dict[str, float] = field(default_factory=dict)
     """Price of a node hour by price class."""
     bounds: NodeBounds | None = None
     """Bounds on the number of nodes; None for all available ones."""
     gpus: str | None = None
-    """Text of ``--gpus``, by which each node chooses among its own GPUs; None by default."""
+    """Value of ``--gpus``, which each node applies to its own GPUs; None if the flag is not given."""
 
     def to_text(self) -> str:
         """Encode as JSON."""
@@ -103,7 +107,7 @@ class ClusterJob:
 
     @property
     def digest(self) -> str:
-        """Hash that is equal for equal commands; the size of the spool, which follows the free disk, has no effect."""
+        """Hash that is equal for equal commands; it excludes the size of the spool, which depends on the free disk."""
         specs = (replace(task.spec, resources=replace(task.spec.resources, spool_bytes=0)) for task in self.tasks)
         tasks = tuple(replace(task, spec=spec) for task, spec in zip(self.tasks, specs, strict=True))
         return hashlib.sha256(to_json(replace(self, tasks=tasks)).encode()).hexdigest()
@@ -116,11 +120,12 @@ class ClusterJob:
 
 @dataclass(frozen=True, kw_only=True)
 class HeadEnd:
-    """Last line of the head's standard output."""
+    """Result of a cluster run, printed by the head as its last line."""
 
     state: str
     """``done``, ``short``, ``interrupted`` or ``failed``."""
     line: str = ""
+    """Reason of a failure."""
 
 
 def _objects_beyond(seed: int, split: str, draws: tuple[CountDraw, ...], index: int) -> int:

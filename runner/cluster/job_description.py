@@ -1,4 +1,4 @@
-"""Description of a task for the head, made in a child process so that the head loads no simulator."""
+"""Description of a task for the head, created in a child process because it needs the simulator."""
 
 from __future__ import annotations
 
@@ -28,8 +28,15 @@ class TaskDescription:
 def describe_task(name: str, spec: CellSpec, *, needs: NodeNeeds, priority: int = 0) -> JobTask:
     """Load and check a task as a cell does, and describe it.
 
+    Args:
+        name: Name of the task in the job.
+        spec: Specification of the task's cells.
+        needs: Free resources that the task needs on a node.
+        priority: Priority of the task; higher ones come first.
+
     Raises:
-        InputError: An input of the spec is invalid. SystemExit: Loading crashed; its traceback is shown.
+        InputError: An input of the spec is invalid.
+        SystemExit: The child process crashed; its traceback is shown.
     """
     done = subprocess.run(
         module_command("nimbus.runner.cluster.describe_job"),

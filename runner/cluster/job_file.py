@@ -16,32 +16,34 @@ from nimbus.datagen.tasks.task import check_form
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.job import NodeNeeds
 
-RESERVED = ("nodes", "status.json", "status.json.tmp")
+RESERVED = ("nodes", "nodes.json", "nodes.json.tmp", "status.json", "status.json.tmp")
 """Reserved names in the folder of a job."""
 ByteCount = Annotated[float, Quantity("a size", "'8 GB'", (("B", 1.0), ("MB", 1e6), ("GB", 1e9))), Field(ge=0)]
 
 
 class NeedsEntry(StrictModel):
-    """Free resources that a task needs on a node."""
+    """Free resources that a node must have to work on a task."""
 
     simulator: Literal["", "newton", "isaacsim"] = ""
-    """Simulator of the task; empty for that of ``--sim``."""
+    """Simulator of the task; empty for the value of ``--sim``."""
     engine: Literal["", "ompl", "curobo"] = ""
-    """Motion planner of the task; empty for that of ``--planner``."""
+    """Motion planner of the task; empty for the value of ``--planner``."""
     gpu: Literal["", "cuda", "rt"] = ""
-    """A GPU, or one with ray-tracing cores."""
+    """``cuda`` for any GPU, ``rt`` for one with ray-tracing cores."""
     gpu_memory: ByteCount = 0.0
+    """Free memory of one GPU [bytes]."""
     memory: ByteCount = 0.0
+    """Available memory [bytes]."""
 
 
 class JobEntry(StrictModel):
-    """Task of a job."""
+    """Task of a job, as written in the job file."""
 
     task: Annotated[str, Field(min_length=1)]
     """Name of a task, or path of its file relative to the job file."""
     episodes: Annotated[int, Field(ge=1, le=10**7)]
     name: FileName | None = None
-    """Name of its dataset; by default that of the task."""
+    """Name of its dataset; by default the name of the task."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
     priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
     """Priority; tasks with a higher number come first."""
@@ -49,7 +51,7 @@ class JobEntry(StrictModel):
 
 
 class JobFile(StrictModel):
-    """Content of the file."""
+    """Content of a job file."""
 
     tasks: Annotated[tuple[JobEntry, ...], Field(min_length=1, max_length=1000)]
 
@@ -59,14 +61,14 @@ class JobItem:
     """Task of a job, prepared for the run."""
 
     name: str
+    """Name of its dataset, and of the folder of the dataset."""
     spec: CellSpec
-    """Name of its dataset, which is also its folder."""
     priority: int
     needs: NodeNeeds
 
 
 def is_job(text: str) -> bool:
-    """Return True if an argument of a command is a job file and not a task."""
+    """Return True if a command-line argument is a job file rather than a task."""
     path = Path(text)
     if path.suffix != ".yaml" or not path.is_file():
         return False
@@ -75,14 +77,14 @@ def is_job(text: str) -> bool:
 
 
 def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
-    """Read a job.
+    """Read a job file.
 
     Args:
         path: Path of the file.
-        spec: Common settings of the tasks.
+        spec: Settings common to all tasks.
 
     Raises:
-        InputError: The file is missing or not a job, names an unknown task, or gives two datasets the same name.
+        InputError: The file is missing or is not a job, names an unknown task, or gives two datasets the same name.
     """
     document = read(path)
     entries = document.validate(JobFile).tasks
@@ -133,7 +135,7 @@ def _item(entry: JobEntry, name: str, path: Path, spec: CellSpec) -> JobItem:
 
 
 def needs_of(spec: CellSpec) -> NodeNeeds:
-    """Return the needs of a node that follow from the flags of a run."""
+    """Return the resources that a node needs for a spec, given its simulator, planner and device."""
     has_isaac = spec.simulator == "isaacsim"
     has_cuda = has_isaac or spec.device == "cuda" or spec.planner == "curobo"
     return NodeNeeds(simulator=spec.simulator, engine=spec.planner, cuda=has_cuda, rt=has_isaac)

@@ -1,4 +1,4 @@
-"""Lines of JSON over a Unix socket in a folder of this user: requests of agents, answers of the head."""
+"""Requests of agents and answers of the head, as lines of JSON over a Unix socket in a private folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
 
 _PATIENCE = 10.0
-"""Time limit for an answer, after which the request is sent again on a new connection [s]."""
+"""Time limit for an answer [s]; callers then repeat the request on a new connection."""
 
 
 @dataclass(eq=False)
 class LineConnection:
-    """Connection of one agent, on the head's side."""
+    """Connection of the server to one agent."""
 
     socket: socket.socket
     received: bytearray = field(default_factory=bytearray)
@@ -44,12 +44,12 @@ class LineConnection:
         return None if len(rest) > MOST_BYTES else whole
 
     def drop(self) -> None:
-        """Close the connection; the agent asks again on a new one."""
+        """Shut the connection down; the agent repeats its request on a new one."""
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
     def answer(self, line: bytes) -> None:
-        """Send a line; an agent that has gone asks again."""
+        """Send a line; errors are ignored, because an agent without an answer repeats its request."""
         with suppress(OSError):
             self.socket.settimeout(1.0)
             self.socket.sendall(line + b"\n")
@@ -58,7 +58,7 @@ class LineConnection:
 
 
 class LineServer:
-    """Server of a Unix socket, without threads.
+    """Single-threaded server on a Unix socket.
 
     Args:
         path: Path of the socket; an existing one is replaced.
@@ -76,7 +76,7 @@ class LineServer:
         self._selector.register(self._socket, selectors.EVENT_READ)
 
     def serve(self, seconds: float, take: Callable[[LineConnection, bytes], None]) -> None:
-        """Wait for lines, and process all that have arrived.
+        """Wait for lines, and process those that have arrived.
 
         Args:
             seconds: Longest time to wait [s].
@@ -95,7 +95,7 @@ class LineServer:
                     take(connection, line)
 
     def drop(self, connection: LineConnection) -> None:
-        """Close a connection; its descriptor may be reused by the next one."""
+        """Close a connection and remove it from the server."""
         if not connection.is_closed:
             self._selector.unregister(connection.socket)
             connection.socket.close()
@@ -113,7 +113,7 @@ class LineServer:
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
-        with suppress(OSError):  # no more waiting, or too many open files: the agent tries again
+        with suppress(OSError):  # no connection is waiting, or too many files are open; then the agent tries again
             while True:
                 accepted, _ = self._socket.accept()
                 accepted.setblocking(False)
@@ -121,15 +121,15 @@ class LineServer:
 
 
 class HeadUnreachableError(OSError):
-    """Raised when the head has not answered."""
+    """Raised when the head does not answer in time."""
 
 
 class HeadClient:
-    """Agent's connection to the head, reopened when it is lost.
+    """Connection of an agent to the head; a lost connection is reopened with the next request.
 
     Args:
         path: The head's socket.
-        drop_every: Drop every n-th answer as if it were lost, for tests; 0 for none.
+        drop_every: For tests: drop every n-th answer as if it were lost; 0 drops none.
     """
 
     def __init__(self, path: Path, *, drop_every: int = 0) -> None:
@@ -155,7 +155,7 @@ class HeadClient:
             raise HeadUnreachableError(f"no answer of a head: {error}") from None
 
     def exchange(self, line: bytes, *, patience: float = _PATIENCE) -> bytes:
-        """Send an encoded request and return the encoded answer; raises as :meth:`ask` does."""
+        """Send an encoded request and return the encoded answer; raises :class:`HeadUnreachableError`."""
         try:
             return self._exchange(line, time.monotonic() + patience)
         except OSError as error:

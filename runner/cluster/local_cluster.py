@@ -1,4 +1,4 @@
-"""Cluster on this machine: a head and N node agents for one run; all files are removed at the end."""
+"""Cluster on this machine: a head and N node agents for one run. Their own files are removed at the end."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _NODES = "nodes"
 
 
 def nodes_folder(dataset: Path) -> Path:
-    """Return the folder of the nodes: inside the dataset's, on the same disk, so that files need not be copied.
+    """Return the folder of the nodes' files.
 
-    For a dataset in a store it is beside the spools, whose content belongs to the dataset.
+    It is inside the folder of the dataset, on the same disk, so that files can be linked instead of copied. For a
+    dataset in a store, it is next to the spools: the content of a spool belongs to the dataset.
     """
     return remote_root() / _NODES / dataset.name if is_remote(dataset) else dataset / _NODES
 
@@ -46,9 +47,11 @@ class _Child:
     log: Path
     process: subprocess.Popen[str] | None = None
     ends: int = 0
+    """Number of exits without progress."""
     start_at: float = 0.0
+    """Earliest time of the next start, on the monotonic clock [s]."""
     is_over: bool = False
-    """True if the process is not restarted."""
+    """True if the process is not restarted any more."""
     has_failed: bool = False
     """True if it is over because it cannot work."""
     environment: dict[str, str] = field(default_factory=dict)
@@ -73,20 +76,20 @@ class _Child:
         return self.process is not None and self.process.poll() is not None
 
     def delay(self, now: float) -> None:
-        """Set the time of the next start, with a delay that grows with each exit."""
+        """Count an exit, and schedule the next start; the delay grows with the number of exits."""
         self.ends += 1
         self.process, self.start_at = None, now + (min(10.0, 0.2 * 2**self.ends) if self.ends > 1 else 0.0)
 
 
 class LocalCluster:
-    """Head and agents of one run.
+    """Head and agents of one run, as child processes.
 
     Args:
-        job: The work.
+        job: Job of the cluster.
         nodes: Number of nodes.
-        slots: Slots of each node.
-        watch: Called several times a second; shows the run, and returns the number of settled episodes.
-        environment: Additional environment variables of the agents, by node number from 1; for tests.
+        slots: Number of slots of each node.
+        watch: Called several times a second; displays the run, and returns the number of settled episodes.
+        environment: For tests: returns additional environment variables of an agent, given its number from 1.
     """
 
     def __init__(
@@ -124,14 +127,14 @@ class LocalCluster:
         ]
         self._socket = socket
         self._active = job.bounds.least if job.bounds else nodes
-        """Number of running agents; with bounds, the others start when the job requests them."""
+        """Number of agents in use; with bounds, further ones start when the job requests them."""
         self._settled = -1
         self._failure = self._last_words = ""
         self._has_begun = False
-        """True once the head has opened the datasets, from when on the folder of the nodes belongs to this run."""
+        """True once the head has opened the datasets; from then on, the folder of the nodes belongs to this run."""
 
     def run(self) -> HeadEnd:
-        """Run the job to its end."""
+        """Run the job to its end; return its result."""
         text = self._job.to_text()
         try:
             with Interruption() as interruption:
@@ -141,7 +144,7 @@ class LocalCluster:
 
     @property
     def processes(self) -> dict[str, int]:
-        """Return the running processes by name: ``head``, ``n1`` and so on."""
+        """Ids of the running processes by name: ``head``, ``n1`` and so on."""
         named = {"head": self._head} | {f"n{number}": agent for number, agent in enumerate(self._agents, 1)}
         return {name: child.process.pid for name, child in named.items() if child.process and not child.has_ended()}
 
@@ -182,7 +185,7 @@ class LocalCluster:
             time.sleep(_POLL)
 
     def _without_head(self, interruption: Interruption) -> HeadEnd:
-        """Return the result of a run whose head gave none."""
+        """Return the result of a run whose head ended without one."""
         if interruption.requested:
             return HeadEnd(state="interrupted")
         return HeadEnd(state="failed", line=self._failure or self._last_words or "every node ended")
@@ -204,7 +207,7 @@ class LocalCluster:
         self._count_wanted()
 
     def _count_wanted(self) -> None:
-        """Activate the agents that the job requests, and one for each that cannot work."""
+        """Activate as many agents as the job requests, and a further one for each that has failed."""
         if (bounds := self._job.bounds) is None:
             return
         status = read_status(Path(self._job.folder))
@@ -237,7 +240,7 @@ class LocalCluster:
                     child.process.wait(max(0.0, deadline - time.monotonic()))
                 child.process.kill()
                 child.process.wait()
-        if self._has_begun:  # otherwise another run may have the dataset, with its own nodes in the folder
+        if self._has_begun:  # otherwise another run may use the dataset and this folder
             for number in range(1, len(self._agents) + 1):
                 for task in self._job.tasks:
                     sweep(cell_tag(self._spool / f"n{number}" / task.name))
@@ -247,7 +250,7 @@ class LocalCluster:
 
 
 def _last_line(log: Path) -> str:
-    """Return the last line of a log; empty where there is none."""
+    """Return the last line of a log; empty if there is none."""
     try:
         return "".join(log.read_text(errors="replace").strip().splitlines()[-1:])
     except OSError:

@@ -1,4 +1,4 @@
-"""Description of a node: platform, and free resources."""
+"""Detection of the platform and the free resources of a node."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from nimbus.runner.system.gpus import list_gpus
 
 
 def platform_name() -> str:
-    """Return the properties that determine the last bits of results: operating system, architecture and Python."""
+    """Return operating system, architecture and Python version, on which the last bits of results depend."""
     return f"{sys.platform}-{platform.machine()}-py{sys.version_info.major}.{sys.version_info.minor}"
 
 
 OFFER = "NIMBUS_NODE_OFFER"
-"""Environment variable with the largest resources that a node offers: :class:`Capabilities` as JSON; missing fields are
-detected."""
+"""Environment variable that limits the resources a node offers: fields of :class:`Capabilities` as JSON. Resources that
+it does not mention are offered as detected."""
 
 
 def read_capabilities() -> Capabilities:
     """Detect the simulators, planners and devices that this node offers.
 
     Raises:
-        InputError: The variable is not a valid description.
+        InputError: The variable :data:`OFFER` is not valid.
     """
     found = _detect()
     if not (text := os.environ.get(OFFER)):

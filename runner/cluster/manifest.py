@@ -1,4 +1,4 @@
-"""Files with which other systems start a cluster for one run: a RayJob of KubeRay, or a batch script for Slurm."""
+"""Manifests that start a cluster for one run: a RayJob of KubeRay, or a batch script of Slurm."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import yaml
 RAY_VERSION = "2.60.0"
 """Version of Ray in the default image."""
 _KEPT = 600
-"""Time for which a finished RayJob is kept [s]."""
+"""Time after which a finished RayJob is deleted [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterShape:
-    """Nodes of a cluster that is started for one run."""
+    """Number and size of the nodes of a cluster that is started for one run."""
 
     nodes: int
-    """Number of nodes, or the smallest number."""
+    """Number of nodes; for an elastic cluster, the smallest number."""
     cpus: int
     """Number of CPUs of each node."""
     memory_gb: int
@@ -29,25 +29,25 @@ class ClusterShape:
     gpus: int = 0
     """Number of GPUs of each node."""
     most_nodes: int = 0
-    """Largest number of nodes, requested by demand; 0 for a fixed number."""
+    """Largest number of nodes of an elastic cluster; 0 for a fixed number."""
 
     @property
     def is_elastic(self) -> bool:
-        """True if the number of nodes follows the demand."""
+        """True if the number of nodes changes with the remaining work."""
         return self.most_nodes > self.nodes
 
 
 def ray_job(
     words: Sequence[str], shape: ClusterShape, *, name: str, image: str, service_account: str = ""
 ) -> dict[str, Any]:
-    """Make a RayJob of KubeRay, ``ray.io/v1``: a head without work, and nodes of one shape.
+    """Return a RayJob of KubeRay (``ray.io/v1``): a head that runs no episodes, and equal nodes.
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
         shape: Shape of the nodes.
         name: Name of the job.
         image: Image with Nimbus and Ray.
-        service_account: Account whose role may write into the store.
+        service_account: Kubernetes service account with write access to the store; empty for none.
     """
     return {
         "apiVersion": "ray.io/v1",
@@ -89,13 +89,13 @@ def ray_job(
 
 
 def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: int = 6379) -> str:
-    """Write a batch script for ``sbatch``: one task per node starts Ray; the first one also starts the run.
+    """Return a batch script for ``sbatch``. Each node starts Ray, and the first one also starts the run.
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
         shape: Shape of the nodes.
         name: Name of the job.
-        port: Port of Ray's head.
+        port: Port on which Ray's head listens.
     """
     gpus = f"#SBATCH --gpus-per-node={shape.gpus}\n" if shape.gpus else ""
     return f"""\
@@ -109,7 +109,7 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: 
 #SBATCH --requeue
 set -euo pipefail
 export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
-(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate)
+(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate > /dev/null)
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun ray symmetric-run --address "$head:{port}" --min-nodes {shape.nodes} --num-cpus {shape.cpus} -- \\
     {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])}
@@ -121,7 +121,7 @@ def _bounds(shape: ClusterShape) -> tuple[str, ...]:
 
 
 def to_yaml(content: dict[str, Any]) -> str:
-    """Write plain values as YAML, in order."""
+    """Encode plain values as YAML; the order of keys is kept."""
     return yaml.safe_dump(content, sort_keys=False, width=120)
 
 

@@ -1,4 +1,4 @@
-"""Messages between node agents and the head: JSON of at most 64 kB, all safe to repeat."""
+"""Messages between node agents and the head: JSON of at most 64 kB. Every request can be repeated safely."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import msgspec
 from nimbus.datagen.files.bounded import Count, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.monitor.status import Status
 
 MOST_BYTES = 64_000
-"""Largest message; larger content is sent in parts, so that no answer waits for long [bytes]."""
+"""Size limit of a message [bytes]; larger content is sent in parts, so that no message delays others for long."""
 
 FAILED = 3
 """Exit code of an agent whose node cannot work; it is not restarted."""
@@ -27,11 +28,11 @@ SlotCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """Base of all messages, distinguished by ``kind``."""
+    """Base class of all messages; the field ``kind`` of the JSON names the class."""
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Free resources reported by a node."""
+    """Resources of a node that are free for tasks."""
 
     simulators: tuple[str, ...] = ("newton",)
     engines: tuple[str, ...] = ("ompl",)
@@ -53,15 +54,16 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     resident_bytes: Count = 0
     disk_free_bytes: Count = 0
     outbox_bytes: Count = 0
-    """Size of finished, unacknowledged episodes [bytes]."""
+    """Size of the files of finished, unacknowledged episodes [bytes]."""
     workers: Count = 0
     phases: dict[str, Count] = msgspec.field(default_factory=dict)
-    """Workers by what they do now."""
+    """Number of workers by their current phase."""
     group: str = ""
+    """Group of a running cell; empty without one."""
 
 
 class Join(Struct, frozen=True, kw_only=True, tag="join"):
-    """First message of an agent, also after a restart of the head."""
+    """Request of an agent to join; repeated after a restart of the head."""
 
     node: NodeName
     slots: Slots
@@ -73,7 +75,7 @@ class Join(Struct, frozen=True, kw_only=True, tag="join"):
     """Time of the node's clock [s since 1970]."""
     price_class: ShortText = ""
     capabilities: Capabilities = msgspec.field(default_factory=Capabilities)
-    """Free resources before the node loaded anything."""
+    """Free resources before any cell of the node started."""
     first: Count = 0
     """Number of the first task to describe; see :attr:`Joined.next`."""
 
@@ -83,7 +85,9 @@ class LeaseRequest(Struct, frozen=True, kw_only=True, tag="pull"):
 
     node: NodeName
     idle: SlotCount
+    """Number of slots without work."""
     ahead: SlotCount
+    """Number of slots without work after their current episode."""
 
 
 class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -92,13 +96,14 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     group: str
     index: Count
     lease: Count
+    """Number of the lease."""
     attempts: tuple[Attempt, ...]
     staged: dict[str, str] = msgspec.field(default_factory=dict)
-    """Location of each stored attempt's files after the upload, by episode id, if names do not suffice."""
+    """Location of the uploaded files by episode id; empty if their names suffice to find them."""
     objects: dict[str, int] = msgspec.field(default_factory=dict)
     """Sizes of the objects in the store, by name [bytes]."""
     is_partial: bool = False
-    """True if further rows follow in another message."""
+    """True if more rows of the episode follow in another message."""
     seconds: Seconds = 0.0
     """Time of one slot for the episode [s]."""
 
@@ -109,23 +114,24 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
     node: NodeName
     episodes: tuple[EpisodeReport, ...]
     info: str = ""
-    """Content of ``dataset.json`` of the node, when it has changed."""
+    """Content of the node's ``dataset.json``; empty if it has not changed since the last report."""
 
 
 class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
-    """Heartbeat, with every episode that the agent holds."""
+    """Heartbeat of an agent."""
 
     node: NodeName
     held: dict[str, tuple[Count, ...]]
+    """Indices of all episodes that the agent holds, by group."""
     spare: Count | None = None
-    """Number of held episodes that no cell has, and that can be recalled."""
+    """Number of held episodes that were not passed to a cell yet, so that they can be recalled."""
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
     capabilities: Capabilities | None = None
-    """Free resources, twice a minute."""
+    """Free resources; sent twice a minute, otherwise None."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
-    """Episodes not begun."""
+    """Return of episodes that the node has not begun."""
 
     node: NodeName
     group: str
@@ -133,7 +139,7 @@ class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):
 
 
 class Vote(Struct, frozen=True, kw_only=True, tag="vote"):
-    """Evidence that an episode ends workers."""
+    """Evidence that an episode crashes workers."""
 
     node: NodeName
     group: str
@@ -142,7 +148,7 @@ class Vote(Struct, frozen=True, kw_only=True, tag="vote"):
 
 
 class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
-    """Faults of a node's cell."""
+    """Faults in a cell of the node."""
 
     node: NodeName
     group: str
@@ -150,12 +156,20 @@ class Faults(Struct, frozen=True, kw_only=True, tag="faults"):
 
 
 class SignatureRequest(Struct, frozen=True, kw_only=True, tag="sign"):
-    """Request for a temporary URL with which the node may use one object of a store."""
+    """Request for a temporary URL that gives the node access to one object of a store."""
 
     node: NodeName
     group: str
     name: ShortText
+    """Path of the object in the dataset."""
     method: Annotated[str, msgspec.Meta(pattern=r"\A(?:PUT|GET|HEAD)\Z")]
+
+
+class Details(Struct, frozen=True, kw_only=True, tag="details"):
+    """Status of the cell that works on a node, for its own page."""
+
+    node: NodeName
+    status: Status
 
 
 class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
@@ -164,39 +178,44 @@ class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     node: NodeName
     why: ShortText
     has_failed: bool = False
+    """True if the node leaves because it cannot work."""
 
 
 class CellTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Cell that a node starts for a group."""
+    """Task for which a node starts a cell."""
 
     group: str
+    """Name of the task in the job."""
     spec: str
-    """CellSpec as JSON; the node sets folder, feed and workers."""
+    """:class:`CellSpec` as JSON; the node sets its folder, feed and workers."""
     task_hash: str
     inputs: dict[str, str]
+    """Fingerprint of the inputs of the task, as the head knows it."""
     upload: str
-    """Destination of uploads."""
+    """Destination of uploads: a folder, or an address in a store."""
     gpus: str | None = None
-    """Text of ``--gpus``; the node chooses among its own GPUs."""
+    """Value of ``--gpus``, which the node applies to its own GPUs."""
 
 
 class Joined(Struct, frozen=True, kw_only=True, tag="joined"):
     """Acceptance of a node into the cluster."""
 
     epoch: int
+    """Number of the head's current start."""
     tasks: tuple[CellTask, ...]
     next: int = 0
-    """Number of the first task that does not fit into this message; 0 if all fit."""
+    """Number of the first task that did not fit into this message; 0 if all did."""
 
 
 class JoinRefused(Struct, frozen=True, kw_only=True, tag="refused"):
-    """Refusal of a node, which exits with this reason."""
+    """Refusal of a node, whose agent then exits."""
 
     line: str
+    """Reason, in one line."""
 
 
 class Leased(Struct, frozen=True, kw_only=True, tag="leased"):
-    """Lease of episodes for a node."""
+    """Lease of episodes to a node."""
 
     number: int
     group: str
@@ -207,38 +226,39 @@ class NoLease(Struct, frozen=True, kw_only=True, tag="wait"):
     """Answer that there is no work for a node now."""
 
     seconds: float
+    """Time after which the node asks again [s]."""
 
 
 class Finished(Struct, frozen=True, kw_only=True, tag="finished"):
-    """Answer that there is no more work: the node leaves."""
+    """Answer that there is no more work for a node, which then leaves."""
 
     why: str = ""
     has_failed: bool = False
-    """True if the node fails everything; another one has to take its place."""
+    """True if everything fails on the node, so that another one must replace it."""
 
 
 class Reported(Struct, frozen=True, kw_only=True, tag="reported"):
-    """Result of a report: the named episodes are settled, except for missing ones."""
+    """Answer to a report: its episodes are settled, except for those in ``missing``."""
 
     missing: tuple[tuple[str, int], ...] = ()
-    """Episodes whose files are missing and must be uploaded again."""
+    """Groups and indices of the episodes whose files are missing and must be uploaded again."""
     is_full: bool = False
-    """True if the head's disk is full, so that the node must report again later."""
+    """True if the head's disk is full; nothing is settled, and the node must report again later."""
 
 
 class Beaten(Struct, frozen=True, kw_only=True, tag="beaten"):
     """Answer to a heartbeat."""
 
     recall: int = 0
-    """Number of episodes to give back, of those not begun."""
+    """Number of not yet begun episodes that the node must give back."""
     drain: str = ""
-    """Reason why the node must leave."""
+    """Reason why the node must leave; empty if it stays."""
     has_failed: bool = False
-    """As in :class:`Finished`."""
+    """True if everything fails on the node, so that another one must replace it."""
 
 
 class Signed(Struct, frozen=True, kw_only=True, tag="signed"):
-    """Answer to a request for a signature."""
+    """Answer to a :class:`SignatureRequest`."""
 
     url: str = ""
     """URL; empty if the node may not use the object."""
@@ -249,10 +269,10 @@ class Done(Struct, frozen=True, kw_only=True, tag="done"):
 
 
 class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
-    """Answer that the head does not know the node, which must join first."""
+    """Answer to a node that the head does not know; it must join first."""
 
 
-Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | SignatureRequest | Leave
+Request: TypeAlias = Join | LeaseRequest | Report | Beat | Details | GiveBack | Vote | Faults | SignatureRequest | Leave
 Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Signed | Done | Unknown
 
 _encode = msgspec.json.Encoder().encode
@@ -261,7 +281,7 @@ _answers = msgspec.json.Decoder(Answer)
 
 
 def to_line(message: Request | Answer) -> bytes:
-    """Encode a message as one line.
+    """Encode a message as one line, without the line break.
 
     Raises:
         ValueError: The message is too large.

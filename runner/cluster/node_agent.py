@@ -1,4 +1,4 @@
-"""Agent of a node: pulls leases, feeds the cell, uploads and reports results, and sends heartbeats."""
+"""Agent of a node: pulls leases, feeds the node's cells, delivers results and sends heartbeats."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from nimbus.runner.cluster.messages import (
     Beat,
     Beaten,
     Capabilities,
+    Details,
     Finished,
     GiveBack,
     Join,
@@ -43,20 +44,22 @@ _TICK = 0.05
 _BEAT = 2.0
 _CAPABILITIES = 30.0
 """Interval between reports of free resources [s]."""
+_DETAILS = 10.0
+"""Interval between reports of the cell's status [s]."""
 _POLL = 0.2
 """Interval between readings of the cell's ledger [s]."""
 _RETRY = 1.0
 """Delay before an unanswered request is repeated [s]."""
 _IDLE = 60.0
-"""Time without a lease after which the cell ends; it loads again with the next lease [s]."""
+"""Time without a lease after which idle cells are stopped [s]; the next lease starts them again."""
 _GRACE = 30.0
-"""Time for current episodes after a stop request [s]."""
+"""Time limit for finishing the current episodes after a stop request [s]."""
 _DELIVERY = 10.0
-"""Additional time for the delivery of results [s]."""
+"""Additional time limit for delivering their results [s]."""
 _MOST_HELD = 4000
-"""Number of held episodes above which an agent pulls no more, because a heartbeat lists them in one message."""
+"""Number of held episodes above which the agent pulls no lease: a heartbeat must list all of them in one message."""
 _OUTBOX_BYTES = 8 << 30
-"""Size of finished, unacknowledged episodes above which no lease is pulled [bytes]."""
+"""Size of finished, unacknowledged episodes above which the agent pulls no lease [bytes]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +69,16 @@ class AgentOptions:
     node: str
     slots: int
     folder: Path
-    """Folder of the node, on its own disk if the shared one is slow."""
+    """Folder of the node's files; on a local disk if the shared one is slow."""
     price_class: str = ""
     drop_every: int = 0
-    """Dropped answers, for tests; see :class:`HeadClient`."""
+    """For tests: number of answers of which one is dropped; see :class:`HeadClient`."""
     idle_seconds: float = _IDLE
+    """Time without a lease after which idle cells are stopped [s]."""
 
 
 class NodeAgent:
-    """Supplies one node with work.
+    """Supplies the cells of one node with work, and delivers their results.
 
     Args:
         options: Settings of the agent.
@@ -95,13 +99,13 @@ class NodeAgent:
         )
         self._has_joined = False
         self._first_task = 0
-        """Number of the first task that the head describes next."""
+        """Number of the next task that the head has to describe."""
         self._offer: Capabilities | None = None
-        """Free resources before this agent loaded anything."""
+        """Free resources before any cell of this node started."""
         self._leaving, self._has_failed, self._stop_at = "", False, 0.0
         self._next: dict[str, float] = {}
         self._refused_idle = 0
-        """Number of idle slots when no lease was given; with more, the agent asks before its next turn."""
+        """Number of idle slots when the head had no lease; with more idle slots, the agent asks again at once."""
         self._last_lease = time.monotonic()
 
     def ask_to_stop(self) -> None:
@@ -123,7 +127,7 @@ class NodeAgent:
                 cell.kill()
 
     def _run(self) -> int:
-        """Work until the head has no more work, or this node leaves."""
+        """Run the main loop until this node has left."""
         while True:
             now = time.monotonic()
             if not self._has_joined and self._is_due("join", now, _RETRY):
@@ -142,7 +146,11 @@ class NodeAgent:
             time.sleep(_TICK)
 
     def _ask(self, request: Request) -> Answer | None:
-        """Send a request to the head; None without an answer, or if the head no longer knows this node."""
+        """Send a request to the head and return its answer.
+
+        Returns:
+            None without an answer, and if the head does not know this node, which then joins again.
+        """
         try:
             answer = self._client.ask(request)
         except HeadUnreachableError:
@@ -155,7 +163,7 @@ class NodeAgent:
     def _join(self) -> bool:
         """Join the cluster; False if the head refuses this node."""
         options = self._options
-        self._offer = self._offer or read_capabilities()  # later, its own cells fill the memory
+        self._offer = self._offer or read_capabilities()  # once: later, the cells of this node occupy memory
         answer = self._ask(
             Join(
                 node=options.node,
@@ -193,9 +201,11 @@ class NodeAgent:
         self._return(self._cells.take_back(answer.recall))
         if answer.drain:
             self._end_work(answer.drain, has_failed=answer.has_failed)
+        if self._is_due("details", time.monotonic(), _DETAILS) and (status := self._cells.details()):
+            self._ask(Details(node=self._options.node, status=status))
 
     def _pull(self, now: float) -> None:
-        """Pull a lease before slots run out of work."""
+        """Pull a lease if slots have no work, or none after their current episode."""
         slots = self._options.slots
         fed = self._cells.fed_count
         spare = self._cells.queued_count + max(0, fed - slots)
@@ -235,17 +245,17 @@ class NodeAgent:
                 self._delivery.add_faults(cell, faults)
 
     def _end_work(self, why: str, *, has_failed: bool) -> None:
-        """Leave, because the head has no more work for this node."""
+        """Begin to leave, because the head has no more work for this node."""
         if not self._leaving:
             self._leaving, self._has_failed = why, has_failed
 
     def _fail(self, why: str) -> None:
-        """Leave, because a cell or the uploads cannot work here; no episode is charged."""
+        """Begin to leave, because a cell or the upload cannot work here; this counts against no episode."""
         if not self._has_failed:
             self._leaving, self._has_failed = why, True
 
     def _drain(self, now: float) -> bool:
-        """Finish current episodes; True once this node has left."""
+        """Finish the current episodes and deliver their results; return True once this node has left."""
         if not self._stop_at:
             self._stop_at = now + _GRACE
             self._return(self._cells.take_back(self._cells.queued_count))
@@ -282,7 +292,7 @@ class NodeAgent:
 
 
 def main(words: list[str]) -> int:
-    """Work for a head: ``node_agent SOCKET NAME SLOTS FOLDER PARENT_PID [IDLE_SECONDS]``."""
+    """Run an agent: ``node_agent SOCKET NAME SLOTS FOLDER PARENT_PID``; return the exit code."""
     path, node, slots, folder, parent = Path(words[0]), words[1], int(words[2]), Path(words[3]), int(words[4])
     die_with_parent(parent)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Cell of a node for one task: started with the first lease, fed through a file, read through its ledger."""
+"""Cell of a node for one task. The agent passes episodes to it in a file, and reads results from its ledger."""
 
 from __future__ import annotations
 
@@ -32,33 +32,34 @@ from nimbus.runner.system.child_module import module_command, module_environment
 from nimbus.runner.system.processes import cell_tag, describe, sweep
 
 _TYPICAL = (1.0, 4.0)
-"""Assumed time for planning and rendering an episode before measurements [s]."""
+"""Assumed times for planning and for rendering an episode before measurements [s]."""
 _ORIGIN = ("credits", "meanings", "inputs", "tasks")
-"""Fields of ``dataset.json`` that the head knows from the task, and whose size grows with its assets."""
+"""Fields of ``dataset.json`` that are not sent: the head knows them from the task, and with many assets they are
+large."""
 _MOST_ENDS = 5
 """Number of exits without a result after which a cell is not restarted."""
 
 
 class NodeCell:
-    """Cell in child processes of this one.
+    """Cell in child processes of the agent.
 
     Args:
-        task: The task.
-        folder: Of the node; the cell's dataset is a folder in it.
-        slots: Workers.
+        task: Task of the cell.
+        folder: Folder of the node; the cell's dataset is a folder in it.
+        slots: Number of workers, unless the task sets one.
     """
 
     def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
         self.task, self.folder = task, folder / task.group
         self.failure = ""
-        """Reason why it cannot be restarted."""
+        """Reason why the cell cannot work on this node; empty if it can."""
         self._feed = folder / f"{task.group}.feed.json"
         self._log = folder / f"{task.group}.log"
         spec = CellSpec.from_text(task.spec)
         workers = spec.resources.workers or default_split(slots, *_TYPICAL)
         self.slots = sum(workers)
         self.spool_bytes = spec.resources.spool_bytes
-        """Largest size of results that wait for upload; 0 for no limit [bytes]."""
+        """Limit on the size of results that wait for upload [bytes]; 0 for no limit."""
         self._spec = replace(
             spec,
             folder=str(self.folder),
@@ -74,7 +75,7 @@ class NodeCell:
         self._process: subprocess.Popen[str] | None = None
         self._ledger: Ledger | None = None
         self._is_live = False
-        """True if the ledger was opened while its writer was active; other connections would not see new rows."""
+        """True if the ledger was opened while its writer was active; only then does the connection see new rows."""
         self._fed: tuple[int, ...] = ()
         self._is_closed = self._is_checked = False
         self._fault_count = self._ends = 0
@@ -84,7 +85,7 @@ class NodeCell:
     # Process
 
     def keep_running(self, now: float) -> None:
-        """Start the cell, or restart it after a crash, with a growing delay."""
+        """Start the cell if it is not running; repeated crashes delay the next start more and more."""
         if self._process and self._process.poll() is None:
             return
         if self._process:
@@ -109,7 +110,7 @@ class NodeCell:
             self._process.stdin.close()
 
     def close_feed(self) -> None:
-        """Stop the cell once it is idle."""
+        """End the feed, so that the cell stops when it has no more work."""
         if not self._is_closed:
             self._is_closed = True
             write_feed(self._feed, self._fed, closed=True)
@@ -121,16 +122,16 @@ class NodeCell:
 
     @property
     def is_running(self) -> bool:
-        """True if its process exists."""
+        """True if the launcher process is running."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """Id of its launcher process; 0 if there is none."""
+        """Id of the launcher process; 0 if it is not running."""
         return self._process.pid if self._process and self.is_running else 0
 
     def kill(self) -> None:
-        """End the cell with all of its processes."""
+        """Kill all processes of the cell."""
         if self._process and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
@@ -140,16 +141,16 @@ class NodeCell:
     # Work
 
     def feed(self, indices: Iterable[int]) -> None:
-        """Set the indices that the cell must make; the caller leaves out settled ones."""
+        """Set the indices of the episodes that the cell must produce; the caller omits settled ones."""
         wanted = tuple(indices)
         if wanted != self._fed:
             self._fed = wanted
             write_feed(self._feed, wanted, closed=self._is_closed)
 
     def is_fit(self) -> bool:
-        """Check that the cell has loaded the same task and inputs as the head; False while it is loading.
+        """Return True if the cell has loaded the same task and inputs as the head.
 
-        If it differs, ``failure`` is set.
+        The result is False while the cell is loading. If task or inputs differ, ``failure`` is set in addition.
         """
         if self._is_checked:
             return True
@@ -172,7 +173,11 @@ class NodeCell:
         return self._is_checked
 
     def results(self, indices: Iterable[int]) -> Iterator[CellResult]:
-        """Read from the cell's ledger those of some episodes that have ended."""
+        """Yield the results of finished episodes, read from the cell's ledger.
+
+        Args:
+            indices: Episodes to check.
+        """
         if (ledger := self._open_ledger()) is None:
             return
         variants = tuple(range(self._spec.variants))
@@ -184,18 +189,18 @@ class NodeCell:
             lost = [state for state in states if state.state is EpisodeStatus.QUARANTINED]
             stored = [row for row in rows if row.path]
             if not all(has_files(self.folder, row) for row in stored):
-                continue  # made, acknowledged and removed earlier: the feed makes it again
+                continue  # delivered earlier, and its files removed; the cell produces it again
             self._ends = 0
             yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
 
     def unreported(self) -> list[int]:
-        """Return settled episodes whose files still exist, made by an earlier agent whose report may be lost."""
+        """Return the settled episodes whose files exist: an earlier agent may have ended before it reported them."""
         if (ledger := self._open_ledger()) is None:
             return []
         return sorted({row.idx for row in ledger.stored() if has_files(self.folder, row)})
 
     def faults(self) -> list[Fault]:
-        """Return the faults since the last call."""
+        """Return the faults recorded since the last call."""
         if (ledger := self._open_ledger()) is None:
             return []
         rows = ledger.faults()
@@ -203,7 +208,7 @@ class NodeCell:
         return new
 
     def info_text(self) -> str:
-        """Return ``dataset.json`` if it has changed since the last call; else an empty text."""
+        """Return the content of ``dataset.json`` for the head; empty if it has not changed since the last call."""
         path = self.folder / INFO_NAME
         try:
             if (stamp := path.stat().st_mtime_ns) == self._info_stamp:
@@ -216,11 +221,11 @@ class NodeCell:
         return text
 
     def forget_info(self) -> None:
-        """Make the next :meth:`info_text` return the text again, because its report was lost."""
+        """Let the next :meth:`info_text` return the text again, because the report with it was not acknowledged."""
         self._info_stamp = 0
 
     def has_features(self) -> bool:
-        """Return True if ``dataset.json`` describes episodes; it follows the ledger by some seconds."""
+        """Return True if ``dataset.json`` describes episodes; it is written some seconds after their rows."""
         try:
             return bool(read_info(self.folder).features)
         except InputError:
@@ -234,7 +239,7 @@ class NodeCell:
                     remove_file(self.folder / path)
 
     def status(self) -> Status | None:
-        """Return the cell's status; None without one."""
+        """Return the cell's status; None if it cannot be read."""
         try:
             return read_status(self.folder)
         except InputError:
@@ -251,7 +256,7 @@ class NodeCell:
         return self._ledger
 
     def _note_end(self, now: float) -> None:
-        """Read the result of the process."""
+        """Handle the end of the process: read its result, and schedule the next start or set ``failure``."""
         assert self._process and self._process.stdout
         code, lines = self._process.returncode, self._process.stdout.read().splitlines()
         ended: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Cells of a node, one a task: what each holds, is fed and has made."""
+"""Cells of a node, one per task, and the episodes that the node holds for each."""
 
 from __future__ import annotations
 
@@ -13,31 +13,33 @@ from nimbus.runner.cluster.machine import free_disk
 from nimbus.runner.cluster.messages import CellTask, Leased, NodeReading
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult
+from nimbus.runner.monitor.node_details import shorten
+from nimbus.runner.monitor.status import Status
 from nimbus.runner.system.processes import resident_bytes
 
 
 @dataclass
 class HeldWork:
-    """Episodes of one group that the node holds."""
+    """Episodes of one group that a node holds."""
 
     queued: deque[tuple[int, int]] = field(default_factory=deque)
-    """Index and lease of episodes not yet passed to the cell."""
+    """Index and lease of each episode that was not passed to the cell yet."""
     fed: dict[int, int] = field(default_factory=dict)
-    """Lease by index of episodes passed to the cell."""
+    """Lease of each episode that was passed to the cell, by index."""
 
     @property
     def indices(self) -> set[int]:
-        """Indices of all of them."""
+        """Indices of all held episodes of the group."""
         return {*self.fed, *(index for index, _ in self.queued)}
 
 
 class NodeCells:
-    """Cells of a node, with the work of each.
+    """Starts and stops the cells of a node, and passes held episodes to them.
 
     Args:
         folder: Folder of the node.
-        slots: Number of its workers.
-        delivered: Returns the indices of a group that wait for their delivery.
+        slots: Number of workers of the node.
+        delivered: Returns the indices of the finished episodes of a group that the head has not acknowledged.
     """
 
     def __init__(self, folder: Path, slots: int, *, delivered: Callable[[str], set[int]]) -> None:
@@ -47,7 +49,7 @@ class NodeCells:
         self.held: dict[str, HeldWork] = {}
 
     def add(self, task: CellTask) -> None:
-        """Add a task, and hold the unacknowledged results of an earlier agent of this node."""
+        """Add a task; results that an earlier agent of this node did not deliver count as held again."""
         self.tasks[task.group] = task
         if task.group in self.held:
             return
@@ -59,13 +61,16 @@ class NodeCells:
             self.cells[task.group] = cell
 
     def enqueue(self, lease: Leased) -> None:
-        """Take a lease. After a restart of the head, it may name finished, unacknowledged episodes."""
+        """Queue the episodes of a lease, except those that this node holds already.
+
+        After a restart of the head, a lease may list episodes that are finished but not acknowledged.
+        """
         work = self.held[lease.group]
         known = work.indices | self._delivered(lease.group)
         work.queued.extend((index, lease.number) for index in lease.indices if index not in known)
 
     def take_back(self, count: int) -> dict[str, tuple[int, ...]]:
-        """Remove up to ``count`` episodes that no cell has; return their indices by group."""
+        """Remove up to ``count`` queued episodes; return their indices by group."""
         taken: dict[str, tuple[int, ...]] = {}
         for group, work in self.held.items():
             if back := tuple(work.queued.pop()[0] for _ in range(min(count, len(work.queued)))):
@@ -75,7 +80,7 @@ class NodeCells:
 
     @property
     def holdings(self) -> dict[str, tuple[int, ...]]:
-        """Indices by group of all held episodes, those on their way to the head included."""
+        """Indices of all held episodes by group, including finished ones that the head has not acknowledged."""
         held = {group: work.indices | self._delivered(group) for group, work in self.held.items()}
         return {group: tuple(sorted(indices)) for group, indices in held.items() if indices}
 
@@ -91,30 +96,30 @@ class NodeCells:
 
     @property
     def fed(self) -> Mapping[str, Iterable[int]]:
-        """Indices by group of the episodes passed to cells."""
+        """Indices of the episodes passed to cells, by group."""
         return {group: tuple(work.fed) for group, work in self.held.items() if work.fed}
 
     @property
     def running(self) -> list[NodeCell]:
-        """Cells with a process."""
+        """Cells whose process is running."""
         return [cell for cell in self.cells.values() if cell.is_running]
 
     @property
     def spool_bytes(self) -> int:
-        """Largest size of results that wait for upload; 0 for no limit [bytes]."""
+        """Limit on the size of results that wait for upload [bytes]; 0 for no limit."""
         return max((cell.spool_bytes for cell in self.cells.values()), default=0)
 
     @property
     def failure(self) -> str:
-        """Reason why a cell cannot work here; empty without one."""
+        """Reason why a cell cannot work on this node; empty if all can."""
         return next((cell.failure for cell in self.cells.values() if cell.failure), "")
 
     def keep_fed(self, now: float, *, is_idle_long: bool) -> None:
-        """Start the cells that have work, restart those that ended, feed them, and stop those without work.
+        """Run the cells that have work and feed them; stop idle ones.
 
         Args:
             now: Time of the monotonic clock [s].
-            is_idle_long: Stop cells without work.
+            is_idle_long: The node has had no lease for so long that cells without work are stopped.
         """
         for group, work in self.held.items():
             is_busy = bool(work.queued or work.fed)
@@ -135,13 +140,18 @@ class NodeCells:
                 cell.close_feed()
 
     def collect(self) -> list[tuple[NodeCell, Sequence[tuple[int, CellResult]], Sequence[Fault]]]:
-        """Return, of each cell, the finished episodes with their leases, and the new faults."""
+        """Return the cells, each with its newly finished episodes (lease and result) and its new faults."""
         found: list[tuple[NodeCell, Sequence[tuple[int, CellResult]], Sequence[Fault]]] = []
         for group, cell in self.cells.items():
             work = self.held[group]
             results = [(work.fed.pop(result.index), result) for result in cell.results(list(work.fed))]
             found.append((cell, results, cell.faults()))
         return found
+
+    def details(self) -> Status | None:
+        """Return the status of the cell that works, shortened for one message; None without one."""
+        status = self.running[0].status() if self.running else None
+        return shorten(status) if status else None
 
     def read(self, *, is_leaving: bool, outbox_bytes: int) -> NodeReading:
         """Return the state of the node for a heartbeat.

@@ -1,4 +1,4 @@
-"""Delivery of a node: uploads and reports results in parallel with its work, and removes acknowledged ones."""
+"""Delivery of a node's results: uploads and reports them while the node works, and removes acknowledged ones."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attemp
 from nimbus.runner.cluster.store_delivery import open_uploader
 
 _THREADS = 2
-"""Number of parallel uploads; one waits for the destination while another is read and hashed."""
+"""Number of parallel uploads: one transfers data while the other reads and hashes files."""
 _RETRY = 1.0
 """Delay before an unanswered report is repeated [s]."""
 _AWAY = 5.0
-"""Delay before an upload is repeated after its destination did not answer [s]."""
+"""Delay of further uploads after one whose destination did not answer [s]."""
 _MOST_MISSING = 5
-"""Number of times that the head may miss the files of an episode before this node leaves."""
+"""Number of reports with missing files, for one episode, after which this node leaves."""
 _FAULTS = 8
-"""Number of rows of faults in a message."""
+"""Largest number of faults in a message."""
 
 
 @dataclass
 class _WaitingFaults:
-    """Faults whose incidents are being uploaded."""
+    """Faults that are reported once the folders of their incidents are uploaded."""
 
     group: str
     rows: Sequence[Fault]
     places: Future[list[str]]
+    """Paths of the incidents' folders in the dataset."""
 
 
 class NodeDelivery:
-    """Results of a node on their way to the head.
+    """Uploads the results of a node, and reports them to the head.
 
     Args:
         node: Name of the node.
-        slots: Slots of the node.
-        ask: Sends a request; returns None without an answer.
+        slots: Number of slots of the node.
+        ask: Sends a request to the head; returns None without an answer.
         cells: Cells of the node, by group.
-        places: Destination of uploads by group.
-        sign: Requests a URL by group, name of an object and method; called in threads.
+        places: Returns the destination of a group's uploads.
+        sign: Requests a signed URL from the head, given group, name of the object and method; called in threads.
     """
 
     def __init__(
@@ -70,33 +71,33 @@ class NodeDelivery:
         self._upload_at = self._report_at = self._fault_at = 0.0
         self._last_result = 0.0
         self._pressure = 1.0
-        """Wall-clock time of a slot per CPU time of an episode."""
+        """Recent ratio of a slot's wall-clock time to the CPU time of its episodes."""
 
     def add(self, group: str, lease: int, result: CellResult, now: float) -> None:
         """Add the result of an episode."""
         self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
 
     def add_faults(self, cell: NodeCell, rows: Sequence[Fault]) -> None:
-        """Add faults of a cell, with the folders of their incidents."""
+        """Add faults of a cell; the folders of their incidents are uploaded as well."""
         places = self._pool.submit(self._upload_incidents, cell, rows)
         self._faults.append(_WaitingFaults(cell.task.group, rows, places))
 
     def indices(self, group: str) -> set[int]:
-        """Return the unacknowledged indices of a group."""
+        """Return the indices of a group's unacknowledged episodes."""
         return self._outbox.indices(group)
 
     @property
     def byte_count(self) -> int:
-        """Size of all waiting files [bytes]."""
+        """Size of the files of all unacknowledged episodes [bytes]."""
         return self._outbox.byte_count
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing waits."""
+        """True if all results and faults are acknowledged."""
         return self._outbox.is_empty and not self._faults
 
     def go_on(self, now: float) -> None:
-        """Start and finish uploads, and report uploaded episodes."""
+        """Continue the delivery without blocking: start uploads, and report the uploaded episodes."""
         self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
             if entry.result.evidence:
@@ -107,7 +108,7 @@ class NodeDelivery:
             self._report(now)
 
     def close(self) -> None:
-        """Abandon work in progress."""
+        """Cancel waiting uploads; results that are not reported stay in the node's folder."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _vote(self, entry: OutboxEntry) -> None:
@@ -116,7 +117,7 @@ class NodeDelivery:
             self._outbox.drop(entry)
 
     def _upload(self, entry: OutboxEntry, now: float) -> None:
-        """Start the upload of an episode, or record its end."""
+        """Start the upload of an episode, or handle its end."""
         if entry.upload is None:
             if now >= self._upload_at and not self.failure:
                 entry.upload = self._pool.submit(self._send, entry)
@@ -173,7 +174,7 @@ class NodeDelivery:
             for begin in range(0, len(rows), _FAULTS):
                 message = Faults(node=self._node, group=waiting.group, rows=tuple(rows[begin : begin + _FAULTS]))
                 if self._ask(message) is None:
-                    self._fault_at = now + _RETRY  # report all again; the head recognizes known ones
+                    self._fault_at = now + _RETRY  # report all rows again; the head ignores known ones
                     return
             self._faults.remove(waiting)
 
@@ -181,7 +182,7 @@ class NodeDelivery:
         return [self._upload_incident(cell, row.incident) if row.incident else "" for row in rows]
 
     def _upload_incident(self, cell: NodeCell, path: str) -> str:
-        """Upload the folder of an incident; return its path, empty if it cannot be uploaded."""
+        """Upload the folder of an incident; return its path in the dataset, empty if the upload fails."""
         try:
             uploader = self._uploader(cell.task.group)
             return uploader.upload_incident(cell.folder / path, f"{self._node}-{Path(path).name}")
@@ -195,7 +196,7 @@ class NodeDelivery:
         return self._uploaders[place]
 
     def _slot_seconds(self, result: CellResult, now: float) -> float:
-        """Return the time of a slot for an episode, from its CPU time and the recent ratio to wall-clock time [s]."""
+        """Estimate the wall-clock time of a slot for an episode from its CPU time and their recent ratio [s]."""
         cpu = result.cpu_seconds
         if self._last_result and cpu > 0:
             wall = (now - self._last_result) * self._slots

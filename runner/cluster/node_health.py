@@ -1,4 +1,4 @@
-"""Health of nodes: a node that fails everything is drained, and none of its episodes is charged. Pure."""
+"""Detection of broken nodes, which the head drains without blaming their episodes. No side effects."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from collections import Counter
 from nimbus.runner.cluster.node_record import Item
 
 _LEAST_FAULTS = 6
+"""Number of faults below which a node is not judged."""
 _CHANCE = 1e-6
-"""Probability of a healthy node's faults below which a node counts as unhealthy."""
+"""Significance level: a node counts as broken if a healthy one would have its faults with a smaller probability."""
 _LEAST_RATE = 0.5
-"""Fraction of a node's leases that end in faults below which it remains in use."""
+"""Fraction of a node's results that are faults below which the node remains in use."""
 
 
 class NodeHealth:
-    """Counts of faults and results by node, to find nodes whose rate of faults is far above the others'."""
+    """Counts faults and results by node, to find nodes with many more faults than the others."""
 
     def __init__(self) -> None:
         self.faults: Counter[str] = Counter()
         """Number of unexpected worker exits and given-up episodes, by node."""
         self.results: Counter[str] = Counter()
         self._votes: set[tuple[str, Item]] = set()
-        """Pairs of node and episode of counted evidence."""
+        """Pairs of node and episode whose evidence was counted."""
 
     def record_fault(self, node: str, count: int = 1) -> None:
         """Count faults of a node."""
@@ -33,13 +34,13 @@ class NodeHealth:
         self.results[node] += 1
 
     def record_vote(self, node: str, item: Item) -> None:
-        """Count an episode that a node considers poison as a fault, once however often it is sent."""
+        """Count an episode that crashed workers of a node as one fault; repeated messages are not counted."""
         if (node, item) not in self._votes:
             self._votes.add((node, item))
             self.record_fault(node)
 
     def judge(self, node: str) -> str:
-        """Return the evidence against a node in one line; empty if it is insufficient or cannot be compared."""
+        """Return the evidence against a node in one line; empty if it is insufficient or there is no other node."""
         faults, results = self.faults[node], self.results[node]
         other_faults = self.faults.total() - faults
         other_results = self.results.total() - results
@@ -52,7 +53,7 @@ class NodeHealth:
 
 
 def _tail(least: int, count: int, probability: float) -> float:
-    """Return the probability of at least ``least`` events among ``count``: binomial."""
+    """Return the binomial probability of at least ``least`` events in ``count`` trials."""
     log_p, log_q = math.log(probability), math.log1p(-probability)
     terms = (
         math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * log_p + (count - k) * log_q

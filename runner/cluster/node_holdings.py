@@ -1,4 +1,4 @@
-"""Episodes held by nodes that join, leave, die and lag; silent nodes lose theirs. Pure: time is an argument."""
+"""Record of the episodes that each node holds; those of silent nodes are taken back. No side effects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SILENCE = 30.0
 
 
 class NodeHoldings:
-    """Nodes of a job, and the episodes that they hold.
+    """Nodes of a job, the episodes that they hold, and the state of all episodes.
 
     Args:
         groups: Tasks of the job.
-        states: State of each episode by group, as earlier runs settled them; all pending by default.
-        cost_classes: Cost class of an episode by group; a single class by default.
+        states: State of each episode after earlier runs, by group; all pending by default.
+        cost_classes: Function from an episode's index to its cost class, by group; a single class by default.
     """
 
     def __init__(
@@ -39,7 +39,16 @@ class NodeHoldings:
         self._left = sum(work.open for work in self.work.values())
 
     def join(self, cell: str, slots: int, now: float, *, groups: Iterable[str] | None = None) -> None:
-        """Register a node. Episodes of a restarted node are taken back unless its next heartbeat names them."""
+        """Register a node.
+
+        A restarted node keeps its episodes until its next heartbeat; those that the heartbeat omits are taken back.
+
+        Args:
+            cell: Name of the node.
+            slots: Number of slots of the node.
+            now: Time of the monotonic clock [s].
+            groups: Groups that the node can work on; None for all.
+        """
         known = self.nodes.get(cell)
         record = NodeRecord(cell, slots, None if groups is None else frozenset(groups), last_beat=now)
         if known:
@@ -52,7 +61,7 @@ class NodeHoldings:
         self.nodes[cell] = record
 
     def beat(self, cell: str, now: float, held: Iterable[Item] | None = None) -> None:
-        """Process a heartbeat; take back the node's episodes that it does not name."""
+        """Process a heartbeat: take back the node's episodes that it omits, and record those that it adds."""
         node = self.nodes[cell]
         node.last_beat, node.is_silent = now, False
         if held is None:
@@ -72,15 +81,15 @@ class NodeHoldings:
                 self._release(node, item, is_lost=is_lost)
 
     def drain(self, cell: str) -> None:
-        """Give a node no further leases."""
+        """Exclude a node from further leases."""
         self.nodes[cell].is_draining = True
 
     def block(self, cell: str, groups: Iterable[str]) -> None:
-        """Give a node no first lease of groups whose needs it lacks."""
+        """Exclude a node from leases of groups that it has not loaded and whose needs it lacks now."""
         self.nodes[cell].blocked = frozenset(groups)
 
     def has_work_for(self, cell: str) -> bool:
-        """Return True if an open group is left that a node can work on."""
+        """Return True if there are open episodes that a node can work on."""
         return any(work.open for name, work in self.work.items() if self.nodes[cell].can_take(name))
 
     def look(self, now: float) -> list[str]:
@@ -93,16 +102,16 @@ class NodeHoldings:
         return [node.name for node in silent]
 
     def others(self, group: str, index: int, *, than: str = "") -> list[str]:
-        """Return the nodes that hold an episode."""
+        """Return the nodes that hold an episode, except ``than``."""
         return [name for name in self._holders.get((group, index), ()) if name != than]
 
     def is_settled(self, group: str, index: int) -> bool:
-        """Return True if an episode needs no more work."""
+        """Return True if an episode is settled or given up."""
         return not self._is_open((group, index))
 
     @property
     def waiting(self) -> int:
-        """Number of episodes without a node."""
+        """Number of open episodes that no node holds."""
         return sum(work.left for work in self.work.values())
 
     @property
@@ -112,12 +121,12 @@ class NodeHoldings:
 
     @property
     def open_seconds(self) -> float:
-        """Expected work of all unsettled episodes on one slot [s]."""
+        """Time that all open episodes are expected to take on one slot [s]."""
         return sum(work.open * work.costs.mean_seconds for work in self.work.values())
 
     @property
     def settled_seconds(self) -> float:
-        """Time of slots for the episodes that this head has settled [s]."""
+        """Slot time spent on the episodes that were settled since this start of the head [s]."""
         return sum(work.costs.total_seconds for work in self.work.values())
 
     @property
@@ -142,7 +151,7 @@ class NodeHoldings:
                 self.work[item[0]].put_back(item[1], is_lost=is_lost)
 
     def _finish(self, item: Item, state: ItemState) -> None:
-        """Close an episode, which no node holds any more."""
+        """Close an episode, and remove it from all nodes that hold it."""
         self.work[item[0]].settle(item[1], state)
         self._left -= 1
         for name in self._holders.pop(item, ()):

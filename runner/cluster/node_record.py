@@ -1,11 +1,11 @@
-"""Records of the balance: leases, and nodes with their episodes."""
+"""Records of the balance: leases, and nodes with the episodes that they hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 EPOCH_BITS = 32
-"""Number of bits of a lease's number below those of the epoch."""
+"""Number of low bits of a lease's number that count leases; the bits above them contain the epoch."""
 
 Item = tuple[str, int]
 """Group and index of an episode."""
@@ -16,10 +16,11 @@ class NodeLease:
     """Episodes of one group leased to one node."""
 
     number: int
-    """Fencing token, which grows with each lease, also over restarts of the head."""
+    """Fencing token, which grows with each lease, also across restarts of the head."""
     group: str
     indices: tuple[int, ...]
     is_copy: bool = False
+    """True if other nodes hold the same episodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,9 @@ class HeldItem:
     """Assignment of an episode to a node."""
 
     number: int
+    """Number of the lease; 0 if only the node's heartbeat named the episode."""
     since: float
+    """Time of the assignment, on the monotonic clock [s]."""
 
 
 @dataclass(slots=True)
@@ -37,33 +40,33 @@ class NodeRecord:
     name: str
     slots: int
     groups: frozenset[str] | None = None
-    """Groups that it can work on; None for all."""
+    """Groups that the node can work on; None for all."""
     blocked: frozenset[str] = frozenset()
-    """Groups among them that currently lack free memory."""
+    """Groups whose needs exceed the node's free resources now."""
     last_beat: float = 0.0
     is_silent: bool = False
     is_draining: bool = False
     holdings: dict[Item, HeldItem] = field(default_factory=dict)
     loaded: str = ""
-    """Group whose context it has loaded."""
+    """Group that the node has loaded."""
     recall: int = 0
-    """Number of episodes to give back, of those not begun."""
+    """Number of episodes whose return is requested with the next heartbeat."""
     spare: int | None = None
-    """Number of episodes that it can give back, as it reported; None if it did not."""
+    """Number of episodes that the node can give back, from its last heartbeat; None if it did not report it."""
     settled_count: int = 0
     speed: float = 1.0
-    """Ratio of expected to measured time of its episodes."""
+    """Ratio of the expected to the measured time of the node's episodes, averaged over recent ones."""
 
     @property
     def recallable(self) -> int:
-        """Number of episodes that it has not begun and is not asked for, as far as is known."""
+        """Estimated number of episodes that the node has not begun and whose return is not requested yet."""
         most = len(self.holdings) - self.slots
         return (most if self.spare is None else min(self.spare, most)) - self.recall
 
     def can_take(self, group: str) -> bool:
-        """Return True if it can work on a group."""
+        """Return True if the node can work on a group."""
         return self.groups is None or group in self.groups
 
     def can_begin(self, group: str) -> bool:
-        """Return True if it has the free resources that a group needs."""
+        """Return True if the node can work on a group, and has loaded it or has the free resources for it now."""
         return self.can_take(group) and (group not in self.blocked or group == self.loaded)

@@ -13,7 +13,7 @@ from nimbus.runner.cluster.delivery import UploadedFiles
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
 _ROOM = MOST_BYTES - 32_000
-"""Largest size of rows in a report, apart from the node's ``dataset.json`` [bytes]."""
+"""Size limit of the rows in a report [bytes]; the rest of the message is for the node's ``dataset.json``."""
 _MOST_EPISODES = 8
 
 
@@ -42,9 +42,9 @@ class OutboxEntry:
     seconds: float
     is_uploaded: bool = False
     missing_count: int = 0
-    """Number of times that the head did not find its files."""
+    """Number of reports after which the head did not find its files."""
     is_complete: bool = False
-    """True if all of its rows are in the last report."""
+    """True if the last report contained the last of its rows."""
     upload: Future[dict[str, UploadedFiles]] | None = None
     """Upload in progress."""
     files: dict[str, UploadedFiles] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class OutboxEntry:
 
 
 class Outbox:
-    """Episodes on their way to the head, in the order in which they were finished."""
+    """Queue of finished episodes that the head has not acknowledged, oldest first."""
 
     def __init__(self) -> None:
         self._entries: list[OutboxEntry] = []
@@ -66,27 +66,33 @@ class Outbox:
         self._entries.remove(entry)
 
     def waiting_for_upload(self) -> list[OutboxEntry]:
-        """Entries not uploaded yet."""
+        """Return the entries that are not uploaded yet."""
         return [entry for entry in self._entries if not entry.is_uploaded]
 
     def indices(self, group: str) -> set[int]:
-        """Return the indices of a group."""
+        """Return the indices of a group's episodes."""
         return {entry.result.index for entry in self._entries if entry.group == group}
 
     @property
     def byte_count(self) -> int:
-        """Size of all waiting files [bytes]."""
+        """Size of the files of all entries [bytes]."""
         rows = [row for entry in self._entries for row in entry.result.attempts]
         kept = sum(row.failure.byte_count for row in rows if row.failure)
         return kept + sum(row.stored_bytes for row in rows if row.path)
 
     @property
     def is_empty(self) -> bool:
-        """True if nothing waits."""
+        """True if there are no entries."""
         return not self._entries
 
     def reports(self) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
-        """Yield uploaded episodes in reports that fit into a message; one with too many rows is split."""
+        """Yield the uploaded episodes in reports that each fit into a message.
+
+        An episode with too many rows is split over several reports.
+
+        Yields:
+            Entries and reports of one message; all belong to one group.
+        """
         entries: list[OutboxEntry] = []
         episodes: list[EpisodeReport] = []
         room = _ROOM
@@ -109,13 +115,13 @@ class Outbox:
     def _parts(
         self, entry: OutboxEntry, sizes: list[int]
     ) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
-        """Yield reports of one episode; all but the last are partial."""
+        """Yield the reports of an episode that does not fit into one message; all but the last are partial."""
         rows: list[Attempt] = []
         room, entry.is_complete = _ROOM, False
         for row, size in zip(entry.result.attempts, sizes, strict=True):
             if rows and size > room:
                 yield [entry], (_report(entry, tuple(rows), is_partial=True),)
-                if not entry.is_uploaded:  # files of this part are missing; report all again after their upload
+                if not entry.is_uploaded:  # the head misses files: upload them, then report all parts again
                     return
                 rows, room = [], _ROOM
             rows.append(row)
@@ -125,7 +131,7 @@ class Outbox:
 
 
 def attempt_key(attempt: Attempt) -> str:
-    """Return a name of an attempt that is unique in its episode."""
+    """Return a unique name of an attempt."""
     return f"{attempt.episode_id}.a{attempt.attempt}"
 
 

@@ -1,4 +1,4 @@
-"""Episodes of a task without a node, by cost class: the longest first, drawn in windows. Pure."""
+"""Pending episodes of a task, sorted by expected cost, longest first. No side effects."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from enum import IntEnum
 from nimbus.runner.cluster.cost_model import CostModel
 
 _WINDOW = 16_384
-"""Number of episodes classified at once; only the last ones of a million need an order, and drawing takes 0.3 s."""
+"""Number of episodes that are classified at once, which takes 0.3 s; the order matters only near the end of a job."""
 _FEW_LOSSES = 2
-"""Number of losses after which an episode waits behind all others, because it may be the cause."""
+"""Number of lost nodes after which an episode waits behind all others, because it may be the cause of the losses."""
 
 
 class ItemState(IntEnum):
-    """State of an item."""
+    """State of an episode."""
 
     PENDING = 0
     HELD = 1
@@ -26,7 +26,7 @@ class ItemState(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkGroup:
-    """Episodes of one task of a job, whose context a node loads once."""
+    """Episodes of one task of a job; a node loads the task once for all of them."""
 
     name: str
     count: int
@@ -34,13 +34,13 @@ class WorkGroup:
     priority: int = 0
     """Priority; a group with a higher number comes first."""
     load_seconds: float = 0.0
-    """Time to load the context on a node [s]; 0 while unknown."""
+    """Time to load the task on a node [s]; 0 while unknown."""
     weights: tuple[float, ...] = (1.0,)
-    """Expected ratio of the costs of its cost classes."""
+    """Relative cost of each cost class before measurements."""
 
 
 def one_class(index: int) -> int:
-    """Return the only cost class of a task without known classes."""
+    """Return cost class 0 for every episode."""
     return 0
 
 
@@ -48,9 +48,9 @@ class PendingWork:
     """Pending episodes of one group.
 
     Args:
-        group: The group.
-        states: State of each episode, by index; shared with the balance, which changes them.
-        cost_class: Class of an episode by index, from its drawn object count.
+        group: Group of the episodes.
+        states: State of each episode by index (:class:`ItemState`), shared with the balance; changed in place.
+        cost_class: Function from the index of an episode to its cost class.
     """
 
     def __init__(self, group: WorkGroup, states: bytearray, *, cost_class: Callable[[int], int] = one_class) -> None:
@@ -61,7 +61,7 @@ class PendingWork:
         """Number of pending or held episodes."""
         self._states, self._class_of = states, cost_class
         self._classes: dict[int, int] = {}
-        """Class of each drawn, unsettled episode."""
+        """Cost class of each classified, unsettled episode."""
         self._queues: dict[int, deque[int]] = {}
         self._returned: deque[int] = deque()
         self._last: deque[int] = deque()
@@ -69,10 +69,10 @@ class PendingWork:
         self._drawn = 0
 
     def take(self, *, without: Container[int] = ()) -> int | None:
-        """Take the episode that is expected to take longest; None if none is left.
+        """Take an episode: a returned one, otherwise the one with the longest expected time; None if there is none.
 
         Args:
-            without: Episodes to leave.
+            without: Indices of episodes to skip.
         """
         if not self.left:
             return None
@@ -86,7 +86,14 @@ class PendingWork:
         return None
 
     def put_back(self, index: int, *, is_lost: bool) -> None:
-        """Put an episode back: in front of the others if it was given back, behind them if it was lost repeatedly."""
+        """Make a held episode pending again.
+
+        It is taken before all others, or after them if it was lost with several nodes.
+
+        Args:
+            index: Index of the episode.
+            is_lost: The node was lost while it held the episode; otherwise it gave the episode back.
+        """
         if self._states[index] != ItemState.HELD:
             return
         self._states[index] = ItemState.PENDING
@@ -96,7 +103,7 @@ class PendingWork:
         (self._last if self._losses.get(index, 0) >= _FEW_LOSSES else self._returned).append(index)
 
     def claim(self, index: int) -> None:
-        """Take a pending episode that a node reports to hold."""
+        """Mark a pending episode as held, because a node reports that it holds it."""
         if self._states[index] == ItemState.PENDING:
             self._states[index] = ItemState.HELD
             self.left -= 1
@@ -111,7 +118,7 @@ class PendingWork:
         self._losses.pop(index, None)
 
     def cost_class(self, index: int) -> int:
-        """Return the class of an episode."""
+        """Return the cost class of an episode."""
         known = self._classes.get(index)
         return self._class_of(index) if known is None else known
 
@@ -121,11 +128,11 @@ class PendingWork:
 
     @property
     def left_seconds(self) -> float:
-        """Expected work of pending episodes on one slot [s]."""
+        """Time that the pending episodes are expected to take on one slot [s]."""
         return self.left * self.costs.mean_seconds
 
     def _draw(self) -> None:
-        """Classify the next window, once the previous one is used up."""
+        """Classify the next window of episodes once the previous one is used up."""
         while self._drawn < self.group.count and not any(self._live(queue) for queue in self._queues.values()):
             end = min(self._drawn + _WINDOW, self.group.count)
             for index in range(self._drawn, end):

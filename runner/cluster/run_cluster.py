@@ -1,4 +1,4 @@
-"""Run of a spec on a cluster: describe, start, follow, show."""
+"""Run of a single task on a cluster."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ from nimbus.runner.system.output import write_error
 
 
 def refuse_flags(flags: Mapping[str, object]) -> None:
-    """Refuse flags that apply only to one machine or to one task.
+    """Refuse flags that have no meaning on a cluster.
+
+    Args:
+        flags: Value of each flag by name; false values count as not given.
 
     Raises:
-        InputError: One of them is given.
+        InputError: One of the flags is given.
     """
     for name, value in flags.items():
         if value:
@@ -41,13 +44,13 @@ def run_on_cluster(
     gpus: str | None = None,
     price_per_hour: float | None = None,
 ) -> int:
-    """Run a spec on nodes, show stored episodes, and return the exit code.
+    """Run a spec on the nodes of a cluster, show the stored episodes, and return the exit code.
 
     Args:
-        spec: The run, with the folder of the dataset.
+        spec: Specification of the run, with the folder of the dataset.
         address: Address of the cluster.
         bounds: Bounds on the number of nodes; all available ones by default.
-        gpus: Text of ``--gpus``, for each node.
+        gpus: Value of ``--gpus``, which each node applies to its own GPUs.
         price_per_hour: Price of a node hour.
 
     Raises:
@@ -68,8 +71,13 @@ def run_on_cluster(
 def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:
     """Show the result of a cluster run; return its exit code.
 
+    Args:
+        end: Result of the run.
+        folder: Folder of the dataset.
+        price: Price of a node hour.
+
     Raises:
-        KeyboardInterrupt: It was stopped.
+        KeyboardInterrupt: The run was interrupted.
     """
     if end.state == "failed":
         write_error(single_line(end.line or "the cluster failed") + "\n")

@@ -1,4 +1,4 @@
-"""Run of a job with several tasks on a cluster: one dataset per task, below one folder or address."""
+"""Run of a job with several tasks on a cluster; the datasets of the tasks are in one folder or below one address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nimbus.runner.monitor.status import read_status
 from nimbus.runner.system.output import write_error, write_out
 
 _JOBS = "jobs"
-"""Folder of the statuses of jobs whose datasets are in a store."""
+"""Folder in the cache for the status of jobs whose datasets are in a store."""
 
 
 def run_job(
@@ -40,13 +40,13 @@ def run_job(
     """Run the tasks of a job, show the stored episodes of each, and return the exit code.
 
     Args:
-        file: The job.
-        spec: Common settings of the tasks, with the folder of their datasets.
+        file: Path of the job file.
+        spec: Settings common to all tasks, with the folder of their datasets.
         cluster: Address of the cluster.
         bounds: Bounds on the number of nodes; all available ones by default.
-        gpus: Text of ``--gpus``, for each node.
-        address: Store below which the datasets are, instead of the folder.
-        spool: Largest size of files that wait for the store [bytes].
+        gpus: Value of ``--gpus``, which each node applies to its own GPUs.
+        address: Address below which the datasets are in a store; None if they are in the folder.
+        spool: Limit on the size of files that wait for upload, for all tasks [bytes]; by default from the free disk.
         price_per_hour: Price of a node hour.
 
     Raises:
@@ -62,7 +62,7 @@ def run_job(
     folder = remote_root() / _JOBS / address.key
 
     def run_from(number: int, placed: list[JobItem]) -> int:
-        """Open the spool of each task, then run all of them."""
+        """Open the spools of the tasks from ``number`` on, one nested in the other, then run all tasks."""
         if number == len(items):
             make_folder(folder)
             return _run(folder, placed, cluster, bounds=bounds, gpus=gpus, price_per_hour=price_per_hour)
@@ -103,7 +103,7 @@ def _conclude(end: HeadEnd, folder: Path, items: list[JobItem], *, price: float 
     """Show the result of the job; return its exit code.
 
     Raises:
-        KeyboardInterrupt: It was stopped.
+        KeyboardInterrupt: The run was interrupted.
     """
     shown = [item for item in items if (Path(item.spec.folder) / "dataset.json").exists()]
     for item in shown:

@@ -1,4 +1,4 @@
-"""Interfaces of the simulation of a cluster: the policy that it drives, conditions of the nodes, and its result."""
+"""Interfaces of the cluster simulation: the simulated policy, the conditions of the nodes, and the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.runner.cluster.node_record import Item, NodeLease
 
 
 class SimulatedPolicy(Protocol):
-    """Interface of the balance that a simulation drives; see :class:`Balance` for each method."""
+    """Methods of :class:`Balance` that the simulation calls; they are documented there."""
 
     def join(self, cell: str, slots: int, now: float) -> None:
         """Add a node."""
@@ -53,40 +53,44 @@ class SimulatedPolicy(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Conditions:
-    """Conditions of the simulated nodes; all times in seconds."""
+    """Timing and faults of the simulated nodes; all times are in seconds."""
 
     start: float = 10.0
     """Time from the start of a node to its first pull."""
     round_trip: float = 0.003
+    """Network delay between a request and its answer."""
     head_busy: float = 0.0007
-    """CPU time of the head per message; it answers one after the other."""
+    """CPU time of the head per message; the head processes one message at a time."""
     upload: float = 1.0
-    """Time from the end of an episode to its report, during which the slot continues."""
+    """Time from the end of an episode to its report; meanwhile, the slot works on the next episode."""
     load: float = 0.0
-    """Time to load the context of another group."""
+    """Time to load another group."""
     mean_life: float = math.inf
-    """Mean life of a node, exponentially distributed."""
+    """Mean lifetime of a node; lifetimes are exponentially distributed."""
     noticed: float = 16.0
     """Time from the death of a node to its detection by the head."""
     replaced: float = 120.0
     """Time from the death of a node to the start of its successor."""
     slow_share: float = 0.0
+    """Fraction of nodes that are slow."""
     slow_speed: float = 0.4
+    """Speed of slow nodes, relative to the others."""
     late_share: float = 0.0
     """Fraction of nodes that start late, by up to ``late_by``."""
     late_by: float = 600.0
     partitions: float = 0.0
-    """Network partitions per node and hour, of ``partition_seconds``; the node works on and reports later."""
+    """Network partitions per node and hour; a disconnected node continues to work, and reports afterwards."""
     partition_seconds: float = 90.0
     hang_share: float = 0.0
-    """Fraction of attempts that hang and are ended by the watchdog after ``hang_seconds``."""
+    """Fraction of attempts that hang until the watchdog ends them after ``hang_seconds``."""
     hang_seconds: float = 60.0
 
 
 FAULTY = Conditions(
     mean_life=6 * 3600.0, slow_share=0.03, late_share=0.1, partitions=0.5, hang_share=0.001, late_by=60.0
 )
-"""Nodes that die every six hours, 3 % slow, 10 % late, with partitions and hangs."""
+"""Unfavorable conditions: nodes with a mean lifetime of six hours, 3 % of them slow, 10 % late, partitions and
+hangs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +100,14 @@ class SimulatedRun:
     seconds: float
     """Time until the last episode was settled."""
     efficiency: float
-    """Useful work divided by slots × speed × time; start-up, deaths and repairs count as loss."""
+    """Useful work divided by the capacity: slots × speed × time; start-up and the time of dead nodes count as loss."""
     settled: int
+    """Number of settled episodes."""
     doubled: int
-    """Number of dropped duplicate results."""
+    """Number of duplicate results, which were dropped."""
     lost_seconds: float
-    """Work of dead nodes and of duplicate results."""
+    """Work of nodes that died, and of duplicate results."""
     leases: int
     deaths: int
     node_seconds: float
-    """Sum of the nodes' lives, for the cost."""
+    """Sum of the lifetimes of all nodes, which determines the cost."""

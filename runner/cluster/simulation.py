@@ -1,4 +1,4 @@
-"""Discrete-event simulation of a job on nodes: the balance of real runs under a virtual clock. Pure."""
+"""Discrete-event simulation of a job on a cluster: runs the balance of real runs under a virtual clock."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEAT = 2.0
 _POLL = 1.0
 """Time after which a node without work pulls again [s]."""
 _HORIZON = 1e7
-"""Simulated time after which a run counts as endless [s]."""
+"""Simulated time after which the simulation is aborted as endless [s]."""
 
 
 @dataclass(slots=True)
@@ -31,20 +31,20 @@ class _SimulatedNode:
     free: int = 0
     queue: deque[tuple[Item, int]] = field(default_factory=deque)
     running: dict[Item, tuple[int, float, float]] = field(default_factory=dict)
-    """Lease, start and end by item."""
+    """Number of the lease, start and end [s] of each running episode."""
     loaded: str = ""
     cut_until: float = 0.0
     is_pulling: bool = False
 
 
 class Simulation:
-    """Simulated run.
+    """Simulates one run of a job.
 
     Args:
-        policy: The balance, or another policy with its methods.
+        policy: The balance, or another object with the same methods.
         costs: Time of each episode on a slot of speed 1, by group and index [s].
-        nodes: Slots of each node.
-        conditions: Faults of the nodes.
+        nodes: Number of slots of each node.
+        conditions: Timing and faults of the nodes.
         seed: Seed of all draws.
     """
 
@@ -100,7 +100,7 @@ class Simulation:
         heapq.heappush(self._events, (when, self._count, event))
 
     def _message(self, node: _SimulatedNode, then: Callable[[], None]) -> None:
-        """Send a message to the head, which processes one after the other; a disconnected node sends it later."""
+        """Send a message to the head, which processes one at a time; delay it while the node is disconnected."""
         if self._now < node.cut_until:
             self._at(node.cut_until, lambda: self._message(node, then))
             return

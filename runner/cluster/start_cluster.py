@@ -1,4 +1,4 @@
-"""Start of a described job on its nodes, on this machine or on a Ray cluster."""
+"""Start of a job on nodes of this machine or of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from nimbus.runner.monitor.dashboard import StatusDashboard
 
 
 def check_cluster(address: ClusterAddress) -> None:
-    """Check that a cluster can be reached, before a task is loaded.
+    """Check that a cluster can be reached; called before a task is loaded, which takes longer.
 
     Raises:
-        InputError: It cannot be reached, it needs a token, or an extra is missing.
+        InputError: The cluster cannot be reached, a token is missing, or Ray is not installed.
     """
     if not address.is_local:
         check_ray(address)
 
 
 def node_spec(spec: CellSpec, address: ClusterAddress) -> CellSpec:
-    """Return the spec of a run for the nodes: each finds its own Isaac Sim, and gets its part of the spool."""
+    """Return the spec for each node: the node finds its own Isaac Sim, and gets an equal part of the spool."""
     share = spec.resources.spool_bytes // max(1, address.nodes)
     return replace(spec, instances=Instances(), resources=replace(spec.resources, spool_bytes=share))
 
 
 def run_cluster_job(job: ClusterJob, address: ClusterAddress, resources: Resources) -> HeadEnd:
-    """Run a job, with its dashboard.
+    """Run a job with a dashboard; return its result.
 
     Args:
-        job: The job.
+        job: Job to run.
         address: Address of the cluster.
         resources: Resources of each node.
 
     Raises:
-        InputError: There is no cluster, or it does not fit.
+        InputError: The cluster cannot be reached, or its version, platform or current run does not fit.
     """
     split = resources.workers
     if not address.is_local:

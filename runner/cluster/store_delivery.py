@@ -1,4 +1,4 @@
-"""Delivery into an object store: nodes create the objects, the head enters their names; no data passes the head."""
+"""Delivery into an object store: nodes create the objects, and the head commits their names and rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nimbus.runner.cluster.signing import UrlSigner, needs_signatures
 
 
 class StoreUploader:
-    """Creates objects of a dataset in a store, videos first; nothing is overwritten.
+    """Creates the objects of a dataset in a store, the videos of an episode first, and never overwrites one.
 
     Args:
         store: Store of the dataset.
@@ -38,7 +38,7 @@ class StoreUploader:
         self._store = store
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
-        """Create the objects, or adopt those of equal content; see :class:`EpisodeUploader`."""
+        """Create the objects, or accept existing ones with equal content; see :class:`EpisodeUploader`."""
         return UploadedFiles(objects=dict(send_attempt(self._store, folder, attempt)))
 
     def upload_incident(self, folder: Path, name: str) -> str:
@@ -51,10 +51,10 @@ class StoreUploader:
 
 
 class StoreEntry:
-    """Enters objects that nodes created.
+    """Commits objects that nodes created.
 
     Args:
-        dataset: Opened by this process in the spool of the run, which holds the ledger and no episodes.
+        dataset: Dataset opened by this process in the spool of the run, which contains the ledger but no episodes.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -62,7 +62,7 @@ class StoreEntry:
         self._signer: UrlSigner | None = None
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Record the objects, then enter the rows; see :class:`EpisodeEntry`."""
+        """Record the objects, then commit the rows; see :class:`EpisodeEntry`."""
         self._uploads.add(item for episode in episodes for item in episode.objects.items())
         folder = self._dataset.folder
         placed = [
@@ -78,7 +78,7 @@ class StoreEntry:
         return self._signer.sign(name, method)
 
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
-        """Do nothing, because the objects are those of the first result."""
+        """Do nothing: duplicate results have the same objects as the first one."""
 
     def close(self) -> None:
         """Close the files of the dataset."""
@@ -86,20 +86,20 @@ class StoreEntry:
 
 
 def upload_place(folder: Path) -> str:
-    """Return the destination of the nodes' uploads for a dataset: its folder, or the address behind the folder."""
+    """Return the destination of the nodes' uploads: the address of a dataset in a store, otherwise its folder."""
     return address_of(folder)
 
 
 def open_uploader(place: str, node: str, *, sign: Callable[[str, str], str] | None = None) -> EpisodeUploader:
-    """Open the node's side of the delivery.
+    """Return the uploader of a node for a destination.
 
     Args:
-        place: Destination, see :func:`upload_place`.
+        place: Destination, as :func:`upload_place` returns it.
         node: Name of the node.
-        sign: Requests a URL from the head by an object's name and a method, for a node without credentials.
+        sign: Requests a signed URL from the head, given an object's name and a method; for nodes without credentials.
 
     Raises:
-        InputError: The store needs an extra or credentials that this node lacks, or the folder does not exist.
+        InputError: An extra or credentials for the store are missing on this node, or the folder does not exist there.
     """
     if is_address(place):
         address = parse_address(place)
@@ -111,11 +111,11 @@ def open_uploader(place: str, node: str, *, sign: Callable[[str, str], str] | No
 
 
 def open_entry(dataset: Dataset, closing: ExitStack) -> EpisodeEntry:
-    """Open the head's side of the delivery.
+    """Return the object that commits uploaded files to a dataset.
 
     Args:
         dataset: Dataset opened by this process.
-        closing: Closes the opened files.
+        closing: Stack that will close the opened files.
     """
     if not is_remote(dataset.folder):
         return FolderEntry(dataset)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOUND = 1
 _SHOWN = 8
-"""Variants that are named."""
+"""Largest number of variants in a line."""
 
 
 def command(
@@ -30,12 +30,12 @@ def command(
     ] = None,
     *,
     machine: Annotated[bool, typer.Option("--machine", help="check Python, packages, GPU, simulators, disk")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="make no attempts: no forecast of yield and time")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="make no attempts, and no forecast of yield and time")] = False,
     as_json: AsJson = False,
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Examine, and print the findings; 1 where no episode can succeed.
+    """Examine a task or this machine, and print the findings; return 1 if no episode can succeed.
 
     Raises:
         InputError: The file is not a valid task.
@@ -58,7 +58,7 @@ def command(
 
 
 def _diagnose(task: str, *, skill_folders: list[Path], robot: str, probe: bool) -> Diagnosis:
-    """Examine a task; simulator and renderer, which take seconds to load, are loaded once its form is right."""
+    """Examine a task; simulator and renderer take seconds to load, and are loaded for a valid file only."""
     from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.tasks.task import NavigationTask, load_any_task
     from nimbus.runner.system.threads import prepare_libraries
@@ -99,20 +99,20 @@ def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, Camera
 
 
 def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield the smallest count of each group, unless all are sufficient."""
+    """Yield a line for each group of objects, with the variants that have few grasps."""
     from nimbus.datagen.doctor.grasps import ENOUGH
 
     for group, variants in counts.items():
         few = sorted((count, name) for name, count in variants.items() if count < ENOUGH)
         said = ", ".join(f"{name}: {count}" for count, name in few[:_SHOWN])
         more = f" and {len(few) - _SHOWN} more" if len(few) > _SHOWN else ""
-        yield f"grasps     '{group}': {len(variants)} variants looked at" + (
+        yield f"grasps     '{group}': {len(variants)} variants checked" + (
             f", with fewer than {ENOUGH}: {said}{more}" if few else f", each with {ENOUGH} or more"
         )
 
 
 def _map(reached: Sequence[str]) -> list[str]:
-    """Rows from far to near, left of the robot on the left."""
+    """Return the rows of a reach map from far to near; the robot's left is on the left."""
     return ["  " + " ".join("#" if cell == "1" else "." for cell in reversed(row)) for row in reversed(reached)]
 
 

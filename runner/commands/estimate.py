@@ -1,9 +1,8 @@
-"""``nimbus estimate``: how long a run will take and how large it will be, from five of its episodes."""
+"""``nimbus estimate``: forecasts the time and the size of a run from five of its episodes."""
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, replace
@@ -27,7 +26,7 @@ PROBE = 5
 
 def command(
     task: Annotated[
-        str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or a job's")
+        str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or of a job file")
     ],
     *,
     episodes: Annotated[
@@ -36,17 +35,24 @@ def command(
     seed: Seed = 0,
     cores: Annotated[
         int | None,
-        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="cores of the run (those of this machine)"),
+        typer.Option(
+            "--cores", metavar="N", parser=whole(1, 100_000), help="number of cores of the run (all of this machine)"
+        ),
     ] = None,
     cluster: Annotated[
         CountRange | None,
         typer.Option(
-            "--cluster", metavar="M..N", parser=count_range, help="on clusters of M to N slots, each twice the last"
+            "--cluster",
+            metavar="M..N",
+            parser=count_range,
+            help="forecast for clusters of M to N slots, doubled each time",
         ),
     ] = None,
     nodes: Annotated[
         CountRange | None,
-        typer.Option("--nodes", metavar="M..N", parser=count_range, help="nodes that it wants, to end in an hour"),
+        typer.Option(
+            "--nodes", metavar="M..N", parser=count_range, help="recommend M to N nodes, for an end within an hour"
+        ),
     ] = None,
     images: Images = "lossless",
     price_per_hour: Price = None,
@@ -54,7 +60,7 @@ def command(
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Make the probe's episodes in a folder that is removed again, and print the forecast."""
+    """Make five episodes in a temporary folder, and print the forecast."""
     from nimbus.datagen.machine import usable_cores
     from nimbus.runner.cluster.job_file import is_job
 
@@ -87,10 +93,10 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     Args:
         spec: Spec of the probe; its folder is chosen here.
         episodes: Episodes of the run.
-        cores: That it will have.
+        cores: Number of cores of the run.
 
     Raises:
-        InputError: Something that the task names is wrong, or no episode came out of the probe.
+        InputError: The task is invalid, or the probe stored no episode.
     """
     from nimbus.datagen.analysis.forecast import forecast_run
 
@@ -99,17 +105,17 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
 
 
 def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
-    """Make some episodes in a folder that is removed again; their rows, and the time until the first [s].
+    """Make some episodes in a temporary folder; return their attempts, and the time until the first one [s].
 
     Raises:
-        InputError: Something that the task names is wrong, or no episode came out.
+        InputError: The task is invalid, or no episode is stored.
     """
     from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.run import run_serial
 
     with make_owned("nimbus-estimate-") as folder:
-        with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer
+        with redirect_stdout(sys.stderr):  # output of the probe is not part of the result
             run_serial(replace(spec, folder=str(folder / "probe")))
         ledger = Ledger(folder / "probe", read_only=True)
         try:
@@ -136,6 +142,7 @@ def _estimate_cluster(
     from nimbus.runner.cluster.demand import HORIZON, NodeBounds, wanted_nodes
     from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster, slot_counts
     from nimbus.runner.cluster.job_file import is_job, load_job
+    from nimbus.runner.monitor.dashboard_view import duration
 
     items = load_job(Path(spec.task), spec) if is_job(spec.task) else []
     probes = [(item.name, item.spec.episodes, item.priority, item.spec) for item in items]
@@ -164,22 +171,24 @@ def _estimate_cluster(
         return 0
     total = sum(task.episodes for task in tasks)
     lines = [f"{total} episodes on nodes of {node_slots} slots, from {PROBE} of each task that were made:"]
-    lines.append("  slots  nodes       time  useful  with faults  node hours" + ("      cost" if price else ""))
+    lines.append("  slots  nodes         time  useful  with faults  node hours" + ("      cost" if price else ""))
     for row in rows:
-        told = f"  {row.slots:5}  {row.nodes:5}  {_time(row.wall_seconds):>9}  {row.efficiency:6.1%}  "
-        told += f"{_time(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
+        told = f"  {row.slots:5}  {row.nodes:5}  {duration(row.wall_seconds):>11}  {row.efficiency:6.1%}  "
+        told += f"{duration(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
         lines.append(told + (f"  {row.cost:8.2f}" if price else ""))
     if wanted is not None:
-        lines.append(f"  it wants {wanted} nodes, to end in an hour")
+        lines.append(f"  recommended: {wanted} nodes, for an end within an hour")
     write_out("\n".join(lines) + "\n")
     return 0
 
 
 def _lines(told: RunForecast, price: float | None) -> list[str]:
+    from nimbus.runner.monitor.dashboard_view import duration
+
     rows = [
         f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
-        f"  time    {_said(told.wall_seconds, _time)}",
-        f"  CPU     {_said(told.cpu_seconds, _time)}",
+        f"  time    {_said(told.wall_seconds, duration)}",
+        f"  CPU     {_said(told.cpu_seconds, duration)}",
         f"  disk    {_said(told.byte_count, _size)}",
         f"  stored  {_said(told.stored, lambda count: f'{count:.0f}')}",
     ]
@@ -189,12 +198,6 @@ def _lines(told: RunForecast, price: float | None) -> list[str]:
 
 def _said(interval: Interval, text: Callable[[float], str]) -> str:
     return f"{text(interval.expected)}  ({text(interval.low)} to {text(interval.high)}, 9 times of 10)"
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 36000:
-        return f"{seconds / 3600:.0f} h"
-    return time.strftime("%H:%M:%S", time.gmtime(seconds))
 
 
 def _size(byte_count: float) -> str:

@@ -158,10 +158,10 @@ BAD = [
     ("--task t --stack 0", "--stack: expected a whole number from 1 to 4096, found '0'"),
     ("--task t --workers 0x2", "--workers: expected 'auto' or planners x renderers such as 2x1, found '0x2'"),
     ("--task t --workers 0x1", "--workers: expected 'auto' or planners x renderers such as 2x1, found '0x1'"),
-    ("--task t --workers 1000x1", "--workers: 1000x1 are 1001 workers, at most 64 can work"),
+    ("--task t --workers 1000x1", "--workers: 1000x1 are 1001 workers; the limit is 64"),
     ("--task t --workers 1x1x1", "--workers: expected 'auto' or planners x renderers such as 2x1, found '1x1x1'"),
     ("--task t --workers 2", "--workers: expected 'auto' or planners x renderers"),
-    ("--task t --workers 40x40", "--workers: 40x40 are 80 workers, at most 64 can work"),
+    ("--task t --workers 40x40", "--workers: 40x40 are 80 workers; the limit is 64"),
     ("--task t --sim newtn", "--sim: unknown 'newtn'; did you mean 'newton'? known: isaacsim, newton"),
     ("--task t --planner omp", "--planner: unknown 'omp'; did you mean 'ompl'? known: curobo, ompl"),
     ("--task t --device gpu", "--device: unknown 'gpu'; did you mean 'cpu'? known: cpu, cuda"),
@@ -210,7 +210,7 @@ def test_bad_input_is_one_line_without_a_traceback_in_a_real_process(tmp_path):
         (
             PermissionError(13, "Permission denied", "a\x1b"),
             2,
-            "a\\x1b: permission denied; give a path that you may use\n",
+            "a\\x1b: permission denied; give a path that you are permitted to use\n",
         ),
         (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 200}…: file name too long; give a shorter path\n"),
         (OSError(40, "Too many links", b"l"), 2, "l: too many links; remove the link that leads back to itself\n"),
@@ -270,7 +270,10 @@ def test_everything_about_a_skill_is_told_with_units_defaults_and_reasons(capsys
     assert main(["skills", "move", "on"]) == 0
     said = "\n".join(lines_of(capsys.readouterr().out))
     assert "move: {to, yaw?, straight?}" in said and "fails with: no_ik, no_path" in said
-    assert "yaw [rad, deg] - Heading" in said and "straight true|false false Along a straight line." in said
+    assert (
+        "yaw [rad, deg] - Rotation of the hand" in said
+        and "straight true|false false Move along a straight line." in said
+    )
     assert "support object|fixture|region needed The object" in said
     assert main(["skills", "mov"]) == 2
     assert "no skill and no condition 'mov'; did you mean 'move'?" in capsys.readouterr().err
@@ -331,7 +334,7 @@ def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):
     line = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", sys.executable, str(RUNNER), "tasks"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may be relative
     done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    said = "the current folder: cannot be used: No such file or directory; change to one that is there\n"
+    said = "the current folder: cannot be used: No such file or directory; change to an existing folder\n"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(said) and "Traceback" not in done.stderr
 

@@ -1,1 +1,1 @@
-"""Head and agents on the machines of a Ray cluster; only ``actors.py`` imports Ray."""
+"""Head and agents on the machines of a Ray cluster; only the actors and the follower import Ray."""

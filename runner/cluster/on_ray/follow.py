@@ -1,4 +1,4 @@
-"""Program that starts or joins a run on a Ray cluster and follows it; started by ``nimbus run``, which loads no Ray."""
+"""Child program of ``nimbus run`` that starts or joins a run on a Ray cluster; the command itself does not load Ray."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from nimbus.runner.system.output import write_json
 _LOOK = 0.5
 """Interval between readings of the status [s]."""
 _CALLS = 128
-"""Number of concurrent calls to the head actor: one per node, and the commands that follow the run."""
+"""Largest number of concurrent calls to the head actor, by nodes and by commands that follow the run."""
 _AWAY = 60.0
-"""Time without an answer of the head actor after which the program gives up, as Ray does [s]."""
+"""Time without an answer from the head actor after which the program gives up; Ray uses the same [s]."""
 
 
 class RayFollower:
-    """Connects to a cluster, starts or joins a run, and prints its progress as lines.
+    """Connects to a cluster, starts or joins a run, and prints its progress as JSON lines.
 
     Args:
-        order: The run.
+        order: Description of the run.
     """
 
     def __init__(self, order: RayOrder) -> None:
@@ -42,7 +42,7 @@ class RayFollower:
         self._is_stopping = False
 
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
-        """Drain the run; on the second call, leave it running."""
+        """Handle a signal: the first one drains the run, the second one ends only this program."""
         if self._is_stopping:
             sys.exit(0)
         self._is_stopping = True
@@ -51,7 +51,7 @@ class RayFollower:
         """Follow the run to its end.
 
         Raises:
-            InputError: The cluster does not exist or does not fit.
+            InputError: The cluster cannot be reached, or its version, platform or current run does not fit.
         """
         connect(self._order.address)
         head = self._head()
@@ -83,7 +83,7 @@ class RayFollower:
         return f"--cluster {self._order.address}"
 
     def _head(self) -> Any:
-        """Create the head actor, or find that of an earlier command."""
+        """Create the head actor, or find the one that an earlier command created."""
         order = self._order
         if not any(node["Alive"] and node["Resources"].get("CPU", 0) >= 1 for node in ray.nodes()):
             _write(RayLine(note="the cluster has no node with a CPU yet: waiting for one"))
@@ -117,21 +117,21 @@ def connect(address: str) -> None:
     """Connect this process to a cluster.
 
     Raises:
-        InputError: The cluster does not exist, the token is wrong, or versions differ.
+        InputError: The cluster cannot be reached, the token is wrong, or versions differ.
     """
     where = f"--cluster {address}"
     if address.startswith("ray://"):
         _check_client_server(address.removeprefix("ray://"), where=where)
     try:
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-    except Exception as error:  # Ray raises various errors, each with a text
+    except Exception as error:  # Ray raises various types of errors
         raise refusal(error, where=where) from None
     if address == "auto":
         check_token(ray.get_runtime_context().gcs_address.rpartition(":")[0].strip("[]"), where=where)
 
 
 def _check_client_server(place: str, *, where: str) -> None:
-    """Ping Ray's client server, which answers at once; ``ray.init`` takes half a minute."""
+    """Ping Ray's client server. This fails at once if there is none; ``ray.init`` would take half a minute."""
     channel = init_grpc_channel(place, options=(), asynchronous=False)
     messages: Any = ray_client_pb2
     try:
@@ -149,7 +149,7 @@ def _write(line: RayLine) -> None:
 
 
 def main() -> int:
-    """Follow the :class:`RayOrder` on standard input; print lines of :class:`RayLine`."""
+    """Read a :class:`RayOrder` from standard input, follow its run, and print :class:`RayLine` objects as lines."""
     follower = RayFollower(from_json(RayOrder, sys.stdin.read()))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, follower.ask_to_stop)

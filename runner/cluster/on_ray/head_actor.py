@@ -1,6 +1,7 @@
-"""Ray's head actor: keeps the head's process running, places a relay on each node, and forwards messages.
+"""Ray's head actor: keeps the head's process running, creates a relay on each node, and forwards their messages.
 
-Actors take and return bytes: messages of the head's protocol, none over 64 kB. Episodes never travel through Ray.
+Arguments and results of actors are bytes: messages of the head's protocol, at most 64 kB each. No episode is sent
+through Ray.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from nimbus.runner.system.child_module import module_command
 _PLACE = 2.0
 """Interval between checks of the cluster's nodes [s]."""
 _KEPT_END = 600.0
-"""Time for which the head actor keeps the result of the run for a returning command [s]."""
+"""Time for which the head actor keeps the result of the run, for a command that returns after an interruption [s]."""
 _REFUSED = 30.0
-"""Time after which a head actor created by a mismatched command ends [s]."""
+"""Time after which a head actor ends whose command has another version or platform [s]."""
 
 
 class HeadActor:
-    """Runs the head's process, and forwards messages to it. Restarted by Ray, it continues from the ledger.
+    """Runs the head's process, and forwards messages to it. If Ray restarts the actor, it continues from the ledger.
 
     Args:
         name: Name of the run.
         job: :class:`ClusterJob` as JSON.
-        slots: Workers of each node; 0 for the number of CPUs known to Ray.
-        version: Version of Nimbus on the machine of the command; :meth:`begin` refuses another one.
-        platform: Platform of the machine of the command.
+        slots: Number of workers of each node; 0 for its number of CPUs in Ray.
+        version: Version of Nimbus on the machine of the command. If it differs from the actor's, no run starts.
+        platform: Platform of the machine of the command; the same holds.
     """
 
     def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
@@ -65,18 +66,27 @@ class HeadActor:
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}
         self._unfit: set[str] = set()
-        """Nodes whose agents cannot work, which get no other relay."""
+        """Ids of the nodes whose agents cannot work; they get no further relay."""
         self._asked = 0
         """Number of nodes requested from Ray's autoscaler."""
 
         if (version, platform) == (nimbus_version(), platform_name()):
-            self._head.start()  # here, because Ray calls nothing else when it restarts this actor
+            self._head.start()  # here, because Ray calls only the constructor when it restarts this actor
             threading.Thread(target=self._attend, daemon=True, name="attend").start()
         else:
             threading.Timer(_REFUSED, lambda: ray.kill(ray.get_runtime_context().current_actor)).start()
 
     def begin(self, version: str, platform: str, digest: str) -> bytes:
-        """Check that a command fits this run, which it starts or joins; return an error as JSON if it does not."""
+        """Check that a command fits this run.
+
+        Args:
+            version: Version of Nimbus on the machine of the command.
+            platform: Platform of the machine of the command.
+            digest: Digest of the command's job.
+
+        Returns:
+            A :class:`Diagnostic` as JSON if the command does not fit; empty if it does.
+        """
         what = instead = ""
         if version != nimbus_version():
             what, instead = f"the cluster has Nimbus {nimbus_version()}, here is {version}", "install the same one"
@@ -88,7 +98,7 @@ class HeadActor:
         return to_json(Diagnostic(what=what, instead=instead)).encode() if what else b""
 
     def say(self, line: bytes) -> bytes:
-        """Forward a request to the head, and return its answer; raises without an answer."""
+        """Forward a request to the head, and return its answer; raises :class:`HeadUnreachableError`."""
         client: HeadClient | None = getattr(self._own, "client", None)
         if client is None:
             client = self._own.client = HeadClient(self._socket)
@@ -97,30 +107,30 @@ class HeadActor:
         return answer
 
     def status(self) -> bytes:
-        """Return ``status.json`` of the run; empty while there is none."""
+        """Return the content of the run's ``status.json``; empty while it does not exist."""
         with suppress(OSError):
             return (Path(self._job.folder) / STATUS_NAME).read_bytes()
         return b""
 
     def end(self) -> bytes:
-        """Return the result of the run as JSON; empty while it continues."""
+        """Return the result of the run, a :class:`HeadEnd` as JSON; empty while the run continues."""
         return to_json(self._end).encode() if self._end else b""
 
     def pid(self) -> int:
-        """Return the process of this actor."""
+        """Return the process id of this actor."""
         return os.getpid()
 
     def stop(self) -> None:
-        """Drain the nodes, and end the run."""
+        """Request that the nodes drain and the run ends."""
         self._head.stop()
 
     def _attend(self) -> None:
-        """Place relays while the head works, then remove them and finally this actor."""
+        """Create relays while the head works; after its end, remove them, and later this actor."""
         while not self._head.over.wait(_PLACE):
-            with suppress(RayError, InputError):  # including a damaged status file, which is written again
+            with suppress(RayError, InputError):  # a damaged status file is written again
                 self._place()
         end = _end_of(self._head.output)
-        failure = self._head.failure  # no file: it was stopped while it loaded
+        failure = self._head.failure  # no result: the head was stopped while it loaded
         end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
         if self._job.bounds:
             with suppress(RayError):
@@ -131,12 +141,12 @@ class HeadActor:
             with suppress(RayError):
                 ray.kill(relay)
         self._private.remove()
-        self._end = end  # after the relays, because the command that reads it removes this actor
+        self._end = end  # last, because the command that reads the result removes this actor
         time.sleep(_KEPT_END)
         ray.kill(ray.get_runtime_context().current_actor)
 
     def _place(self) -> None:
-        """Create a relay on each new node, up to the number that the job requests."""
+        """Create a relay on each new node, up to the number of nodes that the job requests."""
         most = self._wanted()
         for node in ray.nodes():
             number, cpus = node["NodeID"], int(node["Resources"].get("CPU", 0))
@@ -159,9 +169,9 @@ class HeadActor:
                 ).remote(self._name, f"n{number[:8]}", slots, tuple(task.name for task in self._job.tasks))
 
     def _wanted(self) -> int:
-        """Return the number of nodes that the job requests, and pass it to Ray's autoscaler.
+        """Return the number of nodes that the job requests, after passing it to Ray's autoscaler.
 
-        Remove relays that left. A node that cannot work is replaced, if the cluster has or starts another one.
+        Relays whose agents have left are removed. For each node that cannot work, a further one is requested.
         """
         if (bounds := self._job.bounds) is None:
             return sys.maxsize

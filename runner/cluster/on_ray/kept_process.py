@@ -1,4 +1,4 @@
-"""Program that is restarted when it dies, by a thread that lives as long as this process."""
+"""Child program that a thread of this process restarts when it dies."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from nimbus.runner.system.child_module import module_environment
 from nimbus.runner.system.processes import describe
 
 _MOST_ENDS = 6
-"""Number of exits without progress after which a program is not restarted."""
+"""Number of exits without progress after which the program is not restarted."""
 _KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "PYTHONPATH")
 _KEPT_PREFIXES = ("NIMBUS_", "AWS_", "GOOGLE_", "AZURE_", "XDG_", "LC_")
-"""Environment variables passed to a program; Ray sets others, such as ``OMP_NUM_THREADS``."""
+"""Prefixes of variables passed to the program, besides ``_KEPT_VARIABLES``; variables set by Ray, such as
+``OMP_NUM_THREADS``, are dropped."""
 
 
 class KeptProcess:
-    """Child program that dies with this process.
+    """Child program that is restarted when it dies, and ends with this process.
 
-    The death signal follows the thread that started the program, which is a thread of this object that never ends
-    earlier.
+    The kernel sends the death signal when the thread that started the program ends. Therefore a thread of this object
+    starts the program, and that thread lives until the process ends.
 
     Args:
-        words: Command; the last word is the id of this process.
-        log: File for its standard error.
-        text: Standard input.
-        is_over: Called with its exit code and standard output: its work is done.
+        words: Command line; its last word is the id of this process.
+        log: File for the program's standard error.
+        text: Text for the program's standard input.
+        is_over: Called with exit code and standard output after each exit; returns True if no restart is needed.
     """
 
     def __init__(self, words: Sequence[str], log: Path, *, text: str = "", is_over: Callable[[int, str], bool]) -> None:
@@ -40,11 +41,11 @@ class KeptProcess:
         self._ends = 0
         self._is_stopping = False
         self.output = ""
-        """Standard output of the last start."""
+        """Standard output of the program's last run."""
         self.failure = ""
-        """Reason why it is not restarted."""
+        """Reason why the program is not restarted, if it failed too often."""
         self.over = threading.Event()
-        """Set once it is not restarted."""
+        """Event that is set once the program has ended and is not restarted."""
         self._thread = threading.Thread(target=self._keep, daemon=True, name="keeper")
 
     def start(self) -> None:
@@ -53,23 +54,23 @@ class KeptProcess:
 
     @property
     def pid(self) -> int:
-        """Process id; 0 if it is not running."""
+        """Process id of the program; 0 if it is not running."""
         process = self._process
         return process.pid if process and process.poll() is None else 0
 
     def note_progress(self) -> None:
-        """Reset the count of exits, after progress."""
+        """Reset the count of exits, because the program made progress."""
         self._ends = 0
 
     def stop(self) -> None:
-        """Stop it, and do not restart it."""
+        """Terminate the program for good."""
         self._is_stopping = True
         if pid := self.pid:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the program for good."""
         self._is_stopping = True
         if self._process and self._process.poll() is None:
             self._process.kill()
@@ -86,7 +87,7 @@ class KeptProcess:
                     env=kept_environment(os.environ),
                     start_new_session=True,
                 )
-            if self._is_stopping:  # stop was requested between the check and the start
+            if self._is_stopping:  # requested between the check and the start
                 self._process.terminate()
             self.output, _ = self._process.communicate(self._text)
             code = self._process.returncode
@@ -100,11 +101,11 @@ class KeptProcess:
             if not self._is_stopping:
                 time.sleep(min(10.0, 0.2 * 2**self._ends) if self._ends > 1 else 0.0)
         self.over.set()
-        threading.Event().wait()  # the death signal of its children may follow this thread
+        threading.Event().wait()  # the end of this thread would send the death signal to its children
 
 
 def kept_environment(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables for a head or an agent."""
+    """Return the environment of a head or an agent: the variables that are kept from ``given``, and the module path."""
     kept = module_environment()
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Checks before a Ray cluster is used: a reachable head, a token if others can reach it, and a folder of this user."""
+"""Checks before a Ray cluster is used: the head answers, a token is set if needed, and a folder belongs to the user."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ _CONNECT = 5.0
 
 
 def check_reachable(address: ClusterAddress) -> None:
-    """Check quickly, where Ray takes half a minute, that a head exists and that a required token is available.
+    """Check that a head answers, and that a token is set if one is required.
+
+    This takes at most a few seconds; Ray itself needs half a minute to find that there is no head.
 
     Raises:
-        InputError: There is no head, or it is on another machine and no token is set.
+        InputError: No head answers, or it is on another machine and no token is set.
     """
     if address.kind in ("local", "auto"):
         return
@@ -36,10 +38,10 @@ def check_reachable(address: ClusterAddress) -> None:
 
 
 def check_token(host: str, *, where: str) -> None:
-    """Refuse a cluster without a token that other machines can reach, because anyone could run code on it.
+    """Require a token for a cluster that other machines can reach, because otherwise anyone can run code on it.
 
     Args:
-        host: Address or name of its head.
+        host: Address or name of the cluster's head.
         where: Location for the error.
 
     Raises:
@@ -53,7 +55,10 @@ def check_token(host: str, *, where: str) -> None:
 
 
 def read_token() -> str:
-    """Read the token from Ray's sources: environment, a file named there, the user's file; or return none."""
+    """Return Ray's token, empty if there is none.
+
+    It is read from ``RAY_AUTH_TOKEN``, the file in ``RAY_AUTH_TOKEN_PATH``, or ``~/.ray/auth_token``, in this order.
+    """
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token.strip()
     path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
@@ -64,7 +69,7 @@ def read_token() -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a host's address; names are resolved."""
+    """Return True if a host is a loopback address, or a name that resolves only to such addresses."""
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None)}
         return bool(found) and all(ipaddress.ip_address(text).is_loopback for text in found)
@@ -73,7 +78,11 @@ def is_loopback(host: str) -> bool:
 
 
 def own_root(root: Path) -> Path:
-    """Make a folder of this user in a place that all users can write to; choose another name if it is taken."""
+    """Return a folder that belongs to this user, below one that all users can write to.
+
+    Args:
+        root: Wanted path. If it belongs to another user or is no folder, a new folder with a random suffix is created.
+    """
     with suppress(FileExistsError):
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = root.lstat()
@@ -83,7 +92,12 @@ def own_root(root: Path) -> Path:
 
 
 def refusal(error: Exception, *, where: str) -> InputError:
-    """Convert an error of Ray to one line."""
+    """Convert an error of Ray to an error with location and fix.
+
+    Args:
+        error: Error raised by Ray.
+        where: Location for the new error.
+    """
     text = str(error)
     lower = text.lower()
     if "unauthenticated" in lower or "authentication token" in lower or "authenticationerror" in lower:
@@ -104,6 +118,6 @@ def refusal(error: Exception, *, where: str) -> InputError:
 
 
 def first_line(error: Exception) -> str:
-    """Return the last line of a traceback, or the first of any other text."""
+    """Return the last line of a traceback, or the first line of another text; at most 300 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines and "Error" in lines[-1] else lines[0] if lines else type(error).__name__)[:300]

@@ -23,9 +23,9 @@ from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.processes import cell_tag, sweep
 
 WORKING, LEFT, UNFIT = "working", "left", "unfit"
-"""States of an agent: at work or restarted, gone because fewer nodes are needed, and unable to work on this node."""
+"""States of an agent: running or being restarted; ended because the job needs fewer nodes; unable to work here."""
 _POLL = 2.0
-"""Interval between checks whether an agent runs [s]."""
+"""Interval between checks of the head actor after the agent has ended [s]."""
 
 
 class RelayActor:
@@ -34,14 +34,14 @@ class RelayActor:
     Args:
         name: Name of the run.
         node: Name of the node.
-        slots: Number of its workers.
+        slots: Number of workers of the node.
         tasks: Names of the job's tasks.
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
         place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
         root = own_root(place / f"nimbus-nodes-{os.getuid()}")
-        remove_stale(root.glob("*/*"))  # files of killed raylets, whose nodes have other names now
+        remove_stale(root.glob("*/*"))  # folders left by killed raylets; a restarted one has another name
         self._own = OwnedFolder(root / name / node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()
@@ -63,7 +63,7 @@ class RelayActor:
         self._agent.start()
 
     def pid(self) -> int:
-        """Return the process of this actor."""
+        """Return the process id of this actor."""
         return os.getpid()
 
     def state(self) -> str:
@@ -75,7 +75,7 @@ class RelayActor:
         return self._state != WORKING
 
     def leave(self, is_done: bool) -> None:
-        """End the agent and its cells; remove their files if the run is done."""
+        """Kill the agent and its cells; if ``is_done``, remove their files too."""
         self._agent.kill()
         self._agent.over.wait(ANSWER_SECONDS)
         self._sweep()
@@ -86,7 +86,7 @@ class RelayActor:
                 self._folder.parent.rmdir()
 
     def _sweep(self) -> None:
-        """End the processes of cells left by an earlier agent of this node."""
+        """Kill processes of cells that outlived an agent of this node."""
         for task in self._tasks:
             sweep(cell_tag(self._folder / task))
 
@@ -97,7 +97,7 @@ class RelayActor:
                 self._end_without_head()
 
     def _end_without_head(self) -> None:
-        """End this actor if the head actor has gone without removing it."""
+        """Kill this actor if the head actor died without removing it."""
         with suppress(RayError):
             try:
                 ray.get(self._head.pid.remote(), timeout=ANSWER_SECONDS)
@@ -108,7 +108,7 @@ class RelayActor:
         try:
             answer: bytes = ray.get(self._head.say.remote(line), timeout=ANSWER_SECONDS)
         except ActorDiedError:
-            os.kill(os.getpid(), signal.SIGKILL)  # for good: nobody restarts it, and there is nothing to carry
+            os.kill(os.getpid(), signal.SIGKILL)  # without its head, this actor is useless, and Ray does not restart it
         except (RayError, HeadUnreachableError):
             connection.drop()
         else:

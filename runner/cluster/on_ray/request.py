@@ -1,4 +1,4 @@
-"""Interface between the command and its program for Ray: the order that it reads, and the lines that it writes."""
+"""Messages between ``nimbus run`` and its child program for Ray: the order it reads, and the lines it writes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from nimbus.runner.cluster.job import HeadEnd
 NAMESPACE = "nimbus"
 """Namespace of the actors."""
 ANSWER_SECONDS = 10.0
-"""Time limit for an answer of an actor, after which the request is repeated [s]."""
+"""Time limit for an answer of an actor [s]; callers then repeat the request."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RayOrder:
-    """Order on the standard input of the program."""
+    """Description of a run, on the standard input of the child program."""
 
     address: str
     """``auto`` or ``ray://HOST:PORT``."""
     name: str
-    """Name of the run, unique for each destination of a dataset."""
+    """Name of the run, derived from the folder of the dataset."""
     job: str
     """:class:`ClusterJob` as JSON."""
     slots: int = 0
-    """Number of workers of each node; 0 for the number of CPUs known to Ray."""
+    """Number of workers of each node; 0 for its number of CPUs in Ray."""
     version: str
     platform: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class RayLine:
-    """Line of the program's standard output; exactly one field is set."""
+    """Line of the child program's standard output; exactly one field is set."""
 
     status: str = ""
-    """``status.json`` of the run."""
+    """Content of the run's ``status.json``."""
     note: str = ""
     """Text for the user."""
     error: Diagnostic | None = None

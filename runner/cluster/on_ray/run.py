@@ -1,4 +1,4 @@
-"""Run of a job on a Ray cluster through a child process, because Ray ends its drivers when its head is gone."""
+"""Run of a job on a Ray cluster, in a child process, because Ray kills its drivers when its head is lost."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import Interruption
 
 _FAREWELL = 10.0
-"""Time for the program to exit after its last line [s]."""
+"""Time limit for the child program to exit after its last line [s]."""
 EXTRA = "pip install 'nimbus-datagen[cluster]'"
 
 
 def check_ray(address: ClusterAddress) -> None:
-    """Check that Ray is installed, and that a head exists.
+    """Check that Ray is installed, and that the head of the cluster answers.
 
     Raises:
-        InputError: Ray is not installed, no head exists, or a token is missing.
+        InputError: Ray is not installed, no head answers, or a token is missing.
     """
     if address.kind != "http" and importlib.util.find_spec("ray") is None:
         raise InputError("Ray is not installed", where=f"--cluster {address}", instead=EXTRA)
@@ -43,18 +43,19 @@ def check_ray(address: ClusterAddress) -> None:
 
 
 def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> HeadEnd:
-    """Run a job on a cluster, show it, and return its result.
+    """Run a job on a cluster, display its progress, and return its result.
 
-    A run continues if this process dies; the same command joins it again. Ctrl-C lets it finish its current episodes; a
-    second Ctrl-C leaves it running.
+    The run continues if this process dies, and the same command joins it again. The first Ctrl-C drains the run, so
+    that
+    it finishes its current episodes; a second one ends only this process.
 
     Args:
-        job: The work, with a folder that all nodes can reach.
+        job: Job with a folder that all nodes can reach.
         address: Address of the cluster.
-        slots: Workers of each node; 0 for the number of CPUs known to Ray.
+        slots: Number of workers of each node; 0 for its number of CPUs in Ray.
 
     Raises:
-        InputError: There is no cluster, or it does not fit.
+        InputError: The cluster cannot be reached, or its version, platform or current run does not fit.
     """
     order = RayOrder(
         address=str(address),
@@ -70,7 +71,7 @@ def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> H
 
 
 def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
-    """Run the program, and forward its lines."""
+    """Run the child program, and show the content of its lines."""
     with (folder / "log").open("w") as log, Interruption() as interruption:
         process = subprocess.Popen(
             module_command("nimbus.runner.cluster.on_ray.follow"),
@@ -94,7 +95,7 @@ def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
                         raise InputError.from_diagnostic(line.error)
                     if line.end:
                         look()
-                        with suppress(subprocess.TimeoutExpired):  # it removes the head, which keeps this result
+                        with suppress(subprocess.TimeoutExpired):  # the child removes the head actor before it exits
                             process.wait(_FAREWELL)
                         return line.end
                     if line.note:

@@ -52,9 +52,9 @@ def test_mirror_overwrites_nothing(stored: tuple[Path, str], capsys: pytest.Capt
 def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
     folder, place = stored
     assert main(["warm", f"{place}/a"]) == 0
-    assert "2 files are here; 2 fetched" in capsys.readouterr().out
+    assert "2 files on this machine; 2 fetched" in capsys.readouterr().out
     assert main(["warm", f"{place}/a"]) == 0
-    assert "2 files are here; 0 fetched" in capsys.readouterr().out
+    assert "2 files on this machine; 0 fetched" in capsys.readouterr().out
     assert main(["report", f"{place}/a"]) == 0
     assert "read from the store" in capsys.readouterr().out
     assert main(["warm", str(folder)]) == 2
@@ -63,7 +63,7 @@ def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.C
 def test_failed_mirror_frees_its_lock(stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch):
     folder, place = stored
     from nimbus.datagen.datasets.mirror import Mirror
-    from nimbus.datagen.store.remote.object_store import StoreAwayError
+    from nimbus.datagen.errors import StoreAwayError
 
     mirror = Mirror(str(folder), f"{place}/c")
     monkeypatch.setattr(Mirror, "_copy", lambda *_: (_ for _ in ()).throw(StoreAwayError("no answer")))

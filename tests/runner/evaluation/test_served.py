@@ -106,11 +106,15 @@ def test_other_conventions_end_before_an_episode(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("declared", "words", "said"),
     [
-        ({"action_horizon": 4}, [], "--execute: 8 actions are to be carried out, an answer of the policy has 4; write"),
+        (
+            {"action_horizon": 4},
+            [],
+            "--execute: 8 actions of each answer must be executed, but the policy gives 4; write",
+        ),
         ({"checkpoint": ""}, [], "the server does not name its checkpoint"),
         ({}, ["--map", "none.yaml"], "none.yaml: no such file"),
         ({}, ["--actions", "recorded"], "does not accept this option"),
-        ({}, ["--servers", "ws://127.0.0.1:1"], "--policy: the policy is that of --servers; leave one of them out"),
+        ({}, ["--servers", "ws://127.0.0.1:1"], "--policy: --servers already names the policy; leave one of them out"),
         ({}, ["--timeout", "0"], "--timeout: expected a whole number from 1 to 3600, found '0'"),
     ],
 )

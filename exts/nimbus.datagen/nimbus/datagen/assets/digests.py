@@ -1,9 +1,8 @@
-"""Hashes of everything that an asset is made from: its meshes, and the materials and textures that they name."""
+"""Hashes of everything from which an asset is made: meshes, and the materials and textures that they refer to."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import struct
 from collections.abc import Iterator
@@ -14,13 +13,13 @@ from pathlib import Path
 from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
-from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
 from nimbus.datagen.objects.imported.roots import below
 
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
-"""Largest number of files in a USD file's folder that are hashed with it."""
+"""Largest number of files in the folder of a USD file that are hashed with it."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:
@@ -44,13 +43,13 @@ def _digest(path: Path) -> str:
 
 
 def _references(root: Path, name: str) -> Iterator[str]:
-    """List the files below the root that a mesh refers to."""
+    """Yield the files below the root that a mesh refers to."""
     path = root / name
     suffix = path.suffix.lower()
     if suffix == ".obj":
         content = read_bytes(path, limit=LARGEST_FILE)
-        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+?)[ \t\r]*$", content):
-            if found := below(root, path.parent, library.decode(errors="replace")):
+        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+)$", content):
+            if found := below(root, path.parent, library.strip().decode(errors="replace")):
                 yield found
                 yield from _textures(root, root / found)
     elif suffix in (".gltf", ".glb"):
@@ -67,15 +66,15 @@ def _references(root: Path, name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _beside(root: Path, folder: Path) -> tuple[str, ...]:
-    """List the files that a stage in a folder may compose; parsing is left to the child process."""
+    """Return the files that a stage in a folder may refer to; the stage itself is parsed only in a child process."""
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
     return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
 
 
 def _textures(root: Path, path: Path) -> Iterator[str]:
-    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+?)[ \t\r]*$", read_bytes(path)):
-        text = line.decode(errors="replace")
-        for name in (text, text.split()[-1]):
+    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_bytes(path)):
+        text = line.strip().decode(errors="replace")
+        for name in (text, *text.split()[-1:]):
             if found := below(root, path.parent, name):
                 yield found
                 break
@@ -86,16 +85,16 @@ def _uris(path: Path) -> list[str]:
     if content[:4] == b"glTF" and len(content) >= 20:
         content = content[20 : 20 + struct.unpack("<I", content[12:16])[0]]
     try:
-        content = json.loads(content)
+        content = parse_json(content.decode(errors="replace"))
         items = [*content.get("buffers", ()), *content.get("images", ())]
         uris = [item.get("uri", "") for item in items]
-    except (ValueError, AttributeError, TypeError, RecursionError):
+    except (ValueError, AttributeError, TypeError):
         return []
     return [uri for uri in uris if isinstance(uri, str) and uri and not uri.startswith("data:")]
 
 
 def digest_source(path: Path, digests: list[str]) -> str:
-    """Hash a source: the file itself, or the assets of a folder.
+    """Hash a source: the content of a file, or the digests of the assets in a folder.
 
     Raises:
         InputError: The file cannot be read.

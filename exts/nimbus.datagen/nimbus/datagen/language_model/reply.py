@@ -12,8 +12,7 @@ _STARTS = 64
 """Largest number of braces at which an object is searched; prose before it may contain some."""
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _BEGUN = re.compile(r'\{\s*"')
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_THOUGHTS_END = re.compile(r"</(think|thinking|reasoning)>")
+_THOUGHTS = re.compile(r"<(/?)(think|thinking|reasoning)>")
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ def _text(content: object) -> str:
 
 def read_object(text: str, *, keys: Collection[str]) -> Answer:
     """Find the only JSON object in a text; an object nested under a single other key is unwrapped."""
-    text = _THOUGHTS.sub("", text)
-    text = _THOUGHTS_END.split(text)[-1] if _THOUGHTS_END.search(text) else text
+    text = _without_thoughts(text)
     if not text.strip():
         return Answer(fault="the reply is empty")
     fenced = (_first(match[1]) for match in _FENCE.finditer(text))
@@ -68,6 +66,27 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
         (inner,) = found.values()
         found = inner if isinstance(inner, dict) else found
     return Answer(found)
+
+
+def _without_thoughts(text: str) -> str:
+    """Remove thoughts between marks, and the text before an end without a beginning, in one pass.
+
+    An expression for pairs would search each beginning's end through the whole reply, hours for a reply of 4 MB.
+    """
+    kept: list[str] = []
+    begin, name = 0, ""
+    last = {match[2]: match.end() for match in _THOUGHTS.finditer(text) if match[1]}
+    for match in _THOUGHTS.finditer(text):
+        if name:
+            if match[1] and match[2] == name:
+                begin, name = match.end(), ""
+        elif match[1]:
+            kept.clear()
+            begin = match.end()
+        elif last.get(match[2], 0) > match.end():  # an unfinished thought hides no object after it
+            kept.append(text[begin : match.start()])
+            name = match[2]
+    return "".join(kept) + text[begin:]
 
 
 def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:

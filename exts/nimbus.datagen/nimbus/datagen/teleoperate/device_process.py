@@ -1,9 +1,8 @@
-"""Input from a device in a process of its own interpreter, and input of several devices at once."""
+"""Input from a device in a process with its own interpreter, and combination of several devices."""
 
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import tempfile
 import threading
@@ -13,30 +12,33 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.teleoperate.device_file import DeviceFile, StillnessFilter
 from nimbus.datagen.teleoperate.operator_input import IDLE, DeviceLost, InputDevice, OperatorInput, ToolCommand
 
 _HOST = Path(__file__).with_name("device_host.py")
 _SILENCE = 2.0
-"""Age of a reading above which a device counts as lost [s]."""
+"""Age of the last reading above which a device counts as lost [s]."""
 _START = 60.0
-"""Time in which a device has to give its first reading [s]: it imports PyTorch, and asks for a calibration."""
+"""Time until the first reading of a device [s]: it may import PyTorch and ask for a calibration."""
 _AGAIN = 2.0
-"""Time before a lost device is tried again [s]."""
+"""Time before the connection to a lost device is retried [s]."""
+_LARGEST = 1e300
+"""Largest number of a device; larger whole numbers do not fit into a float."""
 _LINE = 1 << 16
-"""Longest line of a device [bytes]."""
+"""Longest line of a device's output [bytes]."""
 
 
 class ProcessDevice(InputDevice):
     """Device with the interface of LeRobot's teleoperators, in the interpreter that has its packages.
 
-    A device that is lost is tried again in the background, so that it works again once it is connected.
+    The connection to a lost device is retried in the background, so that it works again after it is plugged in.
 
     Args:
-        settings: Its file.
-        robot: The robot that it moves.
-        where: Name of its file, for messages.
+        settings: Content of the device file.
+        robot: Robot that the device moves.
+        where: Name of the device file, for messages.
     """
 
     def __init__(self, settings: DeviceFile, robot: Robot, *, where: str) -> None:
@@ -55,11 +57,11 @@ class ProcessDevice(InputDevice):
         command = [str(Path(settings.interpreter).expanduser()), "-u", str(_HOST)]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, errors="replace"
             )
         except OSError as error:
             what = f"{settings.interpreter}: {error.strerror or error}"
-            raise InputError(what, where=self._where, instead="give the interpreter that has the device") from None
+            raise InputError(what, where=self._where, instead="give the device's interpreter") from None
         folders = [str(Path(folder).expanduser().absolute()) for folder in settings.path]
         spec = {"class": settings.device, "path": folders, "config": settings.config, "rate": settings.rate}
         threading.Thread(target=self._listen, args=(self._process,), name="nimbus-device", daemon=True).start()
@@ -174,7 +176,7 @@ class JoinedInput(InputDevice):
 def _parse(line: str) -> tuple[dict[str, float] | None, str]:
     """Return the entries of a line of a device, and its error."""
     try:
-        found = json.loads(line)
+        found = parse_json(line)
     except ValueError:
         return None, "writes lines that are not JSON"
     if not isinstance(found, dict):
@@ -184,6 +186,6 @@ def _parse(line: str) -> tuple[dict[str, float] | None, str]:
     entries = found.get("action")
     if not isinstance(entries, dict) or not all(isinstance(value, (int, float)) for value in entries.values()):
         return None, "gives an action with values that are not numbers"
-    if not all(map(math.isfinite, entries.values())):
+    if not all(-_LARGEST <= value <= _LARGEST for value in entries.values()):
         return None, "gives a number that is not finite"
     return {str(name): float(value) for name, value in entries.items()}, ""

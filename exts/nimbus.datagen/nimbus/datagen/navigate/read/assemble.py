@@ -94,7 +94,7 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
         where: The file.
 
     Raises:
-        InputError: No face is level along that axis.
+        InputError: No face is level along that axis, or the scene has walls alone.
     """
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(across, axis=1)
@@ -105,6 +105,12 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
         up = max(
             "yz", key=lambda axis: share[axis] / max(float(extent[axis]), 1e-9) * (_TRUST if axis == usual else 1.0)
         )
+        if up != usual and share[usual] < _LEAST_LEVEL <= share["x"]:
+            # These are walls alone: along a horizontal axis, two of them would pass for floor and ceiling.
+            what = (
+                f"has walls but no floor: {share[usual]:.0%} of its area is level along {usual}, the format's up axis"
+            )
+            raise InputError(what, where=where, instead="add the floor, or set up: to the axis that points up")
     if share[up.removeprefix("-")] < _LEAST_LEVEL:
         what = f"has no up axis: {share[up.removeprefix('-')]:.0%} of its area is level along {up}"
         raise InputError(what, where=where, instead="set up: to the axis that points up, or turn it to its axes")

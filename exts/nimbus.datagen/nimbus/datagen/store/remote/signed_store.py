@@ -13,11 +13,11 @@ from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat, StoreAwayError
+from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat
 
 _PATIENCE = 60.0
 """Time without progress after which a connection is abandoned [s]."""
@@ -83,7 +83,7 @@ class SignedStore:
             with os.fdopen(create_file(path), "wb") as file:
                 while block := self._read(answer, name):
                     written += file.write(block)
-            expected = int(answer.headers.get("Content-Length", written))
+            expected = written if answer.length is None else written + answer.length
         if written != expected:
             raise StoreAwayError(f"returned {written} of {expected} bytes", where=self.place(name))
         return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))
