@@ -174,7 +174,7 @@ def test_mode_that_an_arm_cannot_follow_is_refused():
         (["--actions", "tool"], "unknown 'tool'"),
         (["--rotation", "matrix"], "unknown 'matrix'"),
         (["--state", "comanded"], "did you mean 'commanded'"),
-        (["--to", "shards", "--actions", "tool_pose"], "--actions: shards hold stored files as they are"),
+        (["--to", "shards", "--actions", "tool_pose"], "--actions: shards contain the stored files unchanged"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -200,5 +200,5 @@ def test_episode_of_another_robot_is_refused(data: Path, tmp_path: Path):
     with h5py.File(path, "r+") as file:
         bodies: Any = file["observations/body_positions"]
         bodies[...] += 0.01
-    with pytest.raises(InputError, match="made with another version of the robot file 'panda'"):
+    with pytest.raises(InputError, match="created with another version of the robot file 'panda'"):
         export(folder, tmp_path / "out", view=SignalView(actions="tool_pose"))
