@@ -63,7 +63,9 @@ def test_more_episodes_replace_the_older_export(tmp_path: Path):
 def test_a_folder_of_somebody_else_is_refused(data: Path, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="contains 'thesis.txt' and no nimbus.json: not an export; choose another --out"):
+    with pytest.raises(
+        InputError, match="contains 'thesis.txt' and no nimbus.json: not an export; choose another --out"
+    ):
         export(data, tmp_path / "out")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="this is a file"):

@@ -150,5 +150,5 @@ def _refuse_different(one: Path, other: Path) -> None:
     with EpisodeFile(one) as first, EpisodeFile(other) as second:
         if content_hash(first).hexdigest("D0") == content_hash(second).hexdigest("D0"):
             return
-    instead = "run 'nimbus verify' on both parts, and leave out the one that is wrong"
-    raise InputError(f"differs in content from {one}", where=str(other), instead=instead)
+    instead = "run 'nimbus verify' on both parts, and leave out the damaged one"
+    raise InputError(f"the content differs from {one}", where=str(other), instead=instead)

@@ -67,9 +67,7 @@ class Condition:
             InputError: A name is not a column.
         """
         if unknown := sorted(self.names - set(columns)):
-            raise InputError(
-                f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns)
-            )
+            raise InputError(f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns))
 
     def __call__(self, row: Row) -> bool:
         """Return True if an episode meets the condition; False if a value that it needs is missing.
