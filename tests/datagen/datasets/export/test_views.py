@@ -189,7 +189,7 @@ def test_dataset_without_a_readable_task_is_refused(tmp_path: Path, capsys: pyte
     write_dataset(tmp_path / "data")
     assert main(["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--state", "commanded"]) == 2
     assert "task" in capsys.readouterr().err
-    with pytest.raises(InputError, match="the view that it was exported in"):
+    with pytest.raises(InputError, match="only the view of its export"):
         export(tmp_path / "data", tmp_path / "lerobot")
         Reader(tmp_path / "lerobot", view=FULL)
 

@@ -242,13 +242,13 @@ def test_what_was_checked_is_listed_with_figures(sound: Path, capsys: pytest.Cap
     rows = " ".join(said.split())
     assert f"episodes {view.episode_count} frames {view.frame_count} pictures" in rows and "all looked at" in rows
     assert "observation.state" in rows and "checked checksums, files, counts, offsets" in rows
-    assert "not checked limits: limits of the joints are not known" in rows
+    assert "not checked limits: the joint limits are not known" in rows
     assert main(["qa", str(sound / "lerobot"), "--json"]) == 0
     assert "limits" in json.loads(capsys.readouterr().out)["unchecked"]
 
 
 def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
-    with pytest.raises(InputError, match="neither a dataset of Nimbus nor one of LeRobot"):
+    with pytest.raises(InputError, match="neither a Nimbus nor a LeRobot dataset"):
         open_view(tmp_path)
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
     edit_json("codebase_version", "v1.6")(folder, "lerobot")

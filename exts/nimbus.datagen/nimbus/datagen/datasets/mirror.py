@@ -79,7 +79,7 @@ class Mirror:
     def __init__(self, source: str, target: str) -> None:
         self.folder = open_dataset(source)
         if not any((self.folder / name).is_file() for name in ("dataset.json", "manifest.parquet")):
-            raise InputError("there is no dataset", where=source, instead="give the --out of a run, or shards")
+            raise InputError("there is no dataset here", where=source, instead="give the --out of a run, or shards")
         is_url = is_address(target)
         place = Path(target).absolute().as_posix().strip("/")
         self.target = resolve_address(target) if is_url else StoreAddress(scheme="file", bucket="", prefix=place)
