@@ -1,4 +1,4 @@
-"""Catch: pick a moving object, as from a conveyor."""
+"""Catch: pick a moving object, for example from a conveyor."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _MOST = 12
 
 @register("skill", "catch")
 class Catch(Skill):
-    """Grasp an object that moves at a constant velocity: come to where it will be, go down with it, close, lift.
+    """Grasp an object that moves at a constant velocity, at a predicted position, and lift it.
 
-    Needs an empty gripper. Fails with ``no_grasp`` when no meeting point can be reached, ``no_ik`` when it moves out of
-    reach, ``missed_grasp`` or ``slipped_at_lift``.
+    Needs an empty gripper. Fails with ``no_grasp`` when no meeting point can be reached, with ``no_ik`` when the object
+    moves out of reach, with ``missed_grasp``, or with ``slipped_at_lift``.
     """
 
     version: ClassVar[int] = 2
     main = "object"
     needs = ("empty_hand", "on_belt(object)", "graspable(object)")
     gives = ("held(object)",)
-    object: ObjectReference = Field(description="What to catch.")
+    object: ObjectReference = Field(description="Object to catch.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the approach.")
-    lift: Metres = Field(0.1, gt=0, le=0.5, description="How far to lift it.")
+    lift: Metres = Field(0.1, gt=0, le=0.5, description="Height of the lift.")
 
     def run(self, arm: Workcell) -> None:
         """Measure the object's velocity, meet it, and move with it."""
@@ -67,7 +67,7 @@ class Catch(Skill):
         arm.carry()
 
     def _meet(self, arm: Workcell, speed: FloatArray) -> Grasp:
-        """Move above the best grasp that can be met, with fingers along the object's motion preferred."""
+        """Move above the first reachable grasp; grasps that do not close along the object's motion come first."""
         way = speed / max(float(np.linalg.norm(speed)), 1e-9)
         grasps = sorted(arm.grasps(self.object), key=lambda grasp: abs(float(grasp.world_T_tool[:3, 1] @ way)) > 0.5)
         failure = SkillFailure(Reason.NO_GRASP, "no grasp of this shape")

@@ -6,22 +6,23 @@ from nimbus.datagen.execute.toolkit import JointedPart, PartManipulator
 from nimbus.datagen.plugin import Field, JointedReference, Metres, Reason, Skill, SkillFailure, Workcell, register
 
 _SHUT = 0.03
-"""Fraction of the range at which it counts as shut."""
+"""Fraction of a part's range up to which it counts as shut."""
 
 
 @register("skill", "close")
 class Close(Skill):
     """Push a drawer, a door or a lid shut with closed fingers.
 
-    Needs an empty gripper. Presses on the outside and follows the joint; uses the handle instead where no point to
-    press on can be reached, or where it does not shut. Fails with ``no_grasp``, ``missed_grasp`` or ``not_closed``.
+    Needs an empty gripper. Presses on the outside of the part and follows its joint. Uses the handle instead if no
+    point on the outside can be reached, or if the part does not shut. Fails with ``no_grasp``, ``missed_grasp`` or
+    ``not_closed``.
     """
 
     main = "object"
     needs = ("empty_hand", "has_lid(object)")
     gives = ("closed(object)",)
-    object: JointedReference = Field(description="What to close.")
-    joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
+    object: JointedReference = Field(description="Object with the part to close.")
+    joint: str | None = Field(None, description="Name of the joint, such as drawer_1, door or lid; default: the first.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:

@@ -13,30 +13,33 @@ from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell,
 
 @register("skill", "do")
 class Do(Skill):
-    """Repeat a demonstrated motion on a thing, as ``nimbus multiply`` cuts it from demonstrations.
+    """Repeat a demonstrated motion on a thing; ``nimbus multiply`` cuts these motions from demonstrations.
 
-    The motion is moved with the thing. The way to its start is planned. Of several takes it repeats the one whose
-    motion changes least, at random among similar ones, and only one that the arms can follow. Fails with ``no_ik`` when
-    none is in reach, ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or ``tracking_error``.
+    The motion is transformed with the thing, and the path to its start is planned. Repeats the take that the arms can
+    follow and whose motion changes least, with a random choice among similar takes. Fails with ``no_ik`` when no take
+    is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or
+    ``tracking_error``.
     """
 
     version: ClassVar[int] = 2
     main = "on"
     on: Annotated[str, Reference(("object", "fixture", "region"))] | None = Field(
-        None, description="The thing that it is about; the world when not given."
+        None, description="Thing in whose frame the motion is; default: the world."
     )
-    demo: str = Field(min_length=1, description="The demonstration: NAME of NAME.demo.json beside the task, or a path.")
+    demo: str = Field(
+        min_length=1, description="Demonstration: NAME of NAME.demo.json beside the task file, or a path."
+    )
 
     @field_serializer("demo")
     def _identity(self, demo: str) -> str:
-        """Return the hash of the demonstration, which stands for it in the hash of a task."""
+        """Return the hash of the demonstration, which represents it in the hash of a task."""
         try:
             return f"demonstration {read_demonstration(demo).content_hash()}"
         except InputError:
             return "missing demonstration"
 
     def seen_from(self, folder: Path) -> Self:
-        """Return the skill with the path of its demonstration seen from the working directory."""
+        """Return the skill with its demonstration's path relative to the working directory."""
         return self.model_copy(update={"demo": find_demonstration(self.demo, folder)})
 
     def check_files(self) -> None:

@@ -1,4 +1,4 @@
-"""Drive to: bring the base to where the arm is over a thing."""
+"""Drive to: move the base until the tool is over a thing."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _TURNS = np.radians([0, 45, -45, 90, -90])
 class DriveTo(Skill):
     """Drive the base until the tool is over a thing or a region; the other joints keep their posture.
 
-    Needs a robot whose base drives. Fails with ``no_ik`` when the base has no free place in its range, ``no_path`` when
-    the way is blocked.
+    Needs a robot with a driving base. Fails with ``no_ik`` when the base has no free position in its range, and with
+    ``no_path`` when the path is blocked.
     """
 
     version: ClassVar[int] = 1
@@ -36,7 +36,7 @@ class DriveTo(Skill):
     hand = "keeps"
     needs = ("moving_base",)
     target: SupportReference = Field(description="Object, fixture or region below the tool at the end.")
-    turn: Radians | None = Field(None, description="Heading of the base; by default, the nearest free one.")
+    turn: Radians | None = Field(None, description="Heading of the base; default: the nearest free one.")
 
     def run(self, arm: Workcell) -> None:
         """Plan and follow one free motion of the base."""
@@ -54,7 +54,7 @@ class DriveTo(Skill):
         raise SkillFailure(Reason.NO_IK, f"no free place of the base for {self.target}")
 
     def _places(self, arm: Workcell, now: FloatArray) -> list[FloatArray]:
-        """Return places (3,) of the base [m, m, rad] with the tool over the target, the nearest first."""
+        """Return base positions (3,) [m, m, rad] with the tool over the target, the nearest first."""
         origin = arm.pose("base_origin")
         to_base = origin[:2, :2].T
         tool = to_base @ (arm.tool_pose()[:2, 3] - origin[:2, 3]) - now[:2]
@@ -70,7 +70,7 @@ def _rotation(angle: float) -> FloatArray:
 
 
 def _center(arm: Workcell, name: str) -> FloatArray:
-    """Return x and y (2,) of the middle of an object, a fixture or a region [m]."""
+    """Return the center (2,) of an object, a fixture or a region, x and y in the world [m]."""
     if name in arm.regions:
         return np.array(arm.regions[name].center, dtype=float)
     return object_center(arm, name)

@@ -35,7 +35,7 @@ from nimbus.datagen.plugin import (
 )
 
 _TILT = 0.5
-"""Tilt from which a hand can roll an object by a quarter turn about its approach [rad]."""
+"""Smallest tilt from straight down of a hand that rolls an object by a quarter turn [rad]."""
 _YAWS = np.radians(np.arange(0, 360, 45))
 _MOST = 10
 """Largest number of grasps that are tried."""
@@ -45,8 +45,8 @@ _MOST = 10
 class Flip(Skill):
     """Roll an object over by two quarter turns, each with a tilted hand that rotates about its approach.
 
-    Needs an empty gripper, and an object that stands on its sides and upside down, as a block does. Fails with
-    ``no_grasp`` when no hand can take it there, ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
+    Needs an empty gripper, and an object that can rest on its sides and upside down, such as a block. Fails with
+    ``no_grasp`` when no grasp allows the rotation, or with ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
     """
 
     version: ClassVar[int] = 2
@@ -54,8 +54,8 @@ class Flip(Skill):
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "graspable(object)", "boxlike(object)")
     gives = ("inverted(object)",)
-    object: ObjectReference = Field(description="What to flip.")
-    lift: Metres = Field(0.08, gt=0, le=0.4, description="How far it is lifted before it turns.")
+    object: ObjectReference = Field(description="Object to flip.")
+    lift: Metres = Field(0.08, gt=0, le=0.4, description="Height of the lift before the rotation.")
 
     def run(self, arm: Workcell) -> None:
         """Roll the object by a quarter turn, twice."""
@@ -66,7 +66,7 @@ class Flip(Skill):
         self._turn(arm, [_rest(model, np.diag([1.0, -1.0, -1.0]) @ now)])
 
     def _turn(self, arm: Workcell, rests: list[RestPose]) -> None:
-        """Grasp and lift the object, then put it down in one of some rest poses."""
+        """Grasp and lift the object, then put it down in one of the given rest poses."""
         ways = self._ways(arm, rests)
         spot = ReleaseSpot(object_center(arm, self.object), room=None)
         grasps = [grasp.world_T_tool for grasp, _ in ways]
@@ -92,7 +92,7 @@ class Flip(Skill):
         set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)
 
     def _ways(self, arm: Workcell, rests: list[RestPose]) -> list[tuple[Grasp, RestPose]]:
-        """Return grasps, each with a rest pose that it can bring the object to."""
+        """Return grasps, each with a rest pose in which the hand can put the object down."""
         ways: list[tuple[Grasp, RestPose]] = []
         for grasp in make_tilted_grasps(arm, self.object, least_tilt=_TILT):
             rest = next((rest for rest in rests if self._can_bring(arm, grasp, rest)), None)
@@ -122,6 +122,6 @@ class Flip(Skill):
 
 
 def _rest(model: ObjectModel, surface_R_object: FloatArray) -> RestPose:
-    """Return the rest pose with an orientation."""
+    """Return the rest pose with a given orientation (3, 3)."""
     height = -float((model.vertices @ surface_R_object[2]).min())
     return RestPose(name="turned", wxyz=quat_from_matrix(surface_R_object), height=height, tilt_margin=0.0)

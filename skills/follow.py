@@ -10,16 +10,16 @@ from nimbus.datagen.plugin import Field, Metres, ObjectReference, Seconds, Skill
 
 @register("skill", "follow")
 class Follow(Skill):
-    """Keep the tool above an object that moves at a constant velocity, as on a conveyor, pointing down.
+    """Keep the tool, pointing down, above an object that moves at a constant velocity, as on a conveyor.
 
-    Fails with ``no_ik`` or ``no_path`` when it moves out of reach.
+    Fails with ``no_ik`` or ``no_path`` when the object moves out of reach.
     """
 
     main = "object"
     hand = "keeps"
-    object: ObjectReference = Field(description="What to follow.")
-    time: Seconds = Field(2.0, gt=0, le=60, description="How long.")
-    height: Metres = Field(0.1, gt=0, le=0.5, description="Of the tool above the object's top.")
+    object: ObjectReference = Field(description="Object to follow.")
+    time: Seconds = Field(2.0, gt=0, le=60, description="Duration.")
+    height: Metres = Field(0.1, gt=0, le=0.5, description="Height of the tool above the object's top.")
 
     def run(self, arm: Workcell) -> None:
         """Measure the object's velocity, approach it, and stay above it."""

@@ -9,12 +9,16 @@ from nimbus.datagen.plugin import Field, Radians, Reason, Skill, SkillFailure, W
 
 @register("skill", "go_to_joints")
 class GoToJoints(Skill):
-    """Move freely to a posture. Fails with ``no_ik`` beyond a joint limit or in collision, ``no_path`` when blocked."""
+    """Move freely to a posture of the arm.
+
+    Fails with ``no_ik`` when the posture is beyond a joint limit or in collision, and with ``no_path`` when the path is
+    blocked.
+    """
 
     main = "posture"
     hand = "keeps"
     posture: Annotated[tuple[Radians, ...], Field(min_length=1)] = Field(
-        description="One value a joint of the arm, base first [rad]."
+        description="One position per joint of the arm, from base to hand [rad]."
     )
 
     def run(self, arm: Workcell) -> None:

@@ -13,15 +13,15 @@ from nimbus.datagen.plugin import Field, Metres, Quaternion, Reference, Skill, W
 class GoToPose(Skill):
     """Bring the tool to a pose in the world, or in the frame of a thing.
 
-    Fails with ``no_ik`` out of reach or in collision, ``no_path`` when blocked.
+    Fails with ``no_ik`` when the pose is out of reach or in collision, and with ``no_path`` when the path is blocked.
     """
 
-    position: tuple[Metres, Metres, Metres] = Field(description="Where the tool goes [m].")
-    wxyz: Quaternion = Field((0.0, 1.0, 0.0, 0.0), description="Its orientation; default is pointing down.")
+    position: tuple[Metres, Metres, Metres] = Field(description="Target position of the tool [m].")
+    wxyz: Quaternion = Field((0.0, 1.0, 0.0, 0.0), description="Target orientation of the tool; default: down.")
     of: Annotated[str, Reference(("object", "fixture"))] | None = Field(
-        None, description="The thing in whose frame they are; the world when not given."
+        None, description="Thing in whose frame position and orientation are; default: the world."
     )
-    straight: bool = Field(False, description="Along a straight line.")
+    straight: bool = Field(False, description="Move along a straight line.")
 
     def run(self, arm: Workcell) -> None:
         """Plan and follow one free or straight motion."""

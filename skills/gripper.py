@@ -11,13 +11,13 @@ from nimbus.datagen.plugin import Field, Metres, Skill, Workcell, register
 
 @register("skill", "gripper")
 class SetGripper(Skill):
-    """Open or close the fingers, or set their distance. An object in the gripper is released when they open.
+    """Open or close the fingers, or set the distance between the pads.
 
-    To grasp an object use ``pick``, which tracks the object in the gripper.
+    ``to: open`` releases the object in the gripper. To grasp an object use ``pick``, which also tracks the object.
     """
 
     main = "to"
-    to: Literal["open", "closed"] | Metres = Field(description="open, closed, or the distance between the pads [m].")
+    to: Literal["open", "closed"] | Metres = Field(description="open, closed, or a distance between the pads [m].")
 
     def run(self, arm: Workcell) -> None:
         """Move the fingers over a few record periods."""

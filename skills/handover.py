@@ -22,12 +22,13 @@ from nimbus.datagen.plugin import (
 )
 
 _LEANS = np.radians([40, 65, 20, 0])
-"""Tilts of the giving hand, which make room for the receiving one [rad]."""
+"""Tilts of the giving hand, which leave space for the receiving hand [rad]."""
 _AHEAD = 0.10
 """Distance of the meeting point beyond and below the midpoint of the tools at home [m]."""
 _BATCH = 6
+"""Number of grasps in one planning query."""
 _ROOM = 0.012
-"""Opening of each giving finger [m]."""
+"""Travel of each of the giver's fingers at the release [m]."""
 
 
 @register("skill", "handover")
@@ -35,17 +36,17 @@ class Handover(Skill):
     """Give the held object from one arm to another in the air between them.
 
     Needs a robot with several arms, the object in the gripper of ``giver`` and an empty gripper of ``receiver``. The
-    giver brings the object to the middle, the receiver grasps a free part of it, the giver releases it and retreats.
-    Fails with ``no_ik`` or ``no_path`` when the arms cannot meet, ``no_grasp`` when no free part can be reached,
-    ``missed_grasp`` and ``slipped_in_transit``.
+    giver moves the object to the middle, the receiver grasps a free part of the object, and the giver releases it and
+    retreats. Fails with ``no_ik`` or ``no_path`` when the arms cannot meet, with ``no_grasp`` when no free part of the
+    object can be reached, or with ``missed_grasp`` or ``slipped_in_transit``.
     """
 
     main = "object"
     needs = ("two_arms", "held_by(object, giver)")
     gives = ("held_by(object, receiver)",)
-    object: ObjectReference = Field(description="What changes hands.")
-    giver: str = Field("left", description="Arm that holds it.")
-    receiver: str = Field("right", description="Arm that takes it.")
+    object: ObjectReference = Field(description="Object to hand over.")
+    giver: str = Field("left", description="Arm that holds the object.")
+    receiver: str = Field("right", description="Arm that takes the object.")
     approach: Metres = Field(0.08, gt=0, le=0.3, description="Length of the receiver's straight approach.")
 
     def run(self, arm: Workcell) -> None:
@@ -82,7 +83,7 @@ class Handover(Skill):
         raise failure
 
     def _reach(self, giver: Workcell, receiver: Workcell) -> tuple[MotionPlan, MotionPlan] | None:
-        """Plan a free motion of the receiver to an approach pose, and a straight one to the grasp."""
+        """Plan a free motion of the receiver to an approach pose, and a straight motion to the grasp."""
         poses = make_handover_grasps(giver, receiver, self.object)
         for first in range(0, len(poses), _BATCH):
             some = poses[first : first + _BATCH]
@@ -110,7 +111,7 @@ class Handover(Skill):
 
 
 def _meetings(giver: Workcell, receiver: Workcell) -> Iterator[list[FloatArray]]:
-    """Yield groups of about equally good poses of the giver's tool between the arms, the best first."""
+    """Yield groups of tool poses (4, 4) of the giver between the arms, best group first; a group shares one tilt."""
     homes = [arm.scene.tool_pose(arm.robot.arm.home)[:3, 3] for arm in (giver, receiver)]
     bases = [arm.pose(arm.base_link())[:3, 3] for arm in (giver, receiver)]
     middle = np.mean(homes, axis=0)

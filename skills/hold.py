@@ -7,15 +7,15 @@ from nimbus.datagen.plugin import Field, ObjectReference, Reason, Seconds, Skill
 
 @register("skill", "hold")
 class Hold(Skill):
-    """Hold the object still until the other arms of a ``parallel`` have finished, or for some time.
+    """Hold the object still for a given time, or until the other arms of a ``parallel`` statement have finished.
 
-    Needs the object in the gripper. Fails with ``slipped_in_transit`` when it is lost.
+    Needs the object in the gripper. Fails with ``slipped_in_transit`` when the hand loses the object.
     """
 
     main = "object"
     needs = ("held(object)",)
-    object: ObjectReference = Field(description="What is held.")
-    time: Seconds | None = Field(None, gt=0, le=600, description="How long; until the others are done if not given.")
+    object: ObjectReference = Field(description="Object in the gripper.")
+    time: Seconds | None = Field(None, gt=0, le=600, description="Duration; default: until the other arms finish.")
 
     def run(self, arm: Workcell) -> None:
         """Wait, and check that the object is still in the hand."""

@@ -7,7 +7,7 @@ from nimbus.datagen.plugin import Skill, Workcell, register
 
 @register("skill", "home")
 class Home(Skill):
-    """Go to the robot's home posture. Fails with ``no_path`` when something is in the way."""
+    """Go to the robot's home posture. Fails with ``no_path`` when the path is blocked."""
 
     hand = "keeps"
 

@@ -22,7 +22,7 @@ from nimbus.datagen.plugin import (
 _ABOVE, _NEAR = 0.06, 0.003
 """Heights above the mouth at which the straight descent begins, and at which the search begins [m]."""
 _PRESS = 0.004
-"""Depth to which a position is tried [m]."""
+"""Depth to which the peg is pressed at each position of the search [m]."""
 _ENTERED = 0.0025
 """Depth at which the tip counts as inside the hole [m]."""
 _SHARE = 0.6
@@ -32,10 +32,10 @@ _TURNS = np.radians([0, 90, 180, 270])
 
 @register("skill", "insert")
 class Insert(Skill):
-    """Insert the held peg into a hole, tip first: above it, down, and in a spiral when it meets the rim.
+    """Insert the held peg into a hole, tip first; search in a spiral when the tip meets the rim.
 
-    Needs the peg in the gripper; the peg has a frame ``tip``, the board a frame and a cavity named like the hole.
-    Square pegs are rotated so that their sides align with the hole's. Fails with ``no_ik``, ``no_path`` or
+    Needs the peg in the gripper. The peg needs a frame ``tip``; the board needs a frame and a cavity with the name of
+    the hole. A square peg is rotated until its sides align with the hole. Fails with ``no_ik``, ``no_path`` or
     ``not_inserted``.
     """
 
@@ -43,8 +43,8 @@ class Insert(Skill):
     frames = {"object": "tip", "into": "{hole}"}
     needs = ("held(object)", "peg_for(object, into)")
     gives = ("inserted(object, into)", "empty_hand")
-    object: ObjectReference = Field(description="The peg; it must be in the gripper.")
-    into: ObjectReference = Field(description="What has the hole.")
+    object: ObjectReference = Field(description="Peg to insert; it must be in the gripper.")
+    into: ObjectReference = Field(description="Object with the hole.")
     hole: str = Field("hole", description="Name of the hole.")
     search: Metres = Field(0.003, ge=0, le=0.02, description="Radius of the search for the hole.")
 
@@ -58,7 +58,7 @@ class Insert(Skill):
         ends = make_facing_pose(mouth, turns=_TURNS)
         goal = peg.carry([shift_pose(end, _ABOVE * up) for end in ends], ends)
         arm.begin("search")
-        arm.end_transport()  # from here on the board may push it in the hand
+        arm.end_transport()  # from here on the board may move the peg in the hand
         self._enter(arm, peg, goal, up)
         arm.begin("insert")
         sideways = peg.frame[:3, 3] - goal[:3, 3]
@@ -80,7 +80,7 @@ class Insert(Skill):
         return float(high[2] - low[2])
 
     def _enter(self, arm: Workcell, peg: Alignment, goal: FloatArray, up: FloatArray) -> None:
-        """Press gently at one point after another until the tip goes in."""
+        """Press the peg down slowly at one point after another until the tip enters the hole."""
         reached = 0.0
         for offset in _spiral(self.search):
             way = goal[:3, :2] @ offset
@@ -94,7 +94,7 @@ class Insert(Skill):
 
 
 def _spiral(radius: float) -> Iterator[FloatArray]:
-    """Yield the center, then points on a growing spiral (2,) [m]."""
+    """Yield offsets (2,) [m]: zero, then points on a growing spiral."""
     yield np.zeros(2)
     for share in (0.35, 0.7, 1.0):
         for angle in np.arange(6) * np.pi / 3 + share:

@@ -24,7 +24,7 @@ from nimbus.datagen.plugin import (
 _SPEED = 0.10
 """Mean speed of the lift [m/s]."""
 _SLACK = 0.4
-"""Smallest distance of a grasp to its arm's side, as a fraction of the object's half length."""
+"""Smallest distance of a grasp from the object's center toward the arm, as a fraction of the object's half length."""
 _LEVEL = np.radians(6)
 """Largest tilt of the object at the end [rad]."""
 
@@ -34,15 +34,15 @@ class LiftTogether(Skill):
     """Grasp an object by two opposite sides with two arms, and lift it level.
 
     Needs a robot with two arms and empty grippers. Each arm grasps on its own side, then both tools rise in step. Fails
-    with ``no_grasp``, ``missed_grasp``, ``no_ik`` when a tool cannot go so high, and ``slipped_at_lift``.
+    with ``no_ik`` when a tool cannot reach the height, or with ``no_grasp``, ``missed_grasp`` or ``slipped_at_lift``.
     """
 
     version: ClassVar[int] = 2
     main = "object"
     needs = ("two_arms",)
     gives = ("lifted(object)",)
-    object: ObjectReference = Field(description="What to lift.")
-    height: Metres = Field(0.12, gt=0, le=0.5, description="How far to lift it.")
+    object: ObjectReference = Field(description="Object to lift.")
+    height: Metres = Field(0.12, gt=0, le=0.5, description="Height of the lift.")
     arms: tuple[str, str] = Field(("left", "right"), description="The two arms.")
 
     def run(self, arm: Workcell) -> None:
@@ -93,7 +93,7 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers of {one.name} closed beside {self.object}")
 
     def _up(self, one: Workcell) -> FloatArray:
-        """Return postures at equal steps of height."""
+        """Return postures (N, J) of a straight lift, one per record period [rad or m]."""
         goal = one.tool_pose()
         goal[2, 3] += self.height
         path = trace_line(one.look(), one.arm_command, goal)
@@ -101,7 +101,7 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.NO_IK, f"{one.name} cannot lift it so high")
         rows = round(1.5 * self.height / _SPEED * one.simulation.rate)
         share = np.linspace(0.0, 1.0, rows + 1)
-        # Minimum-jerk profile from rest to rest, shared by both tools so that they are always at the same height.
+        # A minimum-jerk profile from rest to rest. Both tools use it, so that they are always at the same height.
         at = (10 * share**3 - 15 * share**4 + 6 * share**5) * (len(path) - 1)
         below = np.minimum(at.astype(int), len(path) - 2)
         return path[below] + (at - below)[:, None] * (path[below + 1] - path[below])

@@ -21,13 +21,16 @@ _DOWN = quat_from_axis_angle((1, 0, 0), np.pi)
 
 @register("skill", "move")
 class Move(Skill):
-    """Bring the tool to a point, pointing down. Fails with ``no_ik`` out of reach, ``no_path`` when blocked."""
+    """Move the tool, pointing down, to a point.
+
+    Fails with ``no_ik`` when the point is out of reach, and with ``no_path`` when the path is blocked.
+    """
 
     main = "to"
     hand = "keeps"
-    to: PoseReference = Field(description="Where the tool goes: [x, y, z] in the world frame [m], or in words.")
-    yaw: Radians | None = Field(None, description="Heading of the fingers' closing direction; free when not given.")
-    straight: bool = Field(False, description="Along a straight line.")
+    to: PoseReference = Field(description="Target of the tool: [x, y, z] in the world frame [m], or a reference.")
+    yaw: Radians | None = Field(None, description="Rotation of the hand about the vertical; default: any.")
+    straight: bool = Field(False, description="Move along a straight line.")
 
     def run(self, arm: Workcell) -> None:
         """Plan and follow one free or straight motion."""

@@ -10,18 +10,18 @@ from nimbus.datagen.plugin import Field, JointedReference, Metres, Ratio, Skill,
 
 @register("skill", "open")
 class Open(Skill):
-    """Pull a drawer, a door or a lid open by its handle, and let go.
+    """Pull a drawer, a door or a lid open by its handle, and release it.
 
-    Needs an empty gripper and a part with a handle. Grasps the handle, moves it along its joint, and grasps again where
-    the arm's range ends. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
+    Needs an empty gripper and a part with a handle. Grasps the handle, moves it along its joint, and grasps it again
+    when the arm cannot move it further. Fails with ``no_grasp``, ``missed_grasp`` or ``not_moved``.
     """
 
     main = "object"
     needs = ("empty_hand", "has_handle(object)")
     gives = ("open(object)",)
-    object: JointedReference = Field(description="What to open.")
-    joint: str | None = Field(None, description="Which of its joints: drawer_1, door, lid; left out: the first.")
-    to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.85, description="How far, as a share of what it can open.")
+    object: JointedReference = Field(description="Object with the part to open.")
+    joint: str | None = Field(None, description="Name of the joint, such as drawer_1, door or lid; default: the first.")
+    to: Annotated[Ratio, Field(gt=0, le=1)] = Field(0.85, description="Target, as a fraction of the joint's range.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:

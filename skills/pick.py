@@ -21,7 +21,7 @@ from nimbus.datagen.plugin import (
 )
 
 _THIN, _HALF_OPEN = 0.025, 0.045
-"""Thickness of an object that half-open fingers can grasp, and that opening [m]."""
+"""Largest width of a grasp that half-open fingers can reach, and their opening [m]."""
 _LEANING = 0.5
 """Smallest tilt from straight down of a grasp from the side [rad]."""
 _MOVED = 0.03
@@ -32,9 +32,9 @@ _MOVED = 0.03
 class Pick(Skill):
     """Grasp an object and lift it.
 
-    Needs an empty gripper. Tries grasps until one can be reached, starting with those nearest to the canonical one:
-    straight down on the object's center, with the heading nearest to the home posture's. When the fingers close on
-    nothing or the object slips out during the lift, tries another grasp. Fails with ``no_grasp``, ``missed_grasp``,
+    Needs an empty gripper. Tries grasps until one can be reached. Grasps near the canonical one come first: straight
+    down on the object's center, with the heading nearest to that of the home posture. Tries another grasp when the
+    fingers miss the object or the object slips out during the lift. Fails with ``no_grasp``, ``missed_grasp``,
     ``slipped_at_lift`` or ``knocked_over``.
     """
 
@@ -42,15 +42,15 @@ class Pick(Skill):
     main = "object"
     needs = ("empty_hand", "clear(object)", "graspable(object)")
     gives = ("held(object)",)
-    object: ObjectReference = Field(description="What to pick.")
-    lift: Metres = Field(0.07, gt=0, le=0.5, description="How far to lift it.")
+    object: ObjectReference = Field(description="Object to pick.")
+    lift: Metres = Field(0.07, gt=0, le=0.5, description="Height of the lift.")
     approach: Metres = Field(0.07, gt=0, le=0.3, description="Length of the straight approach.")
-    retries: int = Field(2, ge=0, le=10, description="Further tries after a miss or a slip.")
-    side: bool | None = Field(None, description="Take it around its body with a leaning hand, as to pour from it.")
+    retries: int = Field(2, ge=0, le=10, description="Number of further tries after a miss or a slip.")
+    side: bool | None = Field(None, description="Grasp the object around its body with a tilted hand, as for pouring.")
     spread: Annotated[Ratio, Field(gt=0, le=1)] | None = Field(
         None,
-        description="For variety: draw among this share of its sound grasps, the firmest ones; the canonical grasp "
-        "when not given.",
+        description="Draw the grasp from this fraction of all grasps, the firmest ones, for variety; default: the "
+        "canonical grasp.",
     )
 
     def run(self, arm: Workcell) -> None:
@@ -72,14 +72,14 @@ class Pick(Skill):
         grasps = [grasp for grasp in self._grasps(arm) if not any(map(grasp.resembles, tried))]
         plan = self._plan(arm, grasps)
         if not plan and self.spread is None and not self.side:
-            # Among other things only grasps far from the canonical one may have room.
+            # In clutter, only grasps far from the canonical one may be reachable.
             grasps = [
                 grasp for grasp in arm.grasps(self.object, canonical=False) if not any(map(grasp.resembles, tried))
             ]
             plan = self._plan(arm, grasps)
         thin = [grasp for grasp in grasps if grasp.width <= _THIN]
         if not plan and thin:
-            # Half-open fingers fit into holes and between things.
+            # Half-open fingers fit into holes and between neighboring objects.
             set_fingers(arm, _HALF_OPEN)
             grasps, plan = thin, self._plan(arm, thin)
         if not plan:
@@ -93,7 +93,7 @@ class Pick(Skill):
         if not arm.close_on(self.object):
             raise SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {self.object}")
         arm.begin("lift")
-        # The fingers may have turned the object or pushed the hand away, so the lift starts from the actual pose.
+        # Closing fingers may turn the object or push the hand away; the lift starts at the actual pose.
         before, lifted = arm.tool_T_held(), arm.tool_pose()
         lifted[2, 3] += self.lift
         lift = arm.planner.plan_line(arm.look(), arm.arm_command, lifted)
@@ -138,7 +138,7 @@ class Pick(Skill):
         return SkillFailure(Reason.NO_GRASP, counts or "no grasp of this shape")
 
     def _back_off(self, arm: Workcell) -> None:
-        """Open and go straight up, so that the next try starts clear of everything."""
+        """Open the fingers and move straight up, so that the next try starts without contacts."""
         arm.begin("back off")
         arm.open()
         retreat(arm, self.object, ways=[np.array([0.0, 0.0, self.lift])], among_released=False, speed=0.25)

@@ -1,4 +1,4 @@
-"""Place: put the held object somewhere, and let go."""
+"""Place: put the held object into, on or beside a thing."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _OVER_RIM = 0.08
 
 @register("skill", "place")
 class Place(Skill):
-    """Put the held object into, on or beside something, and let go.
+    """Put the held object into, on or beside a thing, and release it.
 
-    Needs the object in the gripper, and exactly one of ``into`` (an open fixture or object; the object is rotated to
-    fit, away from the contents), ``on`` (a region, an object or a fixture; the free spot nearest to its center is used)
-    and ``beside``. On a surface the object is set down in a rest pose, a millimeter above its support, with its sides
-    along those of the support or the neighbor. Fails with ``no_room``, ``no_ik``, ``no_path``, ``slipped_in_transit``,
-    ``off_target`` or ``toppled``.
+    Needs the object in the gripper, and exactly one of ``into``, ``on`` and ``beside``. ``into`` names an open fixture
+    or object; the held object is rotated to fit and released away from the contents. ``on`` names a region, an object
+    or a fixture; the free spot nearest to its center is used. On a surface, the object is released in a rest pose, a
+    millimeter above its support, with its sides parallel to those of the support or the neighbor. Fails with
+    ``no_room``, ``no_ik``, ``no_path``, ``slipped_in_transit``, ``off_target`` or ``toppled``.
     """
 
     version: ClassVar[int] = 2
@@ -74,26 +74,28 @@ class Place(Skill):
         "behind(object, beside, side=behind)",
         "empty_hand",
     )
-    object: ObjectReference = Field(description="What to place; it must be in the gripper.")
-    into: ContainerReference | None = Field(None, description="The open fixture or object that receives it.")
-    on: SupportReference | None = Field(None, description="The region, object or fixture that it will stand on.")
-    beside: ObjectReference | None = Field(None, description="The object that it will stand next to.")
+    object: ObjectReference = Field(description="Object to place; it must be in the gripper.")
+    into: ContainerReference | None = Field(None, description="Open fixture or object that receives the object.")
+    on: SupportReference | None = Field(None, description="Region, object or fixture to put the object on.")
+    beside: ObjectReference | None = Field(None, description="Object to put the object next to.")
     side: Literal["left", "right", "front", "behind"] | None = Field(
-        None, description="Side of `beside`, as the robot sees it; front is nearer to the robot. Any when not given."
+        None, description="Side of `beside`, as the robot sees it; front is nearer to the robot. Default: any side."
     )
     gap: Annotated[Metres, Field(ge=0.005, le=1)] | None = Field(
-        None, description="Distance to the outline of `beside`; 3 cm when not given."
+        None, description="Distance to the outline of `beside`; default: 3 cm."
     )
     rest: Literal["upright", "lying", "on_side", "inverted"] | None = Field(
-        None, description="How it will stand; as it is held when not given."
+        None, description="Rest pose of the placed object; default: the one nearest to its orientation in the hand."
     )
-    yaw: Radians | None = Field(None, description="Heading about the vertical; any that suits when not given.")
+    yaw: Radians | None = Field(
+        None, description="Heading about the vertical; default: the first of several that fits."
+    )
     spread: Annotated[Ratio, Field(gt=0, le=1)] | None = Field(
         None,
-        description="For variety, with a region: draw the place from such a share of it, around its middle and with a "
-        "margin of half the object's size; the middle when not given. The place is stored with the episode.",
+        description="Draw the position from this fraction of the region `on`, around its center and with a margin of "
+        "half the object's size; default: the center. The position is stored with the episode.",
     )
-    drop: Metres = Field(0.02, ge=0, le=0.3, description="Height above the floor of `into` at which to let go.")
+    drop: Metres = Field(0.02, ge=0, le=0.3, description="Height above the floor of `into` at the release.")
 
     @model_validator(mode="after")
     def _one_place(self) -> Place:
@@ -163,7 +165,7 @@ class Place(Skill):
         return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
     def _ways_out(self, arm: Workcell, container: str) -> list[FloatArray]:
-        """Return retreats (3,): straight up to above the rim or as far as reachable, or back along the fingers [m]."""
+        """Return displacements (3,) of a retreat [m]: up to above the rim, less far up, or back along the fingers."""
         pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)
         height = max(0.05, world_T_box[2, 3] + high[2] + _OVER_RIM - pose[2, 3])

@@ -1,4 +1,4 @@
-"""Pour: tilt the held container over another one, and set it upright again."""
+"""Pour: tilt the held container over another one, and turn it upright again."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from nimbus.datagen.plugin import (
 _YAWS = np.radians([0, 45, -45, 90, -90, 135, -135, 180])
 _STEP = np.radians(4.0)
 _LEVEL = 0.3
-"""Smallest horizontal component of an axis of the hand to tilt about."""
+"""Smallest horizontal component of the unit axis about which the hand tilts."""
 _BACK = 0.008
-"""Distance of the lip before the center of the receiver [m], because the contents fall slightly forward."""
+"""Distance from the lip to the receiver's center [m]; the contents fall slightly forward."""
 
 
 @register("skill", "pour")
 class Pour(Skill):
-    """Bring the lip of the held container over another one, tilt it about the lip, wait, and tilt it back.
+    """Move the lip of the held container over another container, tilt about the lip, wait, and tilt back.
 
-    Needs the container in the gripper, upright, with something in its cavity. Tilts about the hand's approach or the
-    fingers' closing direction, either way and from all sides, whatever can be reached: hold it from the side (``pick``
-    with ``side``), a hand from above has little room. Fails with ``no_ik`` or ``no_path`` when no way can be reached,
-    and with ``spilled`` when hardly anything arrived.
+    Needs the container in the gripper, upright and with contents. Tilts about the approach or the closing direction of
+    the hand, in the first direction that can be reached. Grasp the container from the side (``pick`` with ``side``),
+    because a hand from above has little space to tilt. Fails with ``no_ik`` or ``no_path`` when no direction can be
+    reached, and with ``spilled`` when more than half of the contents stay in the container.
     """
 
     main = "object"
     hand = "keeps"
     needs = ("held(object, side=true, lift=12 cm)", "pourable(object)", "open(into)", "receives(into)")
     gives = ("poured_into(object, into)",)
-    object: ObjectReference = Field(description="The container to pour from; it must be in the gripper.")
-    into: ContainerReference = Field(description="What receives it.")
-    tilt: Radians = Field(2.1, gt=0.5, le=2.8, description="How far to tilt.")
+    object: ObjectReference = Field(description="Container to pour from; it must be in the gripper.")
+    into: ContainerReference = Field(description="Container that receives the contents.")
+    tilt: Radians = Field(2.1, gt=0.5, le=2.8, description="Angle of the tilt.")
     clearance: Metres = Field(0.03, ge=0.005, le=0.3, description="Height of the lip above the receiving rim.")
-    time: Seconds = Field(1.0, ge=0, le=20, description="How long to stay tilted.")
+    time: Seconds = Field(1.0, ge=0, le=20, description="Time in the tilted pose.")
 
     def run(self, arm: Workcell) -> None:
         """Move above the receiver, tilt, wait, and tilt back."""
@@ -58,7 +58,7 @@ class Pour(Skill):
         arm.begin("carry")
         there = self._plan(arm)
         arm.begin("pour")
-        # The contents shift in the container while it tilts, so a new transport begins afterwards.
+        # The load on the hand changes during the tilt, and the container may move in it; a new transport begins later.
         arm.end_transport()
         arm.follow(there)
         arm.wait(max(1, round(self.time * arm.simulation.rate)))
@@ -69,7 +69,7 @@ class Pour(Skill):
             raise SkillFailure(Reason.SPILLED, f"most of it is still in {self.object}")
 
     def _plan(self, arm: Workcell) -> MotionPlan:
-        """Plan the motion to the start of the tilt, and the tilt."""
+        """Move to the start of the first tilt that can be reached, and return the plan of the tilt."""
         failure = MotionPlan(status=MotionStatus.NO_IK, detail="no way to tilt it there")
         scene = arm.look()
         for poses in self._tilts(arm):
@@ -88,7 +88,7 @@ class Pour(Skill):
         raise SkillFailure.of_plan(failure)
 
     def _tilts(self, arm: Workcell) -> list[list[FloatArray]]:
-        """Return paths of the tool, (4, 4) poses each from upright on, those that rotate the hand least first."""
+        """Return paths of tool poses (4, 4) that start upright, those that rotate the hand least first."""
         low, high = _opening(arm, self.object)
         lower, upper = arm.bounds(self.into)
         target = np.append((lower + upper)[:2] / 2, upper[2] + self.clearance)
@@ -113,7 +113,7 @@ class Pour(Skill):
     def _way(
         self, upright: FloatArray, lip: FloatArray, axis: FloatArray, target: FloatArray, depth: float
     ) -> list[FloatArray]:
-        """Return poses of the container from upright to tilted about its lip, which descends as the bottom rises."""
+        """Return poses (4, 4) of the container from upright to tilted; the lip descends while the bottom rises."""
         poses = []
         for angle in np.linspace(0.0, self.tilt, round(self.tilt / _STEP) + 1):
             turn = quat_to_matrix(quat_from_axis_angle(axis, float(angle)))
@@ -133,7 +133,7 @@ def _opening(arm: Workcell, name: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _can_follow(scene: PlanningScene, q: FloatArray, poses: list[FloatArray]) -> bool:
-    """Return True if the arm can take a few of the poses without touching anything."""
+    """Return True if the arm can reach every fourth pose without touching anything."""
     for pose in poses[4::4]:
         if scene.in_collision(q):
             return False

@@ -25,16 +25,16 @@ _ENOUGH = 0.9
 class Press(Skill):
     """Press a button with closed fingers, and retreat.
 
-    Needs an empty gripper. Fails with ``no_grasp`` when no finger reaches the button, and with ``not_moved`` when it
-    was not pressed far enough.
+    Needs an empty gripper. Fails with ``no_grasp`` when the fingers cannot reach the button, and with ``not_moved``
+    when they do not press it far enough.
     """
 
     main = "object"
     needs = ("pressable(object)",)
     gives = ("pressed(object)",)
-    object: JointedReference = Field(description="What to press.")
-    joint: str | None = Field(None, description="Which of its joints: button, start; left out: the first.")
-    depth: Annotated[Ratio, Field(gt=0, le=1)] = Field(1.0, description="How deep, as a share of its travel.")
+    object: JointedReference = Field(description="Object with the button.")
+    joint: str | None = Field(None, description="Name of the joint, such as button or start; default: the first.")
+    depth: Annotated[Ratio, Field(gt=0, le=1)] = Field(1.0, description="Depth, as a fraction of the button's travel.")
     approach: Metres = Field(0.06, gt=0, le=0.3, description="Length of the straight approach.")
 
     def run(self, arm: Workcell) -> None:

@@ -1,4 +1,4 @@
-"""Pull: draw an object nearer with the fingers behind its far side."""
+"""Pull: move an object toward the robot with the fingers behind its far side."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from nimbus.datagen.plugin import Field, Metres, ObjectReference, Skill, Workcel
 
 @register("skill", "pull")
 class Pull(Skill):
-    """Hook the fingers behind an object and draw it along the surface, towards the robot.
+    """Put the fingers behind an object and move it along the surface toward the robot.
 
-    Needs an empty gripper, room behind the object, and something that does not roll. Fails with ``no_ik`` or
-    ``no_path`` when the fingers cannot come behind it, ``toppled`` or ``off_target``.
+    Needs an empty gripper, space behind the object, and an object that does not roll. Fails with ``no_ik`` or
+    ``no_path`` when the fingers cannot reach the far side, or with ``toppled`` or ``off_target``.
     """
 
     main = "object"
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "slides(object)")
     gives = ("moved(object)",)
-    object: ObjectReference = Field(description="What to pull.")
-    by: Metres = Field(0.1, gt=0, le=0.6, description="How far.")
-    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from there it may end.")
-    strokes: int = Field(5, ge=1, le=20, description="Strokes at most.")
+    object: ObjectReference = Field(description="Object to pull.")
+    by: Metres = Field(0.1, gt=0, le=0.6, description="Distance of the pull.")
+    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="Largest distance from the target at the end.")
+    strokes: int = Field(5, ge=1, le=20, description="Largest number of strokes.")
     speed: float = Field(0.12, gt=0, le=0.5, description="Speed of the fingers [m/s].")
 
     def run(self, arm: Workcell) -> None:

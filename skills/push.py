@@ -24,23 +24,23 @@ from nimbus.datagen.plugin import (
 class Push(Skill):
     """Push an object along the surface with the finger tips behind it until it reaches its target.
 
-    Needs an empty gripper, room behind the object, and an object that does not roll. Pushes in strokes and aims before
-    each. Give ``to``, or ``direction`` and ``by``. Fails with ``no_ik`` or ``no_path`` when the fingers cannot come
-    behind the object, ``toppled``, or ``off_target`` after the last stroke.
+    Needs an empty gripper, space behind the object, and an object that does not roll. Pushes in strokes and aims before
+    each stroke. Give ``to``, or ``direction`` and ``by``. Fails with ``no_ik`` or ``no_path`` when the fingers cannot
+    get behind the object, with ``toppled``, or with ``off_target`` after the last stroke.
     """
 
     main = "object"
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "slides(object)")
     gives = ("at(object, to)",)
-    object: ObjectReference = Field(description="What to push.")
-    to: RegionReference | None = Field(None, description="The region whose middle it is pushed to.")
+    object: ObjectReference = Field(description="Object to push.")
+    to: RegionReference | None = Field(None, description="Region; its center is the target.")
     direction: Literal["left", "right", "front", "behind"] | None = Field(
-        None, description="Where to, as the robot sees it: front is towards the robot, behind away from it."
+        None, description="Direction, as the robot sees it: front is toward the robot, behind is away from it."
     )
-    by: Annotated[Metres, Field(gt=0, le=1)] | None = Field(None, description="How far, with `direction`.")
-    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="How far from the target it may end.")
-    strokes: int = Field(6, ge=1, le=20, description="Strokes at most.")
+    by: Annotated[Metres, Field(gt=0, le=1)] | None = Field(None, description="Distance along `direction`.")
+    tolerance: Metres = Field(0.015, gt=0, le=0.2, description="Largest distance from the target at the end.")
+    strokes: int = Field(6, ge=1, le=20, description="Largest number of strokes.")
     speed: float = Field(0.12, gt=0, le=0.5, description="Speed of the fingers [m/s].")
 
     @model_validator(mode="after")

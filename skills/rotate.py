@@ -1,4 +1,4 @@
-"""Rotate: turn an object on the spot, with several grasps where the wrist's range ends."""
+"""Rotate: turn an object about the vertical in its place, with several grasps if one is not enough."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from nimbus.datagen.plugin import (
 )
 
 _LIFT = 0.03
+"""Height of the lift before the rotation [m]."""
 _SHARES = (1.0, 0.75, 0.5, 0.35)
-"""Fractions of the remaining angle for one grasp; the first that the wrist can turn is used."""
+"""Fractions of the remaining angle; each grasp turns the object by the first one that the arm can reach."""
 _BEYOND_REACH = (Reason.NO_IK, Reason.NO_PATH, Reason.NO_ROOM)
+"""Failures after which a smaller angle is tried."""
 
 
 @register("skill", "rotate")
 class Rotate(Skill):
-    """Rotate an object about the vertical by an angle where it stands, in one or more grasps.
+    """Rotate an object about the vertical by an angle, in its place and with one or more grasps.
 
-    Needs an empty gripper. Each grasp turns it as far as the wrist can; the object is then set down and grasped again.
-    Fails as ``pick`` does, with ``no_ik`` or ``no_path``, or with ``off_target``.
+    Needs an empty gripper. Each grasp turns the object as far as the wrist can; the object is then set down and grasped
+    again. Fails with the reasons of ``pick``, or with ``no_ik``, ``no_path`` or ``off_target``.
     """
 
     version: ClassVar[int] = 2
@@ -39,10 +41,10 @@ class Rotate(Skill):
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "graspable(object)")
     gives = ("rotated(object)",)
-    object: ObjectReference = Field(description="What to turn.")
-    by: Radians = Field(np.pi / 2, ge=-2 * np.pi, le=2 * np.pi, description="Angle, counter-clockwise from above.")
-    grasps: int = Field(4, ge=1, le=10, description="Grasps at most.")
-    tolerance: Radians = Field(0.15, gt=0, le=1, description="How far from the angle it may end.")
+    object: ObjectReference = Field(description="Object to rotate.")
+    by: Radians = Field(np.pi / 2, ge=-2 * np.pi, le=2 * np.pi, description="Angle, counterclockwise from above.")
+    grasps: int = Field(4, ge=1, le=10, description="Largest number of grasps.")
+    tolerance: Radians = Field(0.15, gt=0, le=1, description="Largest deviation from the angle at the end.")
 
     def run(self, arm: Workcell) -> None:
         """Grasp, turn and set down until the angle is reached."""
@@ -72,7 +74,7 @@ def _yaw(arm: Workcell, name: str, rest: np.ndarray) -> float:
 
 
 def _wrapped(angle: float, *, near: float) -> float:
-    """Return the equivalent angle on the same side as another."""
+    """Return the equivalent of an angle [rad] that has the sign of ``near``, except for small deviations."""
     angle = (angle + np.pi) % (2 * np.pi) - np.pi
     if near > 0 and angle < -0.5:
         angle += 2 * np.pi

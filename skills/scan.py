@@ -1,4 +1,4 @@
-"""Scan: look at an object from around it with the wrist camera."""
+"""Scan: view an object from all around with the wrist camera."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _PAUSE = 3
 
 @register("skill", "scan")
 class Scan(Skill):
-    """Move the hand to views all around a thing, looking at its center, as far as the arm reaches.
+    """Move the hand to views around a thing, aimed at its center; views out of reach are omitted.
 
-    Fails with ``no_ik`` when fewer than ``least`` views can be reached.
+    Fails with ``no_ik`` when the arm reaches fewer than ``least`` views.
     """
 
     main = "object"
     hand = "keeps"
-    object: ContainerReference = Field(description="What to look at.")
-    views: int = Field(6, ge=2, le=36, description="Views around it.")
-    least: int = Field(3, ge=1, le=36, description="So many must be reached.")
-    distance: Metres = Field(0.22, gt=0.05, le=1, description="From the tool to the middle of the object.")
-    elevation: Radians = Field(1.0, gt=0.2, lt=1.5, description="Height angle from which it looks down.")
+    object: ContainerReference = Field(description="Object or fixture to view.")
+    views: int = Field(6, ge=2, le=36, description="Number of views around it.")
+    least: int = Field(3, ge=1, le=36, description="Smallest number of views that must be reached.")
+    distance: Metres = Field(0.22, gt=0.05, le=1, description="Distance from the tool to the object's center.")
+    elevation: Radians = Field(1.0, gt=0.2, lt=1.5, description="Angle of the view above the horizontal.")
 
     def run(self, arm: Workcell) -> None:
-        """Move from view to view, by the shortest route."""
+        """Move from view to view around the object."""
         arm.begin("scan")
         lower, upper = arm.bounds(self.object)
         middle, reached = (lower + upper) / 2, 0

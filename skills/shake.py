@@ -15,18 +15,18 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 class Shake(Skill):
     """Move the held object quickly back and forth along a line, and return it to its position.
 
-    Needs the object in the gripper. Fails with ``no_path`` when there is no room for the motion, ``slipped_in_transit``
-    when the object flies out of the hand.
+    Needs the object in the gripper. Fails with ``no_path`` when the line is blocked, and with ``slipped_in_transit``
+    when the object slips out of the hand.
     """
 
     main = "object"
     hand = "keeps"
     needs = ("held(object)",)
     gives = ("shaken(object)",)
-    object: ObjectReference = Field(description="What to shake; it must be in the gripper.")
-    times: int = Field(3, ge=1, le=20, description="How often to and fro.")
-    distance: Metres = Field(0.05, gt=0, le=0.3, description="How far to each side.")
-    axis: Literal["x", "y", "z"] = Field("y", description="Axis of the world along which it moves.")
+    object: ObjectReference = Field(description="Object to shake; it must be in the gripper.")
+    times: int = Field(3, ge=1, le=20, description="Number of back-and-forth motions.")
+    distance: Metres = Field(0.05, gt=0, le=0.3, description="Distance to each side.")
+    axis: Literal["x", "y", "z"] = Field("y", description="World axis of the motion.")
 
     def run(self, arm: Workcell) -> None:
         """Move along lines to both sides in turn."""

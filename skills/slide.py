@@ -28,10 +28,10 @@ _HOVER = 0.001
 
 @register("skill", "slide")
 class Slide(Skill):
-    """Grasp an object without lifting it, drag it along the surface into a region, and let go.
+    """Grasp an object without lifting it, drag it along the surface into a region, and release it.
 
-    Needs an empty gripper and a free line between the two. Fails with ``no_grasp``, ``missed_grasp``, ``no_path`` when
-    the line is blocked, or ``off_target`` when it slipped out of the fingers.
+    Needs an empty gripper and a free line from the object to the region. Fails with ``no_path`` when the line is
+    blocked, with ``off_target`` when the object slips out of the fingers, or with ``no_grasp`` or ``missed_grasp``.
     """
 
     version: ClassVar[int] = 2
@@ -39,10 +39,12 @@ class Slide(Skill):
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "slides(object)")
     gives = ("at(object, to)",)
-    object: ObjectReference = Field(description="What to slide.")
-    to: RegionReference = Field(description="The region whose middle it is dragged to.")
-    turn: Radians | None = Field(None, description="Turn it on the way by this angle about the vertical.")
-    tolerance: Annotated[Metres, Field(gt=0, le=0.2)] = Field(0.02, description="How far from there it may end.")
+    object: ObjectReference = Field(description="Object to slide.")
+    to: RegionReference = Field(description="Region; its center is the target.")
+    turn: Radians | None = Field(None, description="Rotation of the object about the vertical on the way; default: 0.")
+    tolerance: Annotated[Metres, Field(gt=0, le=0.2)] = Field(
+        0.02, description="Largest distance from the target at the end."
+    )
 
     def run(self, arm: Workcell) -> None:
         """Grasp, drag, release and retreat."""

@@ -19,25 +19,25 @@ from nimbus.datagen.plugin import (
 )
 
 _AGAIN = (Reason.NO_IK, Reason.NO_PATH, Reason.OFF_TARGET, Reason.TOPPLED)
-"""Failures after which a thing is retried later; fallen things are swept as they lie."""
+"""Failures after which an object is tried again later; an object that fell over is pushed as it lies."""
 
 
 @register("skill", "sweep")
 class Sweep(Skill):
-    """Push things across the surface into a region, one at a time, the nearest to it first.
+    """Push objects across the surface into a region, one at a time; the object nearest to the region comes first.
 
-    Needs an empty gripper and things that do not roll; they may push each other. Fails with ``no_ik`` or ``no_path``
-    when the fingers cannot come behind one, and with ``spilled`` when too few end in the region.
+    Needs an empty gripper and objects that do not roll; the objects may push each other. Fails with ``spilled`` when
+    too few objects end in the region.
     """
 
     main = "objects"
     hand = "keeps"
     needs = ("empty_hand",)
     gives = ("at(objects, to)",)
-    objects: ObjectsReference = Field(description="What to sweep: a group, or a list of objects.")
-    to: RegionReference = Field(description="The region that they are swept into.")
-    share: Ratio = Field(1.0, gt=0, le=1, description="So many of them must end inside.")
-    strokes: int = Field(5, ge=1, le=20, description="Strokes for each at most.")
+    objects: ObjectsReference = Field(description="Objects to sweep: a group, or a list of objects.")
+    to: RegionReference = Field(description="Region that receives the objects.")
+    share: Ratio = Field(1.0, gt=0, le=1, description="Fraction of the objects that must end in the region.")
+    strokes: int = Field(5, ge=1, le=20, description="Largest number of strokes for each object.")
     speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the fingers [m/s].")
 
     def run(self, arm: Workcell) -> None:
@@ -45,7 +45,7 @@ class Sweep(Skill):
         names = [self.objects] if isinstance(self.objects, str) else list(self.objects)
         center = np.array(arm.regions[self.to].center)
         names.sort(key=lambda name: float(np.linalg.norm(object_center(arm, name) - center)))
-        for name in names + names[::-1]:  # one that is in the way of another comes first the second time
+        for name in names + names[::-1]:  # the second pass is reversed, for objects that block each other
             try:
                 self._sweep(arm, name, center, names)
             except SkillFailure as failure:
@@ -69,7 +69,7 @@ class Sweep(Skill):
         )
 
     def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
-        """Return True if a thing's center is in the region, at least a fraction of its size from the edge."""
+        """Return True if a thing's center is in the region, ``margin`` times the region's size from its edge."""
         region = arm.regions[self.to]
         off = np.abs(object_center(arm, name) - region.center)
         return bool(np.all(off <= (0.5 - margin) * np.array(region.size)))

@@ -7,11 +7,11 @@ from nimbus.datagen.plugin import Field, Seconds, Skill, Workcell, register
 
 @register("skill", "wait")
 class Wait(Skill):
-    """Hold still, with the gripper as it is. Fails only when something else pushes the arm away."""
+    """Hold the arm and the gripper still. Fails only when another body pushes the arm away."""
 
     main = "time"
     hand = "keeps"
-    time: Seconds = Field(1.0, gt=0, le=60, description="How long.")
+    time: Seconds = Field(1.0, gt=0, le=60, description="Duration.")
 
     def run(self, arm: Workcell) -> None:
         """Repeat the last command."""

@@ -1,4 +1,4 @@
-"""Wipe: rub a region with the held object, pressed on the surface."""
+"""Wipe: press the held object on the surface and move it over a region."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ from nimbus.datagen.plugin import (
 _ABOVE = 0.04
 """Height of the approach to the region [m]."""
 _SLID = 0.012
-"""Displacement of the object in the hand above which the grasp is lost [m]."""
+"""Largest displacement of the object in the hand [m]."""
 _ROUND = 0.005
-"""Width of the rounded edge of a wiper, which does not touch the surface [m]."""
+"""Width of the wiper's rounded edge, which does not touch the surface [m]."""
 _FIRM = 0.6
-"""Fraction of the strokes at whose end it must touch the surface."""
+"""Smallest fraction of the checks, at the ends of strokes, at which the object must touch the surface."""
 
 
 @register("skill", "wipe")
 class Wipe(Skill):
     """Press the held object on the surface and move it back and forth until a region is covered.
 
-    Needs a sponge, a cloth or the like in the gripper, flat side down. Fails with ``no_ik`` or ``no_path`` when the
-    region is out of reach, ``not_wiped`` when it lost contact, ``slipped_in_transit`` when it slid out of the hand.
+    Needs a wiper, such as a sponge or a cloth, in the gripper with its flat side down. Fails with ``no_ik`` or
+    ``no_path`` when the region is out of reach, with ``not_wiped`` when the wiper loses contact with the surface, and
+    with ``slipped_in_transit`` when it slides in the hand.
     """
 
     main = "region"
     hand = "keeps"
     gives = ("wiped(region)",)
-    region: RegionReference = Field(description="What to wipe.")
-    overlap: Ratio = Field(0.2, ge=0, lt=1, description="Of neighboring strokes.")
-    press: Metres = Field(0.001, ge=0, le=0.01, description="How far beyond the surface the hand presses.")
+    region: RegionReference = Field(description="Region to wipe.")
+    overlap: Ratio = Field(0.2, ge=0, lt=1, description="Overlap of neighboring strokes, as a fraction of the width.")
+    press: Metres = Field(0.001, ge=0, le=0.01, description="Depth below the surface to which the hand presses.")
     speed: float = Field(0.15, gt=0, le=0.5, description="Speed of the strokes [m/s].")
 
     def run(self, arm: Workcell) -> None:
@@ -56,7 +57,7 @@ class Wipe(Skill):
         arm.move_to([self._tool(arm, corners[0], surface + _ABOVE, offset)])
         held = arm.tool_T_held()
         arm.begin("wipe")
-        arm.end_transport()  # the surface may push it in the hand
+        arm.end_transport()  # the surface may move the wiper in the hand
         touched = []
         for corner in (corners[0], *corners):
             plan_straight(arm, self._tool(arm, corner, surface - self.press, offset), speed=self.speed, touching=[name])
@@ -97,7 +98,7 @@ class Wipe(Skill):
 
 
 def _width(arm: Workcell, name: str) -> float:
-    """Return the smallest horizontal width of an object [m], which it covers in every orientation."""
+    """Return the smallest horizontal width of an object [m]; it covers a stroke of this width in any orientation."""
     points = arm.model(name).vertices @ arm.pose(name)[:2, :3].T
     turns = np.radians(np.arange(0, 180, 10))
     return float(np.ptp(points @ np.stack([np.cos(turns), np.sin(turns)]), axis=0).min())

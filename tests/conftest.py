@@ -1,7 +1,8 @@
 """Settings of all tests: property tests take the same examples on every machine, however slow it is just now.
 
 What is loaded before the first test is never looked through for garbage, which saves a fifth of the tests' time. The
-time of each test file is kept in pytest's cache, from which ``tools/affected_tests.py`` reads it.
+time of each test file is kept in pytest's cache, from which ``tools/affected_tests.py`` reads it. Compiled kernels are
+those of the command: a test that starts Warp by itself would compile them once more, elsewhere.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from nimbus.datagen.files.cache import cache_folder
+
 _PASSED_OVER = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 settings.register_profile("same", deadline=None, max_examples=50, derandomize=True, suppress_health_check=_PASSED_OVER)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("NIMBUS_HYPOTHESIS", "same"))
+
+os.environ.setdefault("WARP_CACHE_PATH", str(cache_folder("warp")))
 
 _COLLECT = 50_000
 """Objects made beyond those freed, before the collector looks for cycles."""

@@ -20,7 +20,8 @@ from tools.sources import ROOTS, Import, imports, modules, parse
 
 DATAGEN = ROOTS["nimbus.datagen"]
 FLOORS = (
-    "datagen.arrays datagen.errors datagen.machine datagen.progress datagen.random_streams datagen.version",
+    "datagen.arrays datagen.errors datagen.local_server datagen.machine datagen.progress datagen.random_streams "
+    "datagen.version",
     "datagen.episode datagen.files datagen.media datagen.registry",
     "datagen.geometry datagen.language_model datagen.meshes datagen.stages datagen.textures",
     "datagen.objects datagen.plan datagen.rooms datagen.splats",

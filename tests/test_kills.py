@@ -17,6 +17,8 @@ from tests.support.kill_checks import Publication, SerialRun
 from tests.support.synthetic import make_rendered, write_dataset
 
 LENGTHS = (9, 7, 8, 6)
+OFTEN = ("aloha", "lerobot")
+"""Formats that are killed in each run of the tests: one of HDF5 files, one of tables with videos."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,9 @@ def dying() -> Iterator[Dying]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to", MANIPULATION_FORMATS)
+@pytest.mark.parametrize(
+    "to", [pytest.param(name, marks=() if name in OFTEN else pytest.mark.long) for name in MANIPULATION_FORMATS]
+)
 def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
     write_dataset(tmp_path / "data", [make_rendered(row, steps=steps) for row, steps in enumerate(LENGTHS)])
     tally = Publication(dying, ("export", str(tmp_path / "data"), "--to", to), tmp_path).kill(6)
@@ -34,7 +38,7 @@ def test_an_export_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("to", ["lerobot", "lerobot-v2.1"])
+@pytest.mark.parametrize("to", ["lerobot", pytest.param("lerobot-v2.1", marks=pytest.mark.long)])
 def test_a_conversion_is_whole_or_absent_and_ends_with_the_same_bytes(dying: Dying, tmp_path: Path, to: str):
     write_v21(tmp_path / "data", LENGTHS)
     words = ("convert", str(tmp_path / "data"), "--to", to, "--episode-size", "2")

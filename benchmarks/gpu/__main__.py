@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import platform
 import sys
 import time
@@ -18,8 +19,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from benchmarks.gpu import timing
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
 
 PARTS = ("equality", "views", "rollouts", "splats", "motion", "training", "cycles", "physics", "run")
 HEADLINE = ("320x240", 3)
@@ -38,11 +41,14 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"all if none is named: {', '.join(PARTS)}")
     parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
     parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--seconds", type=float, default=timing.SECONDS, help="shortest time that each figure measures")
     parser.add_argument("--absent", type=Path, help="JSON file: why a package is missing, by its name")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    timing.SECONDS = options.seconds
+    os.environ.setdefault("WARP_CACHE_PATH", str(cache_folder("warp")))  # kernels that a run compiled
     absent = json.loads(options.absent.read_text(encoding="utf-8")) if options.absent else {}
     results = {
         name: run_part(partial(_call, name, options.device, name in options.parts), absent=absent, label=name)

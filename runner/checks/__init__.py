@@ -1,1 +1,1 @@
-"""Checks that make stored data again: replay, recomputation, certificates."""
+"""Checks that reproduce stored data: replay, recomputation, certificates."""

@@ -33,12 +33,13 @@ from nimbus.runner.system.threads import prepare_libraries
 
 _UNDER_WAY = (EpisodeStatus.LEASED, EpisodeStatus.INTENT, EpisodeStatus.PENDING)
 _STEPS = 6
-"""Moments of an episode that are looked at, beside the first and the last."""
+"""Number of checked steps of an episode, in addition to the first and the last."""
 _TOLD = 20
+"""Largest number of problems that a certificate lists."""
 
 
 def account(folder: Path, attempts: list[Attempt], states: list[EpisodeState]) -> Certificate:
-    """Return the accounting certificate.
+    """Return the accounting certificate: every planned episode is stored, failed, quarantined or under way.
 
     Args:
         folder: Folder of the dataset.
@@ -83,11 +84,11 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
     Args:
         folder: Folder of the dataset.
-        sample: Number of episodes that are replayed and rendered, evenly spread; None for all.
+        sample: Number of episodes that are replayed and rendered, evenly spread over the dataset; None for all.
         skills: Folders with custom skills.
 
     Raises:
-        InputError: There is no dataset, or nothing stored in it.
+        InputError: There is no dataset, or it has no stored episode.
         StorageError: The disk is full.
     """
     info = read_info(folder)
@@ -118,7 +119,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
 
 
 def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate]) -> Certificate:
-    """Run a check; one that is impossible here is reported without counting as a fault of the dataset."""
+    """Run a check; a check that this machine cannot run is reported as not checked, not as a fault."""
     try:
         return check()
     except InputError as error:
@@ -150,7 +151,7 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
     if {"render external", "render blender"} & inputs.keys():
-        what = "another program drew the images, which Nimbus cannot draw again"
+        what = "an external renderer made the images, and Nimbus cannot render them again"
         raise InputError(what, where="render: external", instead="certify a run with the renderer of Nimbus")
     renders: dict[str, FreshRenders] = {}
     psnr: list[float] = []
@@ -217,7 +218,7 @@ def _opened(paths: list[Path]) -> Iterator[Any]:
 
 
 def _moments(step_count: int) -> NDArray[np.int64]:
-    """Steps spread over an episode, its ends among them."""
+    """Return evenly spaced steps of an episode, including the first and the last."""
     return np.unique(np.linspace(0, step_count - 1, _STEPS + 2).round().astype(np.int64))
 
 

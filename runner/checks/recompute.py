@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.runner.cell.worker.job import Job
 
 MOST_STEPS = 500
-"""Steps of an attempt that are done again: minutes of CPU; tasks have about ten."""
+"""Largest number of steps of a recomputed attempt, which takes minutes of CPU time; tasks have about ten."""
 _NUMBERS = ("time", "joint_positions", "joint_velocities", "actions", "body_positions", "body_wxyz")
 _VALUES = ("rate", "joint_names", "action_names", "body_names", "segments", "outcome")
 
@@ -36,24 +36,24 @@ class Recomputation:
     """Result of recomputing stored episodes."""
 
     equal: tuple[str, ...] = ()
-    """Episodes whose layout and plan came out the same."""
+    """Episodes whose recomputed layout and plan equal the stored ones."""
     problems: tuple[str, ...] = ()
     """Differences, one line each."""
     notes: tuple[str, ...] = ()
-    """Reasons why episodes cannot be recomputed here, one line each; not faults of the dataset."""
+    """Reasons why episodes cannot be recomputed on this machine, one line each; they are not faults of the dataset."""
 
 
 def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without: Iterable[str] = ()) -> Recomputation:
-    """Recompute a sample of a dataset's layouts and plans, evenly spread over it.
+    """Recompute the layouts and plans of a sample of episodes, evenly spread over a dataset.
 
     Args:
         folder: Folder of the dataset.
         count: Number of episodes.
         skills: Folders with custom skills.
-        without: Files that are known to be damaged.
+        without: Paths of damaged episode files, which are omitted.
 
     Raises:
-        InputError: The folder holds no dataset.
+        InputError: The folder has no dataset.
     """
     info = read_info(folder)
     ledger = Ledger(folder, read_only=True)
@@ -69,9 +69,9 @@ def recompute(folder: Path, count: int, *, skills: Sequence[Path] = (), without:
         try:
             differences = list(maker.compare(attempt))
         except InputError as error:
-            notes.append(f"not made again: {error}")
+            notes.append(f"not recomputed: {error}")
             continue
-        problems += [f"{attempt.path}: made again from its seed, {what}" for what in differences]
+        problems += [f"{attempt.path}: recomputed from its seed, {what}" for what in differences]
         equal += [] if differences else [attempt.episode_id]
     return Recomputation(equal=tuple(equal), problems=tuple(problems), notes=tuple(dict.fromkeys(notes)))
 
@@ -89,20 +89,20 @@ class _Maker:
             layout, trajectory = episode.layout(), episode.trajectory()
             if layout.key.plan:
                 raise InputError(
-                    "it renders the plan of another task",
+                    "the episode has the plan of another task",
                     where=attempt.path,
                     instead="recompute the dataset of that task",
                 )
             made = self._make(self._job(episode), attempt)
             item = made[-1] if made else None
             if item is None:
-                yield "nothing comes out"
+                yield "the pipeline returns no result"
                 return
             if to_json(asdict(item.layouts[0])) != to_json(asdict(layout)):
                 yield "the layout differs"
             if isinstance(item, Planned):
                 if item.attempt != attempt.attempt:
-                    yield f"attempt {item.attempt + 1} is the last one, but {attempt.attempt + 1} in the ledger"
+                    yield f"attempt {item.attempt + 1} is the last one; in the ledger, it is {attempt.attempt + 1}"
                 yield from _differences(item.trajectory, trajectory)
 
     def _make(self, job: Job, attempt: Attempt) -> list[Any]:
@@ -141,7 +141,9 @@ class _Maker:
         provenance, key = episode.provenance, episode.layout().key
         if not provenance.task_text:
             raise InputError(
-                "it holds no task file", where=str(episode.path), instead="recompute a dataset made by this version"
+                "the episode has no task file",
+                where=str(episode.path),
+                instead="recompute a dataset made by this version",
             )
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
@@ -168,7 +170,7 @@ class _Maker:
 
 
 def check_length(steps: Steps, *, members: int, where: str) -> None:
-    """Refuse a task of another user that would be done for hours: loops in loops multiply.
+    """Refuse a stored task that could run for hours; nested loops multiply their steps.
 
     Raises:
         InputError: The steps may exceed :data:`MOST_STEPS`.
@@ -179,12 +181,12 @@ def check_length(steps: Steps, *, members: int, where: str) -> None:
 
 
 def count_steps(steps: Steps, *, members: int, tried: int = 0) -> int:
-    """Count the skills and conditions that steps expand to at most.
+    """Return the largest number of skills and conditions that steps can expand to.
 
     Args:
         steps: Steps of a task.
-        members: Number of objects of the layout; no group has more.
-        tried: Count of ``retry`` here.
+        members: Number of objects of the layout; no group is larger.
+        tried: Number of steps that a ``retry`` among them repeats.
     """
     total = 0
     for step in steps:

@@ -1,4 +1,4 @@
-"""Replay of stored actions in physics, from the file alone, and the comparison of how it ends."""
+"""Replay of stored actions in physics, from an episode's file alone, and comparison of the outcome."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
 FedActions = Literal["executed", "recorded"]
-"""Actions for a replay: ``executed`` with execution noise, or the commands ``recorded`` for training."""
+"""Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
 
 
 def replay_actions(
     task: Task, layout: PhysicalLayout, stored: Trajectory, *, actions: FedActions = "executed"
 ) -> Trajectory:
-    """Execute stored actions open loop from the stored start, and judge the end as the task does.
+    """Execute stored actions open loop from the stored start, and evaluate the task's conditions at the end.
 
     Args:
         task: The task that the trajectory was made for.
         layout: Physical layout of the episode.
         stored: The trajectory; its actions and its start state are used.
-        actions: ``executed`` gives the stored states to the last bit; ``recorded`` leaves out execution noise.
+        actions: ``executed`` reproduces the stored states to the last bit; ``recorded`` omits execution noise.
     """
     simulation = NewtonSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
     simulation.load(layout)
@@ -66,7 +66,7 @@ def replay_actions(
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """Result of running an episode's actions again."""
+    """Result of a replay, compared with the stored episode."""
 
     episode_id: str
     same_outcome: bool
@@ -79,10 +79,10 @@ class Replay:
 
 
 def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
-    """Files of the named episodes, or of all.
+    """Return the files of the named episodes, or of all episodes.
 
     Raises:
-        InputError: The folder holds no dataset, or no such episode.
+        InputError: The folder has no dataset, or no such episode.
     """
     from nimbus.datagen.store.dataset import read_info
 
@@ -96,7 +96,7 @@ def episode_paths(folder: Path, ids: list[str]) -> list[Path]:
 
 
 def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
-    """Execute an episode's actions from its stored start and judge the end, with nothing but its file."""
+    """Replay an episode from its file alone, and compare the outcome and the states with the stored ones."""
     import numpy as np
 
     from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -126,7 +126,7 @@ def stored_task(episode: Any) -> Any:
     """Parse the task that is stored with an episode.
 
     Raises:
-        InputError: The text is not a valid task here, for example because it names a custom skill.
+        InputError: The task is not valid on this machine, for example because a custom skill is missing.
     """
     from nimbus.datagen.tasks.task import parse_any_task
 
@@ -139,19 +139,19 @@ def stored_task(episode: Any) -> Any:
 
 @contextmanager
 def noting_where_paths_begin() -> Iterator[None]:
-    """Add the base folder to errors about missing files that a stored task names by a relative path."""
+    """Add a note to errors: relative paths of a stored task begin in the working directory."""
     try:
         yield
     except InputError as error:
-        error.add_note("a stored task's paths begin in the working directory: stand in the task's folder")
+        error.add_note("relative paths of a stored task begin in the working directory: change to the task's folder")
         raise
 
 
 def check_assets(task: Any, episode: Any) -> None:
-    """Check that the scene, the robot and the objects are those that an episode was made with.
+    """Check that the scene, the robot and the objects are the ones with which an episode was made.
 
     Raises:
-        InputError: One of them changed since.
+        InputError: One of them has changed since then.
     """
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
 
@@ -165,12 +165,12 @@ def check_assets(task: Any, episode: Any) -> None:
     for name, digest in found.items():
         if now.get(name) != digest:
             what = f"the {name} changed since this episode was made ({digest}, now {now.get(name, 'none')})"
-            instead = "replay needs the same assets: restore it, or use the Nimbus that made the episode"
+            instead = f"restore the {name}, or use the version of Nimbus that made the episode"
             raise InputError(what, where=where, instead=instead)
 
 
 def _assets_now(task: Task) -> dict[str, str]:
-    """Content hashes of the assets of a task with steps, as they are here."""
+    """Return the current content hashes of a task's scene, robot and object libraries."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.objects.libraries import open_library
 

@@ -50,7 +50,7 @@ def command(
     budget: Budget = 1_000_000,
     replay: Replay = None,
 ) -> int:
-    """Import, or write captions and synonyms; print a line for each asset."""
+    """Import assets, or write captions and synonyms for a library; print a line for each asset."""
     if action == "annotate":
         if len(paths) != 1 or out is not None:
             what = "takes one library, and no --out"
@@ -68,12 +68,12 @@ def command(
     accepted = len(made.entries) - len(refused)
     write_out(f"{accepted} accepted, {len(refused)} refused, {made.prepared} prepared now: {made.out}\n")
     if restricted:
-        write_out(f"license {', '.join(restricted)}: exports leave these out unless --restricted-assets is given\n")
+        write_out(f"license {', '.join(restricted)}: exports omit these assets unless --restricted-assets is given\n")
     return 0 if accepted else 1
 
 
 def _annotate(folder: Path, model: LanguageModel | None) -> int:
-    """Annotate a library; 1 where the tokens did not suffice."""
+    """Annotate a library; return 1 if the token budget is too small."""
     from nimbus.datagen.assets.annotate import annotate_library
 
     def report(words: Annotation, number: int, count: int) -> None:

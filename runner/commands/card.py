@@ -1,4 +1,4 @@
-"""``nimbus card DATASET``: a README.md with figures and pictures; with YAML front matter where LeRobot reads it."""
+"""``nimbus card DATASET``: writes a README.md with figures and images; for LeRobot, with YAML front matter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
 _PICTURES = 2_000
-"""Pictures looked at for the verdict of QA: a card is no replacement for it."""
+"""Largest number of images that the QA of a card examines; ``nimbus qa`` itself examines more."""
 
 
 def command(
@@ -39,7 +39,9 @@ def command(
     view = open_view(folder)
     path = out or folder / CARD
     if path.exists() and not is_own_card(path):
-        raise InputError("a card not written by Nimbus", where=str(path), instead="give --out FILE")
+        raise InputError(
+            "refusing to overwrite a card not written by Nimbus", where=str(path), instead="give --out FILE"
+        )
     picture = path.with_name(CARD_PICTURE)
     if picture.exists() and not is_own_card(path):
         raise InputError(

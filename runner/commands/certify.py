@@ -1,4 +1,4 @@
-"""``nimbus certify DIR``: replay, fresh renderings, labels against poses, accounting; stored with the dataset."""
+"""``nimbus certify DIR``: checks replay, fresh renderings, labels and accounting; stores a certificate of each."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def command(
     *,
     count: Annotated[
         int | None,
-        typer.Option("--sample", metavar="N", parser=sample, help="episodes that are replayed and rendered, or all"),
+        typer.Option("--sample", metavar="N", parser=sample, help="number of episodes to replay and render, or all"),
     ] = 8,
     skills: Skills = None,
     as_json: AsJson = False,
 ) -> int:
-    """Certify; 1 when something is broken."""
+    """Certify a dataset; return 1 if a certificate is broken."""
     from nimbus.runner.checks.certify import certify, print_certificates
 
     found = certify(folder, sample=count, skills=skills)

@@ -1,4 +1,4 @@
-"""``nimbus close-the-loop TASK``: make demonstrations, train a policy on their states, evaluate it, write one page."""
+"""``nimbus close-the-loop TASK``: makes demonstrations, trains a policy on their states, and evaluates it on a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus cluster manifest|slurm``: write a file with which Kubernetes or Slurm starts a cluster for one run."""
+"""``nimbus cluster manifest|slurm``: prints a file with which Kubernetes or Slurm starts a cluster for one run."""
 
 from __future__ import annotations
 
@@ -25,24 +25,32 @@ def command(
     *,
     task: Annotated[str, typer.Option("--task", metavar="NAME", parser=str, help="a task's name, or its file's path")],
     out: Annotated[
-        str, typer.Option("--out", metavar="PLACE", parser=str, help="address in a store, or a folder of all nodes")
+        str,
+        typer.Option("--out", metavar="PLACE", parser=str, help="address in a store, or a folder shared by all nodes"),
     ],
-    episodes: Annotated[int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="how many")] = 10,
+    episodes: Annotated[
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**7), help="number of episodes")
+    ] = 10,
     seed: Seed = 0,
     nodes: Annotated[
         CountRange | None,
-        typer.Option("--nodes", metavar="M..N", parser=count_range, help="nodes, or the fewest and most of them (4)"),
+        typer.Option(
+            "--nodes", metavar="M..N", parser=count_range, help="number of nodes, or smallest and largest number (4)"
+        ),
     ] = None,
-    cpus: Annotated[int, typer.Option("--cpus", metavar="N", parser=whole(1, 1024), help="CPUs of each (16)")] = 16,
+    cpus: Annotated[int, typer.Option("--cpus", metavar="N", parser=whole(1, 1024), help="CPUs per node (16)")] = 16,
     memory: Annotated[
-        int, typer.Option("--memory", metavar="GB", parser=whole(1, 100_000), help="memory of each [GB] (64)")
+        int, typer.Option("--memory", metavar="GB", parser=whole(1, 100_000), help="memory per node [GB] (64)")
     ] = 64,
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", parser=whole(0, 64), help="GPUs of each (0)")] = 0,
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", parser=whole(0, 64), help="GPUs per node (0)")] = 0,
     image: Annotated[
-        str, typer.Option("--image", metavar="NAME", parser=str, help="image with Nimbus and Ray, of a manifest")
+        str, typer.Option("--image", metavar="NAME", parser=str, help="manifest: image with Nimbus and Ray")
     ] = "",
     service_account: Annotated[
-        str, typer.Option("--service-account", metavar="NAME", parser=str, help="whose role may write to the store")
+        str,
+        typer.Option(
+            "--service-account", metavar="NAME", parser=str, help="account with a role that may write to the store"
+        ),
     ] = "",
 ) -> int:
     """Print the file."""

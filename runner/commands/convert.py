@@ -1,4 +1,4 @@
-"""``nimbus convert SRC --to lerobot --out OUT``: a LeRobot dataset in another version, without encoding again."""
+"""``nimbus convert SRC --to lerobot --out OUT``: writes a LeRobot dataset in another version, without reencoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus demonstrate TASK``: episodes from the recordings of an operator."""
+"""``nimbus demonstrate TASK``: makes episodes from the recordings of an operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", parser=new_path, help="the dataset (out/demonstrations_<task>)"),
+        typer.Option("--out", metavar="DIR", parser=new_path, help="folder of the dataset (out/demonstrations_<task>)"),
     ] = None,
     images: Images = "lossless",
     workers: Workers = None,
@@ -32,10 +32,10 @@ def command(
     device: Device = "cpu",
     skills: Skills = None,
 ) -> int:
-    """Execute each recording in physics, render and store it; those stored before are kept as they are.
+    """Execute each recording in physics, render it and store it; stored episodes are kept.
 
     Raises:
-        InputError: There are no recordings, or those of another task, robot or version.
+        InputError: There are no recordings, or they are of another task, robot or version.
     """
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.tasks.task import check_form, load_task
@@ -55,8 +55,8 @@ def command(
         recording.check(loaded, robot, where=str(found.path(index)))
         seeds.add(recording.seed)
     if len(seeds) > 1:
-        what = f"recordings of seeds {', '.join(map(str, sorted(seeds)))}"
-        raise InputError(what, where=str(found.folder), instead="give each seed a folder of its own")
+        what = f"the recordings have several seeds: {', '.join(map(str, sorted(seeds)))}"
+        raise InputError(what, where=str(found.folder), instead="move the recordings of each seed into its own folder")
     spec = CellSpec(
         folder=str(folder),
         task=task,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FOUND = 1
 _SHOWN = 8
-"""Variants that are named."""
+"""Largest number of variants in a line."""
 
 
 def command(
@@ -30,12 +30,12 @@ def command(
     ] = None,
     *,
     machine: Annotated[bool, typer.Option("--machine", help="check Python, packages, GPU, simulators, disk")] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="make no attempts: no forecast of yield and time")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="make no attempts, and no forecast of yield and time")] = False,
     as_json: AsJson = False,
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Examine, and print the findings; 1 where no episode can succeed.
+    """Examine a task or this machine, and print the findings; return 1 if no episode can succeed.
 
     Raises:
         InputError: The file is not a valid task.
@@ -58,7 +58,7 @@ def command(
 
 
 def _diagnose(task: str, *, skill_folders: list[Path], robot: str, probe: bool) -> Diagnosis:
-    """Examine a task; simulator and renderer, which take seconds to load, are loaded once its form is right."""
+    """Examine a task; simulator and renderer take seconds to load, and are loaded for a valid file only."""
     from nimbus.datagen.doctor.diagnosis import Diagnosis
     from nimbus.datagen.tasks.task import NavigationTask, load_any_task
     from nimbus.runner.system.threads import prepare_libraries
@@ -112,7 +112,7 @@ def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def _map(reached: Sequence[str]) -> list[str]:
-    """Rows from far to near, left of the robot on the left."""
+    """Return the rows of a reach map from far to near; the robot's left is on the left."""
     return ["  " + " ".join("#" if cell == "1" else "." for cell in reversed(row)) for row in reversed(reached)]
 
 

@@ -1,4 +1,4 @@
-"""``nimbus estimate``: how long a run will take and how large it will be, from five of its episodes."""
+"""``nimbus estimate``: forecasts the time and the size of a run from five of its episodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBE = 5
 
 def command(
     task: Annotated[
-        str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or a job's")
+        str, typer.Argument(metavar="TASK", parser=str, help="a task's name, the path of its file, or of a job file")
     ],
     *,
     episodes: Annotated[
@@ -36,17 +36,24 @@ def command(
     seed: Seed = 0,
     cores: Annotated[
         int | None,
-        typer.Option("--cores", metavar="N", parser=whole(1, 100_000), help="cores of the run (those of this machine)"),
+        typer.Option(
+            "--cores", metavar="N", parser=whole(1, 100_000), help="number of cores of the run (all of this machine)"
+        ),
     ] = None,
     cluster: Annotated[
         CountRange | None,
         typer.Option(
-            "--cluster", metavar="M..N", parser=count_range, help="on clusters of M to N slots, each twice the last"
+            "--cluster",
+            metavar="M..N",
+            parser=count_range,
+            help="forecast for clusters of M to N slots, doubled each time",
         ),
     ] = None,
     nodes: Annotated[
         CountRange | None,
-        typer.Option("--nodes", metavar="M..N", parser=count_range, help="nodes that it wants, to end in an hour"),
+        typer.Option(
+            "--nodes", metavar="M..N", parser=count_range, help="recommend M to N nodes, for an end within an hour"
+        ),
     ] = None,
     images: Images = "lossless",
     price_per_hour: Price = None,
@@ -54,7 +61,7 @@ def command(
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Make the probe's episodes in a folder that is removed again, and print the forecast."""
+    """Make five episodes in a temporary folder, and print the forecast."""
     from nimbus.datagen.machine import usable_cores
     from nimbus.runner.cluster.job_file import is_job
 
@@ -87,10 +94,10 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     Args:
         spec: Spec of the probe; its folder is chosen here.
         episodes: Episodes of the run.
-        cores: That it will have.
+        cores: Number of cores of the run.
 
     Raises:
-        InputError: Something that the task names is wrong, or no episode came out of the probe.
+        InputError: The task is invalid, or the probe stored no episode.
     """
     from nimbus.datagen.analysis.forecast import forecast_run
 
@@ -99,17 +106,17 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
 
 
 def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
-    """Make some episodes in a folder that is removed again; their rows, and the time until the first [s].
+    """Make some episodes in a temporary folder; return their attempts, and the time until the first one [s].
 
     Raises:
-        InputError: Something that the task names is wrong, or no episode came out.
+        InputError: The task is invalid, or no episode is stored.
     """
     from nimbus.datagen.files.owned_folder import make_owned
     from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.runner.cell.run import run_serial
 
     with make_owned("nimbus-estimate-") as folder:
-        with redirect_stdout(sys.stderr):  # what is said of the probe is not the answer
+        with redirect_stdout(sys.stderr):  # output of the probe is not part of the result
             run_serial(replace(spec, folder=str(folder / "probe")))
         ledger = Ledger(folder / "probe", read_only=True)
         try:
@@ -170,7 +177,7 @@ def _estimate_cluster(
         told += f"{_time(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
         lines.append(told + (f"  {row.cost:8.2f}" if price else ""))
     if wanted is not None:
-        lines.append(f"  it wants {wanted} nodes, to end in an hour")
+        lines.append(f"  recommended: {wanted} nodes, for an end within an hour")
     write_out("\n".join(lines) + "\n")
     return 0
 

@@ -1,4 +1,4 @@
-"""``nimbus evaluate TASK --policy P``: success of a policy on layouts of a task, with its interval and reasons."""
+"""``nimbus evaluate TASK --policy P``: measures the success of a policy on layouts of a task."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(
             "--servers",
             metavar="URL,URL",
             parser=str,
-            help="several servers of one policy in place of --policy; workers take them in turn",
+            help="several servers of one policy, in place of --policy; workers use them in turn",
         ),
     ] = None,
     name_map: Annotated[
@@ -113,12 +113,12 @@ def command(
     robot: Robot = "",
     as_json: AsJson = False,
 ) -> int:
-    """Evaluate a policy, or compare two evaluations; 1 when the policy failed to answer too often."""
+    """Evaluate a policy, or compare two evaluations; return 1 if the policy failed to answer too often."""
     if compare is not None:
         return _compare(*map(Path, compare), as_json=as_json)
     if servers is not None:
         if policy is not None:
-            raise InputError("the policy is that of --servers", where="--policy", instead="leave one of them out")
+            raise InputError("--servers already names the policy", where="--policy", instead="leave one of them out")
         policy = servers
     if task is None or policy is None:
         what, where = ("no task", "TASK") if task is None else ("no policy", "--policy")
@@ -167,7 +167,7 @@ def command(
 
 
 def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path], robot: str) -> dict[str, Any]:
-    """Fields of the question for ``--randomize`` and ``--only``, checked before anything is evaluated."""
+    """Check ``--randomize`` and ``--only``, and return their fields of the evaluation request."""
     if level is None and only is None:
         return {}
     from nimbus.datagen.tasks.task import AS_THE_TASK, load_task, randomize_task

@@ -1,4 +1,4 @@
-"""``nimbus export DIR --to FORMAT --out OUT``: the stored episodes in a format that training code reads."""
+"""``nimbus export DIR --to FORMAT --out OUT``: writes the stored episodes in a format that training code reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus export-usd``: a layout, a scene to drive in, or a stored episode, as one stage that USD programs open."""
+"""``nimbus export-usd``: writes a layout, a navigation scene or a stored episode as one USD stage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", parser=new_path, help="a .usda or .usdc file (<episode id>.usda)"),
+        typer.Option(
+            "--out", metavar="FILE", parser=new_path, help="path of the .usda or .usdc file (<episode id>.usda)"
+        ),
     ] = None,
     skills: Skills = None,
 ) -> int:
@@ -48,7 +50,7 @@ def command(
     if bool(task) == bool(episode):
         raise InputError("a task or an episode is needed", instead="write a TASK, or --episode DIR ID")
     if out and out.suffix not in (".usd", ".usda", ".usdc"):
-        raise InputError("not a name of a USD file", where=f"--out {out}", instead="end it with .usda or .usdc")
+        raise InputError("not the name of a USD file", where=f"--out {out}", instead="end it with .usda or .usdc")
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=skills or [])
@@ -61,12 +63,12 @@ def command(
 
 
 def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed: int, index: int, variant: int) -> Path:
-    """Write the layout of one episode before anything moves, or the scene in which a body drives; return the path.
+    """Write the start of one episode, or the scene of a navigation task, as a stage; return its path.
 
     Args:
         task_name: Name of the task, or the path of its file.
-        out: Path of the stage; None: the id of the episode in the current folder.
-        skills: Folders with further skills.
+        out: Path of the stage; None for a file in the current folder, named by the episode's id.
+        skills: Folders with custom skills.
         seed: Seed of the run.
         index: Index of the episode in the run.
         variant: Number of the visual variant.
@@ -135,12 +137,12 @@ def _write(path: Path, write: Callable[[], None]) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Raise the error that USD would print in its own words, when no file can be made at a path."""
+    """Raise ``OSError`` if no file can be created at a path; USD would only print a message."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "it is a folder")
     for parent in path.absolute().parents:
         if parent.exists() and not parent.is_dir():
-            raise NotADirectoryError(errno.ENOTDIR, f"{parent} is a file, no folder")
+            raise NotADirectoryError(errno.ENOTDIR, f"{parent} is a file, not a folder")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=path.parent):
         pass

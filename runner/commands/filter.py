@@ -1,4 +1,4 @@
-"""``nimbus filter SRC --where EXPR --out OUT``: the episodes that meet a condition, as a dataset of the same kind."""
+"""``nimbus filter SRC --where EXPR --out OUT``: writes the episodes that meet a condition, in the same format."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command(
         print_converted(made, time.monotonic() - begin)
     else:
         console = TerminalConsole()
-        stood = "" if made.is_new else " (it stood here already)"
+        stood = "" if made.is_new else " (already complete)"
         kept = f"{made.episode_count} of {made.of} episodes, {made.step_count} steps, {made.byte_count / 1e6:,.1f} MB"
         console.print(f"kept: {kept}{stood}", soft_wrap=True)
         print_place(made.out, console)

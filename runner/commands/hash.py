@@ -1,4 +1,4 @@
-"""``nimbus hash DIR``: one hash over a dataset's episode ids and their data, not over times, hosts or versions."""
+"""``nimbus hash DIR``: prints hashes over a dataset's episode ids and data, without times, hosts and versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus improve TASK --out DIR``: demonstrations, a policy, and rounds in which it learns from its own rollouts."""
+"""``nimbus improve TASK --out DIR``: trains a policy on demonstrations, then in rounds on its own rollouts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ def command(
     ] = None,
     rounds: Annotated[
         int,
-        typer.Option("--rounds", metavar="N", parser=whole(1, 1000), help="rounds of rollouts; raise it to continue"),
+        typer.Option(
+            "--rounds", metavar="N", parser=whole(1, 1000), help="number of rounds; a larger number continues"
+        ),
     ] = 3,
     episodes: Annotated[
         int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations for version 0")
     ] = 50,
     rollouts: Annotated[
-        int, typer.Option("--rollouts", metavar="N", parser=whole(1, 10**5), help="layouts attempted in a round")
+        int,
+        typer.Option("--rollouts", metavar="N", parser=whole(1, 10**5), help="number of layouts attempted in a round"),
     ] = 100,
     layouts: Annotated[
         int,
@@ -41,7 +44,9 @@ def command(
     ] = 100,
     mode: Annotated[
         Literal["async", "lockstep"],
-        typer.Option("--mode", metavar="MODE", parser=one_of(MODES), help="roles side by side, or one after the other"),
+        typer.Option(
+            "--mode", metavar="MODE", parser=one_of(MODES), help="async: roles run in parallel; lockstep: in sequence"
+        ),
     ] = "async",
     objective: Annotated[
         Literal["dagger", "awr", "dagger+awr"],
@@ -55,7 +60,7 @@ def command(
     staleness: Annotated[
         int | None,
         typer.Option(
-            "--staleness", metavar="N", parser=whole(0, 100), help="versions that rollouts may lag (async: 1)"
+            "--staleness", metavar="N", parser=whole(0, 100), help="versions by which rollouts may lag (async: 1)"
         ),
     ] = None,
     steps: Annotated[
@@ -70,12 +75,12 @@ def command(
     execute: Execute = 8,
     proposal: Annotated[
         str,
-        typer.Option("--proposal", metavar="ID", parser=str, help="proposal that the task comes from, for the lineage"),
+        typer.Option("--proposal", metavar="ID", parser=str, help="id of the task's proposal, for the lineage"),
     ] = "",
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Improve a policy in rounds; the same command goes on where a killed one stopped."""
+    """Improve a policy in rounds; after an interruption, the same command continues."""
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.files.folder_lock import lock_folder
     from nimbus.datagen.tasks.task import load_task
@@ -91,7 +96,9 @@ def command(
     side_by_side = mode == "async"
     if not side_by_side and staleness:
         instead = "leave --staleness out, or write --mode async"
-        raise InputError(f"{staleness} in lock-step, where nothing is stale", where="--staleness", instead=instead)
+        raise InputError(
+            f"rollouts are never stale in lockstep mode, found {staleness}", where="--staleness", instead=instead
+        )
     settings = LoopSettings(
         task=str(Path(task).absolute()) if Path(task).is_file() else task,
         task_hash=loaded.content_hash,

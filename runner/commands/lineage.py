@@ -1,4 +1,4 @@
-"""``nimbus lineage DIR ID``: ancestors of an episode."""
+"""``nimbus lineage DIR ID``: prints the ancestors of an episode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus merge PART… --out OUT``: parts that several machines made, as one dataset."""
+"""``nimbus merge PART… --out OUT``: merges parts that several machines made into one dataset."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(
         write_json(asdict(made) | {"out": str(made.out)})
         return 0
     console = TerminalConsole()
-    stood = "" if made.is_new else " (it stood here already)"
+    stood = "" if made.is_new else " (already complete)"
     doubled = f", {made.doubled} of them in several parts" if made.doubled else ""
     console.print(f"merged: {made.episode_count} episodes of {made.part_count} parts{doubled}{stood}", soft_wrap=True)
     print_place(made.out, console)

@@ -1,4 +1,4 @@
-"""``nimbus mirror A B``: copy a dataset between stores and folders; what it costs is printed first."""
+"""``nimbus mirror A B``: copies a dataset between stores and folders; the cost is printed first."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def command(
     source: Annotated[str, typer.Argument(metavar="A", parser=str, help="folder or address of the dataset")],
     target: Annotated[str, typer.Argument(metavar="B", parser=str, help="folder or address of the copy")],
     *,
-    only_plan: Annotated[bool, typer.Option("--plan", help="print what would be copied and its cost, and end")] = False,
+    only_plan: Annotated[bool, typer.Option("--plan", help="print the objects to copy and the cost, and exit")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Copy what is not there yet; the same command again continues."""
+    """Copy the missing objects; after an interruption, the same command continues."""
     from nimbus.datagen.datasets.mirror import Mirror
     from nimbus.runner.monitor.output_summary import report_pending
 
@@ -33,8 +33,8 @@ def command(
     if as_json:
         write_json(figures)
     else:
-        there = f", {plan.there} are there already" if plan.there else ""
-        cost = f"; leaving the source costs about {plan.cost:.2f} USD at list price" if plan.price_per_gb else ""
+        there = f", {plan.there} exist already" if plan.there else ""
+        cost = f"; egress from the source costs about {plan.cost:.2f} USD at list price" if plan.price_per_gb else ""
         write_out(f"{len(plan.names)} objects, {plan.byte_count / 1e9:.2f} GB, to copy{there}{cost}\n")
     if only_plan:
         return 0

@@ -1,4 +1,4 @@
-"""``nimbus multiply DEMOS --task T``: a few demonstrations become many episodes."""
+"""``nimbus multiply DEMOS --task T``: makes many episodes from a few demonstrations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def command(
     serial: Serial = False,
     skills: Skills = None,
 ) -> int:
-    """Cut demonstrations into subtasks and repeat them in new layouts; 0 when all episodes are stored, 1 when short."""
+    """Cut demonstrations into subtasks, and repeat them in new layouts; return 0 if all episodes are stored, else 1."""
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
@@ -71,7 +71,7 @@ def command(
         raise InputError("no such dataset", where=f"DEMOS {demos}", instead="give the folder of a dataset")
     is_foreign = is_foreign_set(demos)
     if is_foreign and mapping is None:
-        what = "a LeRobot or robomimic set, whose columns have no fixed meaning"
+        what = "the columns of a LeRobot or robomimic set have no fixed meaning"
         raise InputError(what, where=f"DEMOS {demos}", instead="give --mapping FILE, see docs/multiply.md")
     if mapping is not None and not is_foreign:
         raise InputError("a dataset of Nimbus needs no mapping", where="--mapping", instead="leave it out")

@@ -1,4 +1,4 @@
-"""``nimbus objects``: the libraries, or the kinds of one with size, mass and grasps, also as a picture."""
+"""``nimbus objects``: lists object libraries, or the kinds of one with size, mass and grasps, also as an image."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def command(
     ] = None,
     *,
     robot: Annotated[
-        str, typer.Option("--robot", metavar="NAME", parser=str, help="robot whose gripper must hold them")
+        str, typer.Option("--robot", metavar="NAME", parser=str, help="robot for whose gripper grasps are counted")
     ] = "panda",
     picture: Annotated[
         Path | None, typer.Option("--sheet", metavar="OUT.png", parser=path, help="draw every kind into an image")
     ] = None,
 ) -> int:
-    """Print the libraries, or the kinds of one; draw them where a picture is asked for."""
+    """Print the libraries, or the kinds of one library; with ``--sheet``, also draw the kinds."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.runner.media.object_sheet import sheet, table_rows

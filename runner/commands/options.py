@@ -44,14 +44,14 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 @dataclass(frozen=True)
 class RunPart:
-    """Part of a run: its number, from 1, and how many there are."""
+    """Part of a run: its number, from 1, and the number of parts."""
 
     number: int = 1
     count: int = 1
 
 
 def parse_part(text: str) -> RunPart:
-    """Parse the number of a part and how many there are, such as ``2/5``."""
+    """Parse the number of a part and the number of parts, such as ``2/5``."""
     match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
         raise ValueError(f"expected K/N, such as 2/5 for the second of five parts, found '{text}'")
@@ -86,12 +86,12 @@ def one_of(known: tuple[str, ...]) -> Callable[[str], str]:
 
 
 def sample(text: str) -> int | None:
-    """Parse a number of a dataset's episodes; None for ``all``."""
+    """Parse a number of episodes; return None for ``all``."""
     return None if text == "all" else whole(1, 10**7)(text)
 
 
 def stack(text: str) -> int | None:
-    """Parse a number of time steps that are rendered at once; None for ``auto``."""
+    """Parse a number of time steps that are rendered together; return None for ``auto``."""
     return None if text == "auto" else whole(1, 4096)(text)
 
 
@@ -111,11 +111,11 @@ def size(text: str) -> int:
 
 
 def dataset_place(text: str) -> Path | DatasetAddress:
-    """Parse the folder of a dataset, or its address, which is opened when the command runs."""
+    """Parse the folder or the address of a dataset; an address is opened when the command runs."""
     return DatasetAddress(text) if "://" in text else path(text)
 
 
-# Every flag that takes a value names its parser, also for paths and text: nothing else reads the words.
+# Each flag with a value has a parser, also for paths and text, because nothing else converts the words.
 DatasetFolder = Annotated[
     Path, typer.Argument(metavar="DIR", parser=dataset_place, help="folder of the dataset, or its address (s3://…)")
 ]
@@ -134,7 +134,7 @@ Replay = Annotated[
     typer.Option("--replay", metavar="DIR", parser=path, help="replies of an earlier run, in place of a server"),
 ]
 Skills = Annotated[
-    list[Path] | None, typer.Option("--skills", metavar="DIR", parser=path, help="a folder with skills of your own")
+    list[Path] | None, typer.Option("--skills", metavar="DIR", parser=path, help="a folder with custom skills")
 ]
 Robot = Annotated[
     str,
@@ -142,7 +142,7 @@ Robot = Annotated[
         "--robot",
         metavar="NAME",
         parser=str,
-        help="robot, by name or file, in place of the task's",
+        help="name or file of a robot, in place of the task's",
         show_default=False,
     ),
 ]
@@ -153,7 +153,7 @@ Images = Annotated[
         "--images",
         metavar="HOW",
         parser=one_of(IMAGES),
-        help="lossless: in the episode's file, bit for bit; video: H.264, an MP4 a camera; both; none: no cameras",
+        help="lossless: in the episode's file, bit for bit; video: one H.264 MP4 per camera; both; none: no cameras",
     ),
 ]
 Price = Annotated[
@@ -198,7 +198,8 @@ NewFolder = Annotated[
 
 Serial = Annotated[bool, typer.Option("--serial", help="run everything in this process")]
 Execute = Annotated[
-    int, typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="actions executed of each answer")
+    int,
+    typer.Option("--execute", metavar="K", parser=whole(1, 1000), help="number of actions executed from each answer"),
 ]
 Videos = Annotated[
     int,
@@ -225,7 +226,7 @@ def worker_split(text: str) -> WorkerSplit:
         raise ValueError(f"expected 'auto' or planners x renderers such as 2x1, found '{text}'")
     planners, renderers = int(match[1]), int(match[2])
     if planners + renderers > MOST_WORKERS:
-        raise ValueError(f"{text} are {planners + renderers} workers, at most {MOST_WORKERS} can work")
+        raise ValueError(f"{text} are {planners + renderers} workers; the limit is {MOST_WORKERS}")
     return WorkerSplit((planners, renderers))
 
 
@@ -247,7 +248,7 @@ Workers = Annotated[
 
 
 def open_model(url: str, name: str, budget: int, replay: Path | None, out: Path) -> LanguageModel:
-    """Open a model, or the replies that an earlier run kept."""
+    """Open a language model, or the replies that an earlier run stored."""
     from nimbus.datagen.language_model.client import LanguageModel, Limits
     from nimbus.datagen.language_model.exchange import Address
     from nimbus.datagen.language_model.records import RecordFolder
@@ -256,6 +257,6 @@ def open_model(url: str, name: str, budget: int, replay: Path | None, out: Path)
     if replay is None:
         return LanguageModel(RecordFolder(out / _REPLIES), Address.from_environment(url), name, limits)
     if url:
-        raise InputError("replies are read or asked for, not both", where="--replay", instead="leave --model out")
+        raise InputError("stored replies need no model", where="--replay", instead="leave --model out")
     inside = replay / _REPLIES
     return LanguageModel(RecordFolder(inside if inside.is_dir() else replay, is_complete=True), limits=limits)

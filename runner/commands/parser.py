@@ -1,4 +1,4 @@
-"""Parser of one command's line with Typer, with one-line errors."""
+"""Parser of a command line with Typer; its errors are one line."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _HELP = ("-h", "--help")
 
 @dataclass(frozen=True)
 class DatasetAddress:
-    """Value of a parameter that is a dataset in a store; the command is given the folder that stands for it."""
+    """Address of a dataset in a store; the command gets the path of the dataset's working copy instead."""
 
     text: str
-    """Words of the command line."""
+    """Address, as given on the command line."""
 
 
 def path(text: str) -> Path:
-    """Parse a path; an empty one, as of an unset variable, would be the current folder."""
+    """Parse a path; an empty one is refused, because an unset variable would mean the current folder."""
     if not text:
         raise ValueError("expected a path, found ''")
     return Path(text)
 
 
 def new_path(text: str) -> Path:
-    """Parse the path of an output, which other libraries write."""
+    """Parse the path of an output; libraries that write it need UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -47,17 +47,17 @@ def new_path(text: str) -> Path:
 
 
 class OneLineCommand(TyperCommand):
-    """Typer command that reports an error of use as an ``InputError``; flags cannot be abbreviated.
+    """Typer command that reports a usage error as an ``InputError``; flags cannot be abbreviated.
 
-    Values are read by the parser of each parameter alone, so that no model of Pydantic has to be built first.
+    Only the parser of each parameter reads values: building a Pydantic model first would take time.
     """
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse the words of a command line.
 
         Raises:
-            InputError: A word is wrong or missing.
-            typer.Exit: The help was asked for, and is printed.
+            InputError: A word is invalid or missing.
+            typer.Exit: The help was requested, and has been printed.
         """
         args = list(self._with_empty_values(args))
         if self._check_flags(ctx, args):
@@ -86,7 +86,7 @@ class OneLineCommand(TyperCommand):
         return super().invoke(ctx)
 
     def _with_empty_values(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the words, with an empty one behind each flag whose value may be left out, and is."""
+        """Yield the words, with an empty word after each flag whose optional value is omitted."""
         optional = {name for param in self.params if _is_option(param) and _is_optional(param) for name in param.opts}
         for word, after in zip_longest(words, words[1:]):
             yield word
@@ -94,10 +94,10 @@ class OneLineCommand(TyperCommand):
                 yield ""
 
     def _check_flags(self, ctx: Context, words: Sequence[str]) -> bool:
-        """Refuse unknown flags, and flags without their value: Typer would take the next flag for it.
+        """Refuse unknown flags, and flags without a value, for which Typer would take the next flag.
 
         Returns:
-            The help is asked for.
+            True if the help is requested.
         """
         options = {name: param for param in self.params if _is_option(param) for name in param.opts}
         rest = list(words)
@@ -123,18 +123,18 @@ class OneLineCommand(TyperCommand):
 
 
 def parse(function: Callable[..., int], words: Sequence[str], *, name: str, meaning: str) -> Context | None:
-    """Parse the words of a command; None where they ask for its help, which is printed.
+    """Parse the words of a command; print its help and return None if they request it.
 
     Args:
         function: Function whose signature has the flags.
-        words: Those behind the command's name.
+        words: Words after the command's name.
         name: Name of the command.
         meaning: First line of its help.
 
     Raises:
-        InputError: A word is wrong or missing.
+        InputError: A word is invalid or missing.
     """
-    # Without Rich, whose import takes longer than all else that a command's help needs.
+    # Without Rich: its import takes longer than everything else that the help of a command needs.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     settings = {"help_option_names": list(_HELP)}
     text = f"{meaning[0].upper()}{meaning[1:]}."
@@ -146,7 +146,7 @@ def parse(function: Callable[..., int], words: Sequence[str], *, name: str, mean
 
 
 def _value(ctx: Context, param: Parameter, words: str | Sequence[str] | bool | None) -> object:
-    """Read the words given for a parameter: one, several, or none."""
+    """Convert the words given for a parameter: one, several, or none."""
     parser = _parser(param)
     if words is None:
         return param.default
@@ -162,13 +162,13 @@ def _value(ctx: Context, param: Parameter, words: str | Sequence[str] | bool | N
 
 
 def _parser(param: Parameter) -> Callable[[str], object] | None:
-    """Return the parser of a parameter's value; None for a flag that takes none."""
+    """Return the parser of a parameter's value; None for a flag without a value."""
     assert isinstance(param, (TyperOption, TyperArgument))
     return param.type_descriptor.parameter_info.parser
 
 
 def _is_flag(word: str) -> bool:
-    # As a flag's value, a negative number and an expression are none.
+    # Negative numbers and expressions with spaces are values, not flags.
     return len(word) > 1 and word[0] == "-" and " " not in word and not re.fullmatch(r"-\d+|-\d*\.\d+", word)
 
 
@@ -177,7 +177,7 @@ def _is_option(param: Parameter) -> bool:
 
 
 def _is_optional(param: Parameter) -> bool:
-    """Check whether a flag's value may be left out: its name stands in brackets then."""
+    """Return True if a flag's value may be omitted, which brackets around the value's name mark."""
     return (param.metavar or "").startswith("[")
 
 

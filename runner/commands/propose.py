@@ -1,4 +1,4 @@
-"""``nimbus propose``: task files from goals, checked by the doctor and in physics."""
+"""``nimbus propose``: writes task files from goals, checked by the doctor and in physics."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def command(
     quick: Annotated[bool, typer.Option("--quick", help="make no attempts in physics")] = False,
     skills: Skills = None,
 ) -> int:
-    """Write task files and ``proposals.jsonl``; 1 where fewer came out than were asked for."""
+    """Write task files and ``proposals.jsonl``; return 1 if fewer tasks than requested are accepted."""
     from nimbus.runner.system.threads import prepare_libraries
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -95,8 +95,8 @@ def command(
     writer = InstructionWriter.check(languages or (), seed=seed)
     asked = open_model(model, model_name, budget, replay, out) if model or replay else None
     if words and asked is None:
-        instead = "give --model URL too: the grammar takes no words"
-        raise InputError(f"no model reads '{words[:60]}'", where="WORDS", instead=instead)
+        instead = "give --model URL as well"
+        raise InputError(f"a subject in words needs a model, found '{words[:60]}'", where="WORDS", instead=instead)
     weights = read_weights(yields or ())
     discover_components()
     discover(skills or [])
@@ -141,7 +141,7 @@ def _line(proposal: Proposal) -> str:
 
 
 def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
-    """Yield the figures of proposals: acceptance, first attempts by length and relation, time."""
+    """Yield the figures of proposals, one line each: acceptance, first attempts by length and relation, time."""
     if not proposals:
         return
     firsts = [proposal.trials[0] for proposal in proposals]

@@ -1,4 +1,4 @@
-"""``nimbus qa DIR``: checks whether a dataset is fit for training; datasets of Nimbus, and LeRobot of any origin."""
+"""``nimbus qa DIR``: checks that a dataset of Nimbus, or a LeRobot dataset of any origin, is fit for training."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(
     strict: Annotated[bool, typer.Option("--strict", help="exit code 1 also for warnings")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Print the checks and every finding; 1 when one fails the dataset."""
+    """Print the checks and every finding; return 1 if a finding fails the dataset."""
     from nimbus.datagen.datasets.quality.checks import examine
     from nimbus.datagen.datasets.quality.thresholds import Thresholds, with_settings
     from nimbus.datagen.datasets.quality.view import open_view

@@ -1,4 +1,4 @@
-"""``nimbus replay``: run stored actions in physics again, from the file alone, and compare the outcome."""
+"""``nimbus replay``: executes stored actions in physics again, from the file alone, and compares the outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     as_json: AsJson = False,
     skills: Skills = None,
 ) -> int:
-    """Replay episodes; 1 when one ends differently."""
+    """Replay episodes; return 1 if an outcome differs."""
     from nimbus.runner.checks.replay import episode_paths, replay
     from nimbus.runner.system.threads import prepare_libraries
 

@@ -1,4 +1,4 @@
-"""``nimbus report DIR``: summary of a dataset's runs, in the terminal, as JSON, and as a self-contained page."""
+"""``nimbus report DIR``: summarizes a dataset's runs in the terminal, as JSON, and as a self-contained page."""
 
 from __future__ import annotations
 

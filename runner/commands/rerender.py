@@ -1,4 +1,4 @@
-"""``nimbus rerender``: render stored motions again, with other looks, cameras, light or instructions."""
+"""``nimbus rerender``: renders stored motions again, with other looks, cameras, light or instructions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownScene:
-    """Scene of a task of either kind, and how its layouts are drawn and rendered."""
+    """Scene of a manipulation or navigation task, with the functions that draw and render its layouts."""
 
     robot_name: str
     hashes: dict[str, str]
@@ -39,17 +39,18 @@ class ShownScene:
     components: tuple[tuple[str, str], ...]
     """Components that make the new layouts and images, by kind and name."""
     of_index: Callable[[int], Any]
-    """Assets of an episode by its index."""
+    """Function that returns the assets of an episode by its index."""
     draw: Callable[[PhysicalLayout, EpisodeKey], VisualLayout]
+    """Function that draws the visual layout of an episode."""
     instruct: Callable[[Layout, Trajectory], Layout]
-    """Words the instruction of a layout whose motion is known."""
+    """Function that adds the instruction to a layout, given its motion."""
     renderer: Callable[[int | None, str], Renderer[Any]]
-    """Renderer of a stack and a device."""
+    """Function that makes the renderer for a number of stacked steps and a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RerenderSettings:
-    """Flags on how the stored motions are rendered."""
+    """Settings of the renderings, from the flags of the command."""
 
     device: str
     stack: int | None
@@ -94,7 +95,7 @@ def command(
     stack: Stack = None,
     skills: Skills = None,
 ) -> int:
-    """Render stored episodes into a new dataset; those that it already holds stay as they are."""
+    """Render stored episodes into a new dataset; episodes that it already has are kept."""
     from nimbus.datagen.load.fingerprint import fingerprint_inputs
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
@@ -158,9 +159,10 @@ def _shown_scene(task: BaseTask, pipeline: str | None, *, is_stored: bool) -> Sh
 
     Args:
         task: The task.
-        pipeline: Name or path of the pipeline whose renderer is used; None: the task's own, or the one of its kind if
-            rendering is fused there.
-        is_stored: The task comes from an episode, which names no file: a pipeline can start programs.
+        pipeline: Name or path of the pipeline whose renderer is used. None selects the task's own pipeline, or the
+            usual one for its kind of task if the task's own fuses rendering with another stage.
+        is_stored: True if the task comes from an episode. A pipeline file that it names is ignored, because a pipeline
+            can start programs.
 
     Raises:
         InputError: An input is missing, or inputs do not fit together.
@@ -209,7 +211,7 @@ def _shown_scene(task: BaseTask, pipeline: str | None, *, is_stored: bool) -> Sh
 
 
 def _renderers(pipeline: Pipeline) -> tuple[Component, ...]:
-    """Return the component that renders, and nothing else; none if rendering is fused with another stage."""
+    """Return the component that only renders; empty if rendering is fused with another stage."""
     return tuple(component for component in pipeline.components if component.kind == "render")
 
 
@@ -224,10 +226,10 @@ def _make_renderer(pipeline: Pipeline, task: BaseTask, stack: int | None, device
 
 
 def _with_modalities(shown: ShownScene, pipeline: Pipeline) -> ShownScene:
-    """Let cameras store those of their modalities that a pipeline's renderer gives.
+    """Restrict the modalities of cameras to those that the renderer of a pipeline provides.
 
     Raises:
-        InputError: None of the pipeline's components renders alone.
+        InputError: The pipeline has no component that only renders.
     """
     from nimbus.datagen import registry
     from nimbus.datagen.episode.layout import MODALITIES
@@ -295,8 +297,8 @@ def _planned(
 ) -> Iterator[Any]:
     """Yield stored trajectories with the layouts to render.
 
-    A new episode has its own provenance; its ``source`` is the episode whose motion it shows, whose file describes the
-    planning and execution of that motion.
+    A new episode has its own provenance. Its ``source`` is the id of the episode with the motion; the file of that
+    episode describes the planning and execution.
     """
     from nimbus.datagen.episode.layout import Layout
     from nimbus.datagen.episode.provenance import Provenance

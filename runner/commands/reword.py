@@ -1,4 +1,4 @@
-"""``nimbus reword DIR --model URL --out OUT``: step-by-step instructions in the words of a language model."""
+"""``nimbus reword DIR --model URL --out OUT``: rewrites step-by-step instructions with a language model."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def command(
     *,
     out: NewFolder,
     model: Annotated[
-        str, typer.Option("--model", metavar="URL", parser=str, help="an OpenAI-compatible server writes the sentences")
+        str, typer.Option("--model", metavar="URL", parser=str, help="address of an OpenAI-compatible server")
     ] = "",
     model_name: ModelName = "",
     budget: Budget = 1_000_000,
     replay: Replay = None,
     as_json: AsJson = False,
 ) -> int:
-    """Write episodes with other words into a new dataset; words that cannot be proved stay those of the template."""
+    """Write episodes with new wordings into a new dataset; a wording that cannot be proved is not used."""
     from nimbus.datagen.datasets.instructions import RewordCount, reworded_episodes
     from nimbus.datagen.store.dataset import Dataset
     from nimbus.datagen.store.info import read_single_task_info
@@ -91,7 +91,7 @@ def _images(path: Path) -> Images:
     """Return how a dataset stores its images.
 
     Raises:
-        InputError: As video alone, which would lose quality.
+        InputError: It stores video only, and encoding the images again would lose quality.
     """
     from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -100,5 +100,5 @@ def _images(path: Path) -> Images:
             return "lossless"
         if episode.members("observations/images"):
             return "both"
-    what = "its pictures are stored as video alone, and encoding them again would lose quality"
+    what = "its images are stored as video only, and encoding them again would lose quality"
     raise InputError(what, where=str(path), instead="run it with --images lossless or both")

@@ -1,4 +1,4 @@
-"""``nimbus robot check FILE``: checks a robot file, prints and draws it; ``fetch`` gets the wheels of its model."""
+"""``nimbus robot check FILE``: checks, prints and draws a robot; ``fetch`` downloads the wheels of its model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(
         typer.Argument(
             metavar="check|fetch",
             parser=one_of(("check", "fetch")),
-            help="check it, or download the wheels that carry its model",
+            help="check the file, or download the wheels with its model",
         ),
     ],
     file: Annotated[
@@ -59,7 +59,7 @@ def _fetch(file: str) -> int:
 
 
 def _report(file: str, picture: Path) -> RobotReport:
-    """Report on a robot; simulator and renderer are loaded for one that is new or was changed."""
+    """Return the report on a robot; simulator and renderer are loaded only if the robot is new or has changed."""
     from nimbus.datagen.doctor.robot_report import KeptReport
     from nimbus.runner.system.threads import prepare_libraries
 

@@ -1,4 +1,4 @@
-"""``nimbus run``: make a dataset, or continue the one in the folder; in the processes of a cell, or in this one."""
+"""``nimbus run``: makes a dataset, or continues the one in the folder, in the processes of a cell or in this one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def command(
     *,
     task: Annotated[
         str | None,
-        typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder"),
+        typer.Option("--task", metavar="NAME", parser=str, help="a task's name, its file's path, or a folder of tasks"),
     ] = None,
     job: Annotated[
         Path | None,
@@ -90,7 +90,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="size of files waiting for a store at which the run pauses, such as 50GB (20GB at most)",
+            help="size of files that wait for upload at which the run pauses, such as 50GB (20GB at most)",
         ),
     ] = None,
     format: Annotated[
@@ -158,7 +158,7 @@ def command(
             "--nodes",
             metavar="M..N",
             parser=count_range,
-            help="fewest and most nodes of a cluster: as many as end the run in an hour (all)",
+            help="smallest and largest number of nodes; the run uses as many as it needs to end in an hour (all)",
         ),
     ] = None,
     serial: Serial = False,
@@ -185,7 +185,7 @@ def command(
     from nimbus.runner.cell.run import SHORT, run_spec
 
     devices, instances = CudaDevices(), Instances()
-    if cluster is not None or job is not None:  # nodes look for themselves
+    if cluster is not None or job is not None:  # each node selects its own devices
         from nimbus.runner.cluster.run_cluster import refuse_flags
 
         flags = {"--serial": serial, "--coupled": coupled, "--part": part, "--task DIR": tasks}
@@ -198,17 +198,17 @@ def command(
     bounds = None
     if nodes is not None:
         if cluster is None:
-            raise InputError("bounds of the nodes are for a cluster", where="--nodes", instead="give --cluster as well")
+            raise InputError("the run has no cluster", where="--nodes", instead="give --cluster as well")
         from nimbus.runner.cluster.demand import NodeBounds
 
         bounds = NodeBounds(least=nodes.least, most=nodes.most)
         if cluster.is_local and nodes.least > cluster.nodes:
-            what = f"at least {nodes.least} nodes, and there are {cluster.nodes}"
+            what = f"the cluster has {cluster.nodes} nodes; --nodes needs at least {nodes.least}"
             raise InputError(what, where=f"--cluster {cluster}", instead=f"give --cluster local:{nodes.least}")
     if format:
         from nimbus.datagen.datasets.export.formats import load_writer
 
-        load_writer(format)  # before the run
+        load_writer(format)  # a missing package must end the command before the run
     counts = workers.counts if workers else None
     if roles == "fused" and sim == "isaacsim":
         what = "Isaac Sim and Nimbus plan and render in different programs"
@@ -219,7 +219,7 @@ def command(
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
         what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
         raise InputError(
-            what, where="--gpus", instead="leave --workers and --roles out, so that one worker has both roles"
+            what, where="--gpus", instead="leave --workers and --roles out; one worker then has both roles"
         )
     address, place = _resolve(out, format=format) if out else (None, None)
     if spool is not None and address is None:
@@ -299,7 +299,7 @@ def command(
 
 
 def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress | None, Path | None]:
-    """Return the address in a store, or the folder that it is.
+    """Return the address of a dataset in a store, or its local folder.
 
     Raises:
         InputError: The address is invalid, or an export is requested together with a store.
@@ -319,17 +319,17 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
 
 
 def _text(path: Path | str, flag: str) -> str:
-    """Return a path as text, which a run keeps and passes to other processes."""
+    """Return a path as UTF-8 text, which a run stores and passes to other processes."""
     text = str(path)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError("not UTF-8, as paths of a run must be", where=f"{flag} {text}", instead="rename it") from None
+        raise InputError("paths of a run must be UTF-8", where=f"{flag} {text}", instead="rename it") from None
     return text
 
 
 def _prove(folder: Path, count: int | None, *, skills: list[Path] | None, price_per_hour: float | None) -> int:
-    """Certify a sample of the stored episodes, None for all; 1 when something is broken."""
+    """Certify a sample of the stored episodes, or all for None; return ``SHORT`` if a certificate is broken."""
     from nimbus.runner.cell.run import SHORT, reporting_input_errors
     from nimbus.runner.checks.certify import certify, print_certificates
     from nimbus.runner.report import write_report
@@ -343,7 +343,7 @@ def _prove(folder: Path, count: int | None, *, skills: list[Path] | None, price_
 
 
 def _publish(folder: Path, to: str) -> None:
-    """Export a dataset to the folder in it with the name of the format; nothing when it is empty."""
+    """Export a dataset into its subfolder with the name of the format; do nothing if the dataset is empty."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.store.info import read_info
     from nimbus.runner.monitor.output_summary import print_exported, report_pending

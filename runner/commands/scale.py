@@ -1,4 +1,4 @@
-"""``nimbus scale DIR 3x1``: more or fewer workers, in other roles, while a run goes on."""
+"""``nimbus scale DIR 3x1``: changes the number and the roles of the workers of a run in progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(
         ),
     ],
 ) -> int:
-    """Ask the run that writes into a folder for another split."""
+    """Request another split from the run that writes into a folder."""
     from nimbus.runner.monitor.scale import request_scale
 
     write_out(f"{request_scale(folder, split.counts)}\n")

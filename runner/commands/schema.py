@@ -1,4 +1,4 @@
-"""``nimbus schema``: the JSON Schema of a task file."""
+"""``nimbus schema``: prints the JSON Schema of a task file."""
 
 from __future__ import annotations
 

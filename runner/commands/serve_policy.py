@@ -1,4 +1,4 @@
-"""``nimbus serve-policy P``: let a policy answer over openpi's wire, to this machine alone."""
+"""``nimbus serve-policy P``: serves a policy over openpi's wire, to this machine only."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import typer
 from nimbus.runner.commands.options import Skills
 from nimbus.runner.system.output import write_out
 
-_MORE = "nimbus skills NAME tells what a parameter means, its unit and its default, and why a skill fails"
+_MORE = "nimbus skills NAME describes its parameters with units and defaults, and the reasons of failures"
 
 
 def command(
@@ -19,7 +19,7 @@ def command(
     *,
     skills: Skills = None,
 ) -> int:
-    """Print every skill and condition with its parameters; or all that is known about some."""
+    """Print every skill and condition with its parameters, or full descriptions of the named ones."""
     from nimbus.datagen.tasks.plugins import discover
     from nimbus.runner.commands.statement_text import details, list_statements
 

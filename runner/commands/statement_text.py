@@ -27,7 +27,7 @@ def list_statements() -> Iterator[str]:
 
 
 def usage(name: str, model: type[Statement]) -> str:
-    """Return its form, for example ``place: {object, into, height?}``; optional parameters have a question mark."""
+    """Return the form of a statement, such as ``place: {object, into, height?}``; ``?`` marks optional parameters."""
     parameters = [field + ("" if settings.is_required() else "?") for field, settings in model.model_fields.items()]
     return f"{name}: {{{', '.join(parameters)}}}" if parameters else name
 

@@ -1,4 +1,4 @@
-"""``nimbus status DIR``: the run that writes into a dataset, once or until it ends, and the nodes of a cluster."""
+"""``nimbus status DIR``: shows the run that writes into a dataset, once or until it ends, and its cluster's nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nimbus.runner.monitor.status import Status
 
 _PERIOD = 0.5
-"""Interval of the checks of the file [s]."""
+"""Interval between two reads of the status file [s]."""
 
 
 def command(
@@ -69,7 +69,7 @@ def command(
 
 
 def _newest(folder: Path, before: Status) -> Status:
-    """Return the status now; that of before while there is none."""
+    """Return the current status; the previous one if the file cannot be read."""
     from nimbus.runner.monitor.status import read_status
 
     return read_status(folder) or before

@@ -1,4 +1,4 @@
-"""``nimbus studio``: a task in a browser: fields, scene, sample layouts, runs and their data, teleoperation."""
+"""``nimbus studio``: serves a page to edit a task: fields, scene, sample layouts, runs, data, teleoperation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def command(
     ] = 8080,
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", parser=str, help="address to listen on; the printed URL holds a key"),
+        typer.Option("--host", metavar="ADDRESS", parser=str, help="address to listen on; the printed URL has a key"),
     ] = LOOPBACK,
     sharpness: Annotated[
         int | None,
@@ -36,7 +36,7 @@ def command(
             "--sharpness",
             metavar="PERCENT",
             parser=whole(10, 200),
-            help="resolution of the scene in percent of the screen's pixels per side (100; 40 where there is no GPU)",
+            help="resolution of the scene in percent of the screen's pixels per side (100; 40 without a GPU)",
         ),
     ] = None,
     folders: Annotated[
@@ -67,7 +67,7 @@ def command(
     from nimbus.runner.system.threads import prepare_libraries
 
     if device is not None and not teleoperate:
-        raise InputError("a device without teleoperation", where="--device", instead="add --teleoperate")
+        raise InputError("a device needs teleoperation", where="--device", instead="add --teleoperate")
     prepare_libraries(skill_folders=skills or [])
     from nimbus.datagen.ui.browser.studio import QUICK, SHARP, Studio, has_gpu, page_url
 
@@ -88,7 +88,7 @@ def command(
             studio.teleoperation.start(device)
         write_out(f"{page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
-            write_error("with this address, which is sent unencrypted, others can change task files and start runs\n")
+            write_error("anyone with this address can change task files and start runs; it is sent unencrypted\n")
         sys.stdout.flush()
         ended.wait()
     return 0

@@ -14,6 +14,6 @@ def align(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def leading_comment(path: Path) -> str:
-    """Return the comment that a file begins with; empty where there is none."""
+    """Return the comment in the first line of a file; empty without one."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return lines[0].lstrip("# ").strip() if lines and lines[0].startswith("#") else ""

@@ -21,7 +21,7 @@ def command(*, skills: Skills = None) -> int:
 
 
 def _row(name: str, path: Path) -> tuple[str, ...]:
-    """Return the columns of a task file; it is not checked."""
+    """Return the columns of a task file, without validating it."""
     from nimbus.datagen.files.strict_yaml import read
 
     data = read(path).data

@@ -1,4 +1,4 @@
-"""``nimbus verify DIR``: read a dataset again and check all of it."""
+"""``nimbus verify DIR``: checks all files of a dataset."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(
     ] = 2,
     skills: Skills = None,
 ) -> int:
-    """Print a summary and every problem; 1 when there is one."""
+    """Print a summary and every problem; return 1 if there is a problem."""
     from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.datagen.store.verify import verify
@@ -89,7 +89,7 @@ def _saying(count: int) -> AbstractContextManager[object]:
     from nimbus.runner.system.console import TerminalConsole
 
     console = TerminalConsole(stderr=True)
-    return console.status(f"making {count} plans again") if console.is_terminal and count else nullcontext()
+    return console.status(f"recomputing {count} plans") if console.is_terminal and count else nullcontext()
 
 
 def _print(found: Verification, again: Recomputation) -> None:
@@ -109,7 +109,7 @@ def _print(found: Verification, again: Recomputation) -> None:
         table.add_row("quarantined", ", ".join(found.quarantined))
     table.add_row("checked", "ledger against files, shapes, types, finite numbers, growing time, content hashes")
     if again.equal or again.problems:
-        table.add_row("made again", f"{len(again.equal)} layouts and plans, equal to the last bit")
+        table.add_row("recomputed", f"{len(again.equal)} layouts and plans, equal to the last bit")
     console = TerminalConsole()
     with trim_lines(console):
         console.print(table)

@@ -1,8 +1,8 @@
 """``nimbus verify-isaacsim``: tests the Isaac Sim of this machine, and prints the results with times.
 
-Two episodes are made four times by the processes of a normal run: by default, in Isaac Sim step by step, in Isaac Sim
-with K steps together, and executed by PhysX. Then an imported object, a room, a home and a scene of triangles are
-opened. When all checks pass, PhysX is the default of ``--sim isaacsim`` here.
+The processes of a normal run make two episodes in four ways: with the default simulator, in Isaac Sim step by step, in
+Isaac Sim with K steps together, and executed by PhysX. Then an imported object, a room, a home and a scene of triangles
+are opened. If all checks pass, PhysX becomes the default of ``--sim isaacsim`` on this machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from nimbus.runner.isaac.compare import Check, Frames
 
 EPISODES = 2
-"""An instance opens a stage for each, and its first one is the easy one: the last episode is looked at."""
+"""Number of episodes. An instance opens a stage for each; the last one is checked, because later stages are the harder
+case."""
 _STACK = 16
 
 
@@ -44,7 +45,7 @@ def command(
     ),
     as_json: AsJson = False,
 ) -> int:
-    """Print the table; 1 when something does not hold."""
+    """Print the table; return 1 if a check fails."""
     from nimbus.runner.isaac.compare import Check
     from nimbus.runner.isaac.find import find_instances
     from nimbus.runner.isaac.physics import record_verification
@@ -70,9 +71,9 @@ def check(task: str, folder: Path, *, instances: Instances, stack: int) -> list[
 
     Args:
         task: Name or path of a task file.
-        folder: Where the three datasets are to be.
+        folder: Folder of the four datasets.
         instances: Instances of Isaac Sim.
-        stack: K.
+        stack: Number of steps that are rendered together.
     """
     from nimbus.runner.isaac.compare import compare_with_default, equal, first_images, moving_prims
     from nimbus.runner.isaac.trial_stages import try_stages
@@ -122,7 +123,7 @@ def show(checks: list[Check]) -> None:
 
 
 def _make(spec: CellSpec, name: str) -> tuple[Check, Frames | None]:
-    """Run a spec; returns its stored images, unless it ended early."""
+    """Run a spec; return its check, and the images of its last episode unless the run ended early."""
     from nimbus.runner.cell.launcher import run_cell
     from nimbus.runner.isaac.compare import Check
 

@@ -1,4 +1,4 @@
-"""``nimbus view DATASET``: episodes in Rerun, or a contact sheet; datasets of Nimbus, and LeRobot of any origin."""
+"""``nimbus view DATASET``: shows episodes of Nimbus or LeRobot datasets in Rerun, or on a contact sheet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``nimbus warm ADDRESS``: fetch a dataset of a store to this machine before it is used, or serve it to others."""
+"""``nimbus warm ADDRESS``: fetches a dataset from a store to this machine, or serves it to other nodes."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nimbus.runner.system.output import write_error, write_json, write_out
 
 @dataclass(frozen=True)
 class ServePlace:
-    """Value of ``--serve``."""
+    """Host and port to listen on, the value of ``--serve``."""
 
     host: str
     port: int
 
 
 def parse_place(text: str) -> ServePlace:
-    """Parse ``PORT`` on loopback, or ``HOST:PORT``; ``ValueError`` when it is none."""
+    """Parse ``PORT``, for loopback, or ``HOST:PORT``; raises ``ValueError`` for anything else."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or int(port) >= 1 << 16:
         raise ValueError(f"expected PORT or HOST:PORT, such as 0.0.0.0:7070, found '{text}'")
@@ -38,12 +38,12 @@ def command(
             "--serve",
             metavar="[HOST:]PORT",
             parser=parse_place,
-            help="give blocks to the other nodes instead, until Ctrl-C; they name it in NIMBUS_CACHE_PEERS",
+            help="serve blocks to other nodes until Ctrl-C; they set NIMBUS_CACHE_PEERS to this address",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """Fetch the missing files, and print their size; of a pool of nodes, its blocks."""
+    """Fetch the missing files and print their size, or serve blocks to other nodes."""
     from nimbus.datagen.datasets.mirror import warm
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.remote.traffic import read_traffic
@@ -51,7 +51,7 @@ def command(
     from nimbus.runner.monitor.output_summary import report_pending
 
     if not is_remote(folder):
-        raise InputError("a folder is here already", where=str(folder), instead="give the address of a dataset")
+        raise InputError("a local folder needs no fetch", where=str(folder), instead="give the address of a dataset")
     if serve:
         from nimbus.datagen.store.remote.block_peers import TOKEN
         from nimbus.datagen.store.remote.block_server import BlockServer
@@ -70,5 +70,5 @@ def command(
     if as_json:
         write_json({"files": count, "fetched": fetched, "bytes_fetched": size, "seconds": round(seconds, 1)})
     else:
-        write_out(f"{count} files are here; {fetched} fetched, {size / 1e6:,.0f} MB in {seconds:.1f} s\n")
+        write_out(f"{count} files on this machine; {fetched} fetched, {size / 1e6:,.0f} MB in {seconds:.1f} s\n")
     return 0

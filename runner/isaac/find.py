@@ -20,7 +20,9 @@ from nimbus.runner.system.gpus import Gpu, list_gpus
 _PATIENCE = 120.0
 """Longest time for a Python to answer the probe [s]: a container's first start reads from a cold disk."""
 _PROBE = """
-import importlib.metadata, importlib.util, json, os, sys
+import sys
+sys.path[:] = filter(None, sys.path)  # without the current folder, whose files could have the names of modules
+import importlib.metadata, importlib.util, json, os
 try:
     version, by_pip = importlib.metadata.version("isaacsim"), True
 except importlib.metadata.PackageNotFoundError:

@@ -95,7 +95,7 @@ def start_viewer(*options: str) -> str:
     with socket.create_server((LOOPBACK, 0)) as free:
         port = free.getsockname()[1]
     words = ["--bind", LOOPBACK, "--port", str(port), "--expect-data-soon", "--hide-welcome-screen", *options]
-    subprocess.Popen([sys.executable, "-m", "rerun", *words], stdin=subprocess.DEVNULL, start_new_session=True)
+    subprocess.Popen([sys.executable, "-P", "-m", "rerun", *words], stdin=subprocess.DEVNULL, start_new_session=True)
     return f"{LOOPBACK}:{port}"
 
 

@@ -57,8 +57,12 @@ def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
     """Sort nodes by name, n2 before n10, those that left below the others."""
 
     def key(node: NodeStatus) -> tuple[bool, list[tuple[int, str]]]:
-        parts = re.findall(r"\d+|\D+", node.name)
-        return node.state in LEFT_STATES, [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+        parts = re.findall(r"[0-9]+|[^0-9]+", node.name)
+        digits = [part.lstrip("0") if part.isdecimal() else "" for part in parts]
+        # By length first: a name may have more digits than Python converts to a number.
+        return node.state in LEFT_STATES, [
+            (len(number), number) if number else (0, part) for number, part in zip(digits, parts, strict=True)
+        ]
 
     return sorted(nodes, key=key)
 

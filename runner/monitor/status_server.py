@@ -9,12 +9,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import quote, unquote
 
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
 from nimbus.runner.monitor.status import Event, NodeStatus, Status
@@ -22,7 +22,6 @@ from nimbus.runner.system.console import TerminalConsole
 
 _WIDTH = 150
 _HTML = "text/html; charset=utf-8"
-_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
@@ -34,7 +33,7 @@ td {{ padding: 0 2rem 0.2rem 0; vertical-align: top; }} td:first-child {{ color:
 </style></head><body>{body}</body></html>"""
 
 
-class StatusServer(ThreadingHTTPServer):
+class StatusServer(LocalServer):
     """Serves ``/``, ``/node/NAME``, ``/status.json`` and ``/metrics`` on 127.0.0.1.
 
     Args:
@@ -44,8 +43,6 @@ class StatusServer(ThreadingHTTPServer):
     Raises:
         InputError: The port is taken.
     """
-
-    daemon_threads = True
 
     def __init__(self, port: int, read: Callable[[], Status]) -> None:
         self.read = read
@@ -61,11 +58,11 @@ class StatusServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/"
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(LocalHandler):
     def do_GET(self) -> None:
         """Answer a request; requests for another host come from a foreign page, and are refused."""
-        if (self.headers.get("Host") or "").rpartition(":")[0] not in _HOSTS:
-            self._answer("this server answers requests from this machine only\n", "text/plain", HTTPStatus.FORBIDDEN)
+        if why := self.why_foreign():
+            self._answer(f"{why}\n", "text/plain", HTTPStatus.FORBIDDEN)
             return
         try:
             assert isinstance(self.server, StatusServer)
@@ -86,15 +83,11 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer("not found; see /, /node/NAME, /status.json, /metrics\n", "text/plain", HTTPStatus.NOT_FOUND)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Write nothing."""
-
     def _answer(self, text: str, kind: str, code: HTTPStatus = HTTPStatus.OK) -> None:
         content = text.encode()
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Cache-Control", "no-store")
         self.end_headers()
         self.wfile.write(content)
 

@@ -18,8 +18,11 @@ from tools.chaos.match import match
 from tools.chaos.pace import Pace, _progress
 
 RUN = Path(checker.__file__).with_name("run.py")
-MIXED = ("components", "failpoints", "everything", "damage", "physics")
+MIXED = ("components", "damage", "physics")
 """Scenarios in which many faults meet in one run. ``tests/runner/cell`` has a test for each fault of the others."""
+KILLED = ("failpoints", "everything")
+"""Launchers, supervisors and fork servers are killed: ``test_run_deaths`` kills each of them, ``test_failpoints`` a
+process at every step of a commit, and ``test_kills`` a run at any file operation."""
 SINGLE = ("slow", "leak", "pauses", "hung", "full_disk", "memory", "interrupts", "second_run")
 
 
@@ -53,8 +56,14 @@ def short_chaos(folder: Path, *scenarios: str) -> dict[str, Any]:
 @pytest.mark.slow
 def test_a_short_chaos_loses_doubles_and_harms_nothing(tmp_path: Path):
     totals = short_chaos(tmp_path, *MIXED)
-    assert totals["faults injected"] >= 60
+    assert totals["faults injected"] >= 50
     assert totals["faults detected"] == totals["faults injected"]
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_killed_launchers_and_supervisors_lose_nothing(tmp_path: Path):
+    assert short_chaos(tmp_path, *KILLED)["faults injected"] >= 8
 
 
 @pytest.mark.slow
@@ -67,7 +76,7 @@ def test_every_scenario_has_a_test():
     """The goodput is a figure, which a short run could not give."""
     functions = [each for room in (inside, outside, bad, physical) for each in vars(room).values() if isfunction(each)]
     scenarios = {each.__name__ for each in functions if each.__annotations__.get("return") == "Result"}
-    assert scenarios == {*MIXED, *SINGLE, "goodput"}
+    assert scenarios == {*MIXED, *KILLED, *SINGLE, "goodput"}
 
 
 @pytest.mark.slow

@@ -158,10 +158,10 @@ BAD = [
     ("--task t --stack 0", "--stack: expected a whole number from 1 to 4096, found '0'"),
     ("--task t --workers 0x2", "--workers: expected 'auto' or planners x renderers such as 2x1, found '0x2'"),
     ("--task t --workers 0x1", "--workers: expected 'auto' or planners x renderers such as 2x1, found '0x1'"),
-    ("--task t --workers 1000x1", "--workers: 1000x1 are 1001 workers, at most 64 can work"),
+    ("--task t --workers 1000x1", "--workers: 1000x1 are 1001 workers; the limit is 64"),
     ("--task t --workers 1x1x1", "--workers: expected 'auto' or planners x renderers such as 2x1, found '1x1x1'"),
     ("--task t --workers 2", "--workers: expected 'auto' or planners x renderers"),
-    ("--task t --workers 40x40", "--workers: 40x40 are 80 workers, at most 64 can work"),
+    ("--task t --workers 40x40", "--workers: 40x40 are 80 workers; the limit is 64"),
     ("--task t --sim newtn", "--sim: unknown 'newtn'; did you mean 'newton'? known: isaacsim, newton"),
     ("--task t --planner omp", "--planner: unknown 'omp'; did you mean 'ompl'? known: curobo, ompl"),
     ("--task t --device gpu", "--device: unknown 'gpu'; did you mean 'cpu'? known: cpu, cuda"),
@@ -270,7 +270,10 @@ def test_everything_about_a_skill_is_told_with_units_defaults_and_reasons(capsys
     assert main(["skills", "move", "on"]) == 0
     said = "\n".join(lines_of(capsys.readouterr().out))
     assert "move: {to, yaw?, straight?}" in said and "fails with: no_ik, no_path" in said
-    assert "yaw [rad, deg] - Heading" in said and "straight true|false false Along a straight line." in said
+    assert (
+        "yaw [rad, deg] - Rotation of the hand" in said
+        and "straight true|false false Move along a straight line." in said
+    )
     assert "support object|fixture|region needed The object" in said
     assert main(["skills", "mov"]) == 2
     assert "no skill and no condition 'mov'; did you mean 'move'?" in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """Make the gallery's videos and pictures: ``python -m tools.docs_site.gallery [TASK ...]``.
 
-One episode of each task is made; its video, and a picture of every robot and scene, go into ``build/gallery``, where
-``make docs`` finds them. Files that are there are kept. All tasks take about ten CPU-minutes.
+One episode of each task is made; its video, a picture of every robot and of every family of rooms go into
+``build/gallery``, where ``make docs`` finds them. Files that are there are kept. All take about ten CPU-minutes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from pathlib import Path
 from PIL import Image
 
 from nimbus.datagen.files.scene_files import scene_names
+from nimbus.datagen.rooms.settings import FAMILIES
+from nimbus.datagen.tasks.plugins import discover_components
 from nimbus.runner.cli import main as nimbus
 from tools.docs_site.pages import GALLERY
+from tools.docs_site.pictures import draw_rooms, save_picture
 
 _QUALITY = 85
 """JPEG quality of the pictures."""
@@ -50,6 +53,14 @@ def make_robot_picture(robot: str) -> Path:
     return target
 
 
+def make_room_picture(family: str) -> Path:
+    """Draw three rooms of a family."""
+    target = GALLERY / "scenes" / f"{family}.jpg"
+    if not target.is_file():
+        save_picture(draw_rooms(family), target)
+    return target
+
+
 def main() -> int:
     """Make what is missing of the gallery."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -59,6 +70,9 @@ def main() -> int:
     (GALLERY / "robots").mkdir(parents=True, exist_ok=True)
     for robot in scene_names("robots"):
         make_robot_picture(robot)
+    discover_components()
+    for family in FAMILIES:
+        make_room_picture(family)
     for task in tasks:
         log.info("%s: %s", task, make_video(task) or "left out")
     return 0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json
+from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
 from nimbus.runner.cell.run import SHORT
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
@@ -26,7 +26,11 @@ _SHARE = 10.0
 """Smallest ratio of the interval to the duration of a reading; each reading fetches the whole log."""
 _AWAY = 60.0
 """Time without an answer after which the command gives up; the job continues [s]."""
+_LOG_BYTES = 64 << 20
+"""Largest accepted log, and so the largest answer [bytes]."""
 _BUSY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+_MOST_CODE = 255
+"""Largest exit code of a process."""
 _OVER = ("SUCCEEDED", "FAILED", "STOPPED")
 
 
@@ -39,9 +43,7 @@ class JobClient:
 
     def __init__(self, address: ClusterAddress) -> None:
         self._address = address
-        self._headers = {"Content-Type": "application/json"}
-        if token := read_token():
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._server = Address(str(address), read_token())
 
     def submit(self, command: Sequence[str]) -> str:
         """Start a command on the head; return the id of its job.
@@ -49,38 +51,50 @@ class JobClient:
         Raises:
             InputError: The cluster refuses the command, or does not answer.
         """
-        return str(self._ask("POST", "/api/jobs/", {"entrypoint": shlex.join(command)})["submission_id"])
+        found = self._ask("/api/jobs/", {"entrypoint": shlex.join(command)})
+        return str(self._entry(found, "submission_id"))
 
     def status(self, job: str) -> tuple[str, int | None, str]:
         """Return the state, the exit code (None while it is unknown) and the message of a job."""
-        found = self._ask("GET", f"/api/jobs/{job}")
-        return str(found["status"]), found.get("driver_exit_code"), str(found.get("message") or "")
+        found = self._ask(f"/api/jobs/{_quoted(job)}")
+        code = found.get("driver_exit_code")
+        known = code if type(code) is int and 0 <= code <= _MOST_CODE else None
+        return str(self._entry(found, "status")), known, str(found.get("message") or "")
 
     def log(self, job: str) -> str:
         """Return the output of a job."""
-        return str(self._ask("GET", f"/api/jobs/{job}/logs").get("logs") or "")
+        return str(self._ask(f"/api/jobs/{_quoted(job)}/logs").get("logs") or "")
 
     def stop(self, job: str) -> None:
         """Stop a job."""
-        self._ask("POST", f"/api/jobs/{job}/stop")
+        self._ask(f"/api/jobs/{_quoted(job)}/stop", {})
 
-    def _ask(self, method: str, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        url, where = f"{self._address}{path}", f"--cluster {self._address}"
-        body = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(url, data=body, headers=self._headers, method=method)
+    def _ask(self, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request, a POST if there is content; the token goes to this address only, for redirects are errors."""
+        where = f"--cluster {self._address}"
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-                what = "the cluster refuses this token" if read_token() else "the cluster asks for a token"
-                raise InputError(what, where=where, instead="copy its token to ~/.ray/auth_token") from None
-            what, instead = f"Ray's dashboard answers {error.code} {error.reason}", "look at the cluster's head"
-            kind = DashboardAwayError if error.code in _BUSY else InputError
-            raise kind(what, where=where, instead=instead) from None
-        except (OSError, ValueError) as error:
+            sent = exchange(self._server, path, content, seconds=_TIMEOUT, limit=_LOG_BYTES)
+            found = parse_json(sent.text) if sent.status == HTTPStatus.OK else {}
+        except (NoReply, ValueError) as error:
             what, instead = f"Ray's dashboard does not answer: {error}", "check host and port; a job goes on"
             raise DashboardAwayError(what, where=where, instead=instead) from None
+        if sent.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            what = "the cluster refuses this token" if self._server.key else "the cluster asks for a token"
+            raise InputError(what, where=where, instead="copy its token to ~/.ray/auth_token")
+        if sent.status != HTTPStatus.OK:
+            kind = DashboardAwayError if sent.status in _BUSY else InputError
+            raise kind(f"Ray's dashboard answers {sent.status}", where=where, instead="look at the cluster's head")
+        return found if isinstance(found, dict) else {}
+
+    def _entry(self, found: dict[str, Any], name: str) -> object:
+        if name not in found:
+            what, instead = f"answers without '{name}': no dashboard of Ray", "check host and port"
+            raise InputError(what, where=f"--cluster {self._address}", instead=instead)
+        return found[name]
+
+
+def _quoted(job: str) -> str:
+    return quote(job, safe="")
 
 
 class DashboardAwayError(InputError):

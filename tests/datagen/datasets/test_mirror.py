@@ -52,9 +52,9 @@ def test_mirror_overwrites_nothing(stored: tuple[Path, str], capsys: pytest.Capt
 def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
     folder, place = stored
     assert main(["warm", f"{place}/a"]) == 0
-    assert "2 files are here; 2 fetched" in capsys.readouterr().out
+    assert "2 files on this machine; 2 fetched" in capsys.readouterr().out
     assert main(["warm", f"{place}/a"]) == 0
-    assert "2 files are here; 0 fetched" in capsys.readouterr().out
+    assert "2 files on this machine; 0 fetched" in capsys.readouterr().out
     assert main(["report", f"{place}/a"]) == 0
     assert "read from the store" in capsys.readouterr().out
     assert main(["warm", str(folder)]) == 2

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import strict_yaml
@@ -202,3 +202,10 @@ def test_control_characters_and_half_letters_are_refused_with_their_place(letter
         parse(f'a:\n - "x{letter}"\n', "f.yaml")
     with pytest.raises(InputError, match=r"^f\.yaml:1:1: a key holds a control character"):
         parse(f'"x{letter}": 1\n', "f.yaml")
+
+
+def test_long_quantity_is_refused_at_once():
+    """The expression of a quantity takes minutes for such texts, which a dataset of others may hold."""
+    for text in ("1" * 300_000 + "!", "1 m" + " " * 300_000 + "!"):
+        with pytest.raises(ValidationError):
+            TypeAdapter(Metres).validate_python(text)

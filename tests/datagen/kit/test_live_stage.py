@@ -186,7 +186,7 @@ def test_failed_physics_ends_the_plan(live: Started, monkeypatch: pytest.MonkeyP
 def test_stage_with_unsaved_changes_is_not_taken(live: Started):
     live.kit.stage, live.kit.has_pending_edit = "mine.usda", True
     live.press("live Plan live")
-    look_until(live, lambda: "not saved" in live.label("message"))
+    look_until(live, lambda: "unsaved changes" in live.label("message"))
     assert live.kit.stage == "mine.usda" and not live.extension._panel.is_live
 
 

@@ -42,7 +42,7 @@ def test_unsaved_changes_of_the_open_stage_are_not_lost(opened: Started, tmp_pat
     opened.channel.scene.stage = StageView(path=str(tmp_path / "plan.usda"), duration=0.0)
     opened.press("layout This one")
     assert opened.kit.stage == ""
-    assert "not saved" in opened.label("problem")
+    assert "unsaved changes" in opened.label("problem")
     opened.press("layout This one")
     assert opened.kit.stage == str(tmp_path / "plan.usda"), "asked again, it goes"
 
@@ -61,7 +61,7 @@ def test_changes_after_a_save_are_told_of_as_the_first_ones(opened: Started, tmp
     opened.channel.scene.stage = StageView(path=str(tmp_path / "other.usda"), duration=0.0)
     opened.press("layout This one")
     assert opened.kit.stage == "mine.usda"
-    assert "not saved" in opened.label("problem")
+    assert "unsaved changes" in opened.label("problem")
 
 
 def test_a_layout_that_was_played_or_touched_is_left_for_the_next_one(opened: Started, tmp_path: Path):

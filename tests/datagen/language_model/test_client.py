@@ -14,7 +14,7 @@ import pytest
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel, Limits
 from nimbus.datagen.language_model.exchange import KEY, Address
 from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder
-from nimbus.datagen.language_model.reply import Answer
+from nimbus.datagen.language_model.reply import Answer, read_object
 from tests.support.refusals import refusal
 from tests.support.scripted_server import ScriptedServer, Step, say, send, serving
 
@@ -233,3 +233,11 @@ def test_address_keeps_secrets_apart(monkeypatch: pytest.MonkeyPatch):
     assert Address.from_environment("https://example.org/v1/").url == "https://example.org/v1"
     monkeypatch.setenv(KEY, "two\nlines")
     assert "not plain ASCII" in refusal(Address.from_environment, "https://example.org/v1")
+
+
+def test_unfinished_thoughts_take_linear_time():
+    """A search for the end of each one takes ten minutes for this reply."""
+    text = "<think>" * 100_000 + '{"fruit": "fig", "count": 1}</thinking>'
+    assert read_object(text, keys=["fruit"]).fault == "the reply is empty"
+    text = "<think>a</think><reasoning>{}</reasoning>" + '{"fruit": "fig", "count": 1}'
+    assert read_object(text, keys=["fruit"]).value == {"fruit": "fig", "count": 1}

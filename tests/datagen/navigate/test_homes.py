@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -10,16 +12,22 @@ from nimbus.datagen.navigate.home_things import _STORE, _THEMES, place_things
 from nimbus.datagen.navigate.homes import home_scene
 from nimbus.datagen.navigate.scene_map import map_scene
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.rooms.home import HOME_KINDS, make_home
+from nimbus.datagen.rooms.home import HOME_KINDS, HomePlan, make_home
 from nimbus.datagen.rooms.home_rooms import HOME_ROOMS
 
 BODY = BodyShape(radius=0.25, height=1.4, step=0.03)
 
 
+@cache
+def twelve() -> tuple[HomePlan, ...]:
+    """Homes of four to ten rooms."""
+    return tuple(make_home(seed, (4, 10)) for seed in range(12))
+
+
 def test_homes_have_many_kinds_of_rooms_and_furniture():
     assert len(HOME_ROOMS) >= 12
     assert len(HOME_KINDS) >= 100
-    assert set(HOME_ROOMS) == {room.kind for seed in range(12) for room in make_home(seed, (4, 10)).rooms}
+    assert set(HOME_ROOMS) == {room.kind for home in twelve() for room in home.rooms}
 
 
 @pytest.mark.parametrize("seed", [3, 62, 169])
@@ -82,8 +90,7 @@ def test_things_of_homes_are_named_once_and_in_rooms():
 @pytest.mark.slow
 def test_no_plan_of_homes_comes_twice():
     plans = set()
-    for seed in range(24):
-        home = make_home(seed, (4, 9))
+    for home in twelve():
         assert len(home.doors) >= len(home.rooms) - 1
         plans.add(tuple((room.kind, room.rectangle) for room in home.rooms))
-    assert len(plans) == 24
+    assert len(plans) == 12

@@ -193,7 +193,7 @@ MISTAKES = [
         place(9, "item") + "steps[0].'for item in items'[0].pick.object: expected text, found 3",
     ),
     ("- pick: item", "- pick: {object: item, lft: 2 cm}", "unknown key 'lft'; did you mean 'lift'? known: "),
-    ("- pick: item", "- pick: {lift: 2 cm}", "pick: 'object' is missing; add 'object: …' (What to pick)"),
+    ("- pick: item", "- pick: {lift: 2 cm}", "pick: 'object' is missing; add 'object: …' (Object to pick)"),
     (
         "- pick: item",
         "- pick: item\n        home:",

@@ -14,7 +14,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.teleoperate.device_file import read_device
-from nimbus.datagen.teleoperate.device_process import JoinedInput, ProcessDevice
+from nimbus.datagen.teleoperate.device_process import JoinedInput, ProcessDevice, _parse
 from nimbus.datagen.teleoperate.operator_input import (
     DeviceLost,
     InputDevice,
@@ -133,3 +133,13 @@ def test_two_devices_move_one_robot():
     given = joined.poll().arms
     assert given["left"].motion is stick and given["left"].opening == 0.0 and given["right"].opening == 1.0
     assert joined.name == "stick"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"action": {"a": 1' + "0" * 400 + "}}", "[" * 100_000, '{"action": {"a": NaN}}', '{"action": {"a": 1e309}}'],
+)
+def test_extreme_line_is_an_error(line: str):
+    """An exception here would end the thread that listens, and the device would seem silent."""
+    entries, error = _parse(line)
+    assert entries is None and error

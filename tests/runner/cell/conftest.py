@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.support.cells import finish, make_spec
+from tests.support.shared import make_once
 
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Hashes of what a run of eight episodes makes to which nothing happens."""
-    return finish(make_spec(tmp_path_factory.mktemp("undisturbed") / "data"))
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "hashes.json").write_text(json.dumps(finish(make_spec(folder / "data"))))
+
+    return json.loads((make_once(tmp_path_factory, "undisturbed", make) / "hashes.json").read_text())

@@ -143,7 +143,7 @@ def test_a_stopped_supervisor_is_replaced(undisturbed: dict[str, str], tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["scale.json", "status.json"])
+@pytest.mark.parametrize("name", [pytest.param("scale.json", marks=pytest.mark.long), "status.json"])
 def test_a_pipe_in_the_folder_stops_no_run(name: str, undisturbed: dict[str, str], tmp_path: Path):
     """Opening it waits for its writer, which never comes."""
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)

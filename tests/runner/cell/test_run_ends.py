@@ -24,7 +24,9 @@ LONG = {f"view {index} 0": "nap x1" for index in range(2, EPISODES)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.long) for one in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
@@ -212,7 +214,7 @@ def test_a_folder_that_cannot_be_written_is_refused_in_one_line(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", ["1m", "4k"])
+@pytest.mark.parametrize("size", [pytest.param("1m", marks=pytest.mark.long), "4k"])
 def test_shared_memory_in_dev_shm_is_not_needed(size: str, undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data")
     prefix = in_a_namespace(f"mount -t tmpfs -o size={size} none /dev/shm")
@@ -245,7 +247,7 @@ def fill(disk: Path, room: int) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", [0, 60_000])
+@pytest.mark.parametrize("room", [0, pytest.param(60_000, marks=pytest.mark.long)])
 def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
     room: int, undisturbed: dict[str, str], disk: Path, tmp_path: Path
 ):

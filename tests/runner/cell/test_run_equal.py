@@ -14,6 +14,7 @@ from tests.support.cells import Run, count, events, finish, make_spec, sound
 from tests.support.runs import TINY
 
 EPISODES = 12
+LONG = (pytest.mark.slow, pytest.mark.long)
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +32,11 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
     [
         pytest.param("drive", {"workers": (1, 1), "fixed_roles": True}, id="1x1 fixed"),
         pytest.param("drive", {"workers": (1, 1), "fused": True}, id="1x1 fused roles"),
-        pytest.param("drive", {"workers": (2, 1)}, id="2x1", marks=pytest.mark.slow),
+        pytest.param("drive", {"workers": (2, 1)}, id="2x1", marks=LONG),
         pytest.param("drive", {"workers": None}, id="auto", marks=pytest.mark.slow),
         pytest.param("drive", {"workers": (1, 1), "exec_workers": True}, id="executed", marks=pytest.mark.slow),
         pytest.param("fused", {"workers": (1, 3), "fixed_roles": True}, id="fused 1x3 fixed"),
-        pytest.param("fused", {"workers": None}, id="fused auto", marks=pytest.mark.slow),
+        pytest.param("fused", {"workers": None}, id="fused auto", marks=LONG),
     ],
 )
 def test_any_crew_makes_what_one_process_makes(
@@ -51,7 +52,7 @@ def test_any_crew_makes_what_one_process_makes(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pipeline", ["drive", "fused"])
+@pytest.mark.parametrize("pipeline", ["drive", pytest.param("fused", marks=pytest.mark.long)])
 def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_one(pipeline: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", pipeline=pipeline, episodes=4, variants=2)
     finish(spec)

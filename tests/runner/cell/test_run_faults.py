@@ -51,7 +51,13 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "how"), [("plan 2", "segv"), ("view 2 0", "raise")])
+@pytest.mark.parametrize(
+    ("what", "how"),
+    [
+        pytest.param("plan 2", "segv", marks=pytest.mark.long),  # the short chaos has an episode that always kills
+        ("view 2 0", "raise"),
+    ],
+)
 def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_stored(how: str, what: str, tmp_path: Path):
     spec = make_spec(tmp_path / "data", mishaps={what: how}, episodes=16)
     run = Run(spec)
@@ -72,7 +78,7 @@ def test_an_episode_that_kills_every_worker_is_given_up_and_the_others_are_store
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["plan", "view"])
+@pytest.mark.parametrize("what", [pytest.param("plan", marks=pytest.mark.long), "view"])
 def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str, tmp_path: Path):
     mishaps = {f"plan {index}" if what == "plan" else f"view {index} 0": "raise" for index in range(200)}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=200)

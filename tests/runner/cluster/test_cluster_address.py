@@ -15,6 +15,7 @@ from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
 from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_root, refusal
 from nimbus.runner.cluster.on_ray.submit import submit_to_ray
+from tests.support.scripted_server import Step, send, serving
 
 
 @pytest.fixture(autouse=True)
@@ -150,3 +151,21 @@ def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.
     monkeypatch.setenv("RAY_AUTH_TOKEN", "other")
     with pytest.raises(InputError, match="refuses this token"):
         submit_to_ray(dashboard, ["run"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "line"),
+    [
+        (send("{}"), "answers without 'submission_id'"),
+        (send("[" * 100_000), "does not answer: nested too deeply"),
+        (send(b"\xff"), "does not answer"),
+        (send("", 302, {"Location": "file:///etc/passwd"}), "answers 302"),
+    ],
+)
+def test_dashboard_that_is_none_is_one_line(reply: Step, line: str, monkeypatch: pytest.MonkeyPatch):
+    """The token goes to the given address alone."""
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
+    with serving([reply]) as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        with pytest.raises(InputError, match=line):
+            submit_to_ray(ClusterAddress(kind="http", host="127.0.0.1", port=port), ["run"])

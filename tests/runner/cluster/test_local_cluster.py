@@ -74,8 +74,12 @@ def test_killed_processes_cost_no_episode(alone: dict[str, str], tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_upload_without_a_report_is_adopted(tmp_path: Path):
-    """An agent dies between the two; its successor reports what is whole. Each of its successors dies as well."""
+    """An agent dies between the two; its successor reports what is whole. Each of its successors dies as well.
+
+    ``test_store_cluster`` has the same death, with a store instead of a folder.
+    """
     spec = make_spec(tmp_path / "data", episodes=4)
     run = ClusterRun(spec, environment=lambda number: {"NIMBUS_FAILPOINT": "after_upload:2"} if number == 1 else {})
     assert run.run().state == "done"

@@ -44,7 +44,7 @@ MORE = len(task_names()) - 5
 def test_a_path_that_is_not_utf_8(tmp_path: Path, capsys):
     odd = os.fsdecode(b"b\xff.yaml")
     said = one_line(run(out=tmp_path / "out", task=odd), tmp_path, capsys)
-    assert said == "--task b\\udcff.yaml: not UTF-8, as paths of a run must be; rename it"
+    assert said == "--task b\\udcff.yaml: paths of a run must be UTF-8; rename it"
     said = one_line(run(out=tmp_path / odd), tmp_path, capsys)
     assert said.startswith("--out b\\udcff.yaml: not UTF-8") and not list(tmp_path.iterdir())
 

@@ -47,7 +47,7 @@ def test_no_recordings_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("recordings", "words"),
     [
-        ([recorded(), recorded(index=1, seed=4)], "recordings of seeds 0, 4"),
+        ([recorded(), recorded(index=1, seed=4)], "several seeds: 0, 4"),
         ([recorded(robot="so101")], "recorded with robot so101"),
         ([recorded(actions=((0.0,) * 8,) * 2)], "2 commands, at least 5"),
     ],

@@ -72,7 +72,7 @@ def test_bad_input_is_one_line(words: list[str], line: str, capsys: pytest.Captu
     assert line in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "why"), [("d.usda", "it is a folder"), ("file/a.usda", "is a file, no folder")])
+@pytest.mark.parametrize(("name", "why"), [("d.usda", "it is a folder"), ("file/a.usda", "is a file, not a folder")])
 def test_a_place_where_no_stage_can_be_written_is_one_line(name: str, why: str, tmp_path: Path, capsys: Any):
     (tmp_path / "d.usda").mkdir()
     (tmp_path / "file").touch()

@@ -18,6 +18,7 @@ from nimbus.datagen.store.verify import dataset_hashes
 from nimbus.runner.cli import main
 from tests.support.runs import run, sound, start
 from tests.support.scripted_server import say, send, serving
+from tests.support.shared import make_once
 
 TASK = """\
 family: navigation
@@ -31,18 +32,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("instructed")
-    (folder / "plain.yaml").write_text(PIPELINE)
-    (folder / "by_words.yaml").write_text(TASK)
-    return folder / "by_words.yaml"
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three episodes; their task file and its pipeline lie beside them."""
 
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        (folder / "plain.yaml").write_text(PIPELINE)
+        (folder / "by_words.yaml").write_text(TASK)
+        assert run("--episodes", "3", out=folder / "data", task=folder / "by_words.yaml") == 0
 
-@pytest.fixture(scope="module")
-def data(task: Path) -> Path:
-    folder = task.parent / "data"
-    assert run("--episodes", "3", out=folder, task=task) == 0
-    return folder
+    return make_once(tmp_path_factory, "instructed", make) / "data"
 
 
 def episodes(folder: Path) -> list[Path]:
@@ -70,9 +69,9 @@ def test_layouts_and_plans_come_out_again(
     assert json.loads(capsys.readouterr().out)["recomputed"]["equal"][2:]
 
 
-def test_cell_and_killed_run_store_the_same_bytes(task: Path, data: Path):
+def test_cell_and_killed_run_store_the_same_bytes(data: Path, tmp_path: Path):
     """A cell ended with SIGKILL after its first episode, and continued, gives the hashes of the serial run."""
-    out = task.parent / "killed"
+    task, out = data.parent / "by_words.yaml", tmp_path / "killed"
     words = ("run", "--task", str(task), "--episodes", "3", "--workers", "1x1", "--out", str(out))
     first = start(*words)
     deadline = time.monotonic() + 300

@@ -252,7 +252,7 @@ def test_an_episode_that_does_not_follow_from_its_seed_is_found_though_its_hash_
     assert run(copy) == 0
     assert run(copy, again=1) == 1
     printed = capsys.readouterr().out
-    assert f"episodes/{path.name}: made again from its seed, actions differs by up to" in printed
+    assert f"episodes/{path.name}: recomputed from its seed, actions differs by up to" in printed
     assert printed.endswith("1 problem\n")
 
 
@@ -262,7 +262,7 @@ def test_what_was_made_with_another_version_is_said_and_is_no_fault(
     describe(copy, inputs={"mujoco": "0.0.1"})
     assert run(copy, again=2) == 0
     printed = capsys.readouterr().out
-    assert "not made again: " in printed and "made with another mujoco (0.0.1, now " in printed
+    assert "not recomputed: " in printed and "made with another mujoco (0.0.1, now " in printed
     assert "all is well" in printed
 
 

@@ -110,7 +110,7 @@ def test_other_conventions_end_before_an_episode(tmp_path: Path, capsys):
         ({"checkpoint": ""}, [], "the server does not name its checkpoint"),
         ({}, ["--map", "none.yaml"], "none.yaml: no such file"),
         ({}, ["--actions", "recorded"], "does not accept this option"),
-        ({}, ["--servers", "ws://127.0.0.1:1"], "--policy: the policy is that of --servers; leave one of them out"),
+        ({}, ["--servers", "ws://127.0.0.1:1"], "--policy: --servers already names the policy; leave one of them out"),
         ({}, ["--timeout", "0"], "--timeout: expected a whole number from 1 to 3600, found '0'"),
     ],
 )

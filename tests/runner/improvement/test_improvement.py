@@ -173,7 +173,7 @@ def test_more_rounds_go_on_and_nothing_else(tmp_path: Path):
     [
         (["--objective", "ppo"], "--objective: unknown 'ppo'"),
         (["--rounds", "0"], "--rounds: expected a whole number from 1 to 1000, found '0'"),
-        (["--mode", "lockstep", "--staleness", "1"], "--staleness: 1 in lock-step, where nothing is stale"),
+        (["--mode", "lockstep", "--staleness", "1"], "--staleness: rollouts are never stale in lockstep mode, found 1"),
         (["--out", "{taken}"], "holds 'notes.txt' and no improvement.json: not an improvement; choose another --out"),
         (["--out", "{other}"], "holds an improvement with task"),
     ],

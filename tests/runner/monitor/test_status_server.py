@@ -60,3 +60,9 @@ def test_unknown_pages_and_other_hosts_are_refused(server: StatusServer, path: s
 def test_taken_port_is_one_line(server: StatusServer):
     with pytest.raises(InputError, match="--serve: cannot listen on port"):
         StatusServer(server.server_address[1], lambda: STATUS)
+
+
+def test_page_of_another_origin_is_refused(server: StatusServer):
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        get(server, "metrics", Origin="http://evil.example")
+    assert raised.value.code == 403

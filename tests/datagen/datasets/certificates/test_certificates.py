@@ -85,7 +85,7 @@ def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
 
 def test_images_of_an_external_renderer_are_not_compared():
     made = _guarded("rerender", [], lambda: _rerender([], [], {"render external": "2"}))
-    assert made.holds is None and made.note.startswith("another program drew the images")
+    assert made.holds is None and made.note.startswith("an external renderer made the images")
 
 
 @pytest.mark.slow

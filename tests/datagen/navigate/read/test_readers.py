@@ -82,6 +82,13 @@ def _tilted(folder: Path) -> Path:
     return written.write_glb(folder / "flat.glb", written.room_things(), np.array(turn) @ np.array(leaning))
 
 
+def _walls_alone(folder: Path) -> Path:
+    things = written.room_things()
+    across = {name: np.abs(np.cross(c[:, 1] - c[:, 0], c[:, 2] - c[:, 0])) for name, c in things.items()}
+    upright = {name: things[name][area[:, 2] < 1e-6] for name, area in across.items()}
+    return written.write_glb(folder / "flat.glb", {name: corners for name, corners in upright.items() if len(corners)})
+
+
 def _scaled(factor: float) -> Writer:
     things = {name: corners * factor for name, corners in written.room_things().items()}
     return lambda folder: written.write_glb(folder / "flat.glb", things)
@@ -128,6 +135,7 @@ def _wrong_segments(folder: Path) -> Path:
     ("write", "said"),
     [
         (_tilted, "the up axis is not clear"),
+        (_walls_alone, "the scene has walls but no floor"),
         (_scaled(1000.0), "export one building or apartment per file, in meters"),
         (_scaled(0.01), "export one building or apartment per file, in meters"),
         (_content("a.glb", b""), "the file is empty"),

@@ -14,12 +14,15 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault, check_actions
 from nimbus.datagen.policies.wires import remote_policy
+from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires.codec import OPENPI, VLA_EVAL
 from nimbus.datagen.policies.wires.server import PolicyServer
 from tests.datagen.policies.wires.test_remote_policy import GROOT_MAP, begun, file
@@ -337,3 +340,25 @@ def test_vla_eval_message_that_is_no_action_is_a_fault(message: dict[str, object
 
     with websocket_server(talk) as address:
         assert said in fault(address.replace("ws:", "vla-eval:")).detail
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}])
+def test_own_server_refuses_foreign_pages(headers: dict[str, str]):
+    """Browsers let any page open a WebSocket to this machine."""
+    with served() as address:
+        port = int(address.rpartition(":")[2])
+        lines = {"Host": f"localhost:{port}", "Sec-WebSocket-Key": base64.b64encode(bytes(16)).decode()} | headers
+        text = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        text += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\r\n"
+        with socket.create_connection((HOST, port), timeout=60.0) as client:
+            client.sendall(f"GET / HTTP/1.1\r\n{text}".encode())
+            assert b" 403 " in client.recv(4096).split(b"\r\n")[0]
+
+
+def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
+    """Each connection has a policy of its own in memory."""
+    monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
+    with served() as address, connect(address) as first:
+        first.recv()
+        with pytest.raises(InvalidStatus, match="503"), connect(address):
+            pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -159,3 +160,12 @@ def read_all(address: str) -> bytes:
     blocks = ObjectBlocks(address, "a/big")
     end = 5 * BLOCK + 100
     return b"".join(blocks.read(number, end) for number in range(6))
+
+
+@pytest.mark.parametrize(("token", "code"), [("", 403), ("word", 404)])
+def test_foreign_page_reads_no_block(token: str, code: int, tmp_path: Path):
+    """A name server may give 127.0.0.1 to the page's name, and the page may send the word of no token."""
+    with serving(f"file://{tmp_path}", token=token) as server:
+        client = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+        client.request("GET", "/x/y/0?needed=1", headers={"Host": "evil.example", "Authorization": f"Bearer {token}"})
+        assert client.getresponse().status == code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -28,7 +29,20 @@ def test_every_mark_has_its_backslash(text: str):
 
 
 def test_status_of_others_is_text(tmp_path: Path):
-    status = {"counts": {"load": ATTACK}, "failures": {ATTACK: ATTACK}, "workers": [{"seat": 1, "role": ATTACK}]}
+    status = {"counts": {"load": 1}, "failures": {ATTACK: 1}, "workers": [{"seat": 1, "role": ATTACK}]}
     (tmp_path / "status.json").write_text(json.dumps(status))
     shown = re.sub(r"\\.", "", dashboard(tmp_path))
     assert "alert" in shown and not re.search(r"[{}<>\[\]`\x1b]", shown)
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", '{"cpu_times": {"load": "x"}}', '{"workers": [1]}', "\udcff", None]
+)
+def test_status_that_is_none_shows_nothing(text: str | None, tmp_path: Path):
+    """A page that watches a run neither stops nor waits for a pipe."""
+    path = tmp_path / "status.json"
+    if text is None:
+        os.mkfifo(path)
+    else:
+        path.write_text(text, errors="surrogateescape")
+    assert dashboard(tmp_path) == ""

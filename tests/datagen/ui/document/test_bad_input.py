@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.ui.document.draft import TaskDraft
+from nimbus.datagen.ui.document.safe_file import read_content
 from nimbus.datagen.ui.preview import Preview
 from tests.support.runs import TINY, run_and
 
@@ -61,3 +63,13 @@ def test_a_task_that_is_saved_while_it_is_run_changes_nothing_of_the_run(tmp_pat
             texts.append(episode.provenance.task_text)
     assert texts == [TINY.read_text()] * 2
     assert path.read_text() == draft.text
+
+
+def test_pipe_is_no_task_file(tmp_path: Path):
+    """Opening a pipe would wait for a writer, and with it the whole page."""
+    os.mkfifo(tmp_path / "a.yaml")
+    with pytest.raises(InputError, match="regular file"):
+        read_content(tmp_path / "a.yaml")
+    with pytest.raises(InputError, match="regular file"):
+        TaskDraft(str(tmp_path / "a.yaml"))
+    assert read_content(tmp_path / "b.yaml") is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import struct
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
-from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
 from nimbus.datagen.objects.imported.roots import below
 
@@ -49,8 +48,8 @@ def _references(root: Path, name: str) -> Iterator[str]:
     suffix = path.suffix.lower()
     if suffix == ".obj":
         content = read_bytes(path, limit=LARGEST_FILE)
-        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+?)[ \t\r]*$", content):
-            if found := below(root, path.parent, library.decode(errors="replace")):
+        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+)$", content):
+            if found := below(root, path.parent, library.strip().decode(errors="replace")):
                 yield found
                 yield from _textures(root, root / found)
     elif suffix in (".gltf", ".glb"):
@@ -73,9 +72,9 @@ def _beside(root: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _textures(root: Path, path: Path) -> Iterator[str]:
-    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+?)[ \t\r]*$", read_bytes(path)):
-        text = line.decode(errors="replace")
-        for name in (text, text.split()[-1]):
+    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_bytes(path)):
+        text = line.strip().decode(errors="replace")
+        for name in (text, *text.split()[-1:]):
             if found := below(root, path.parent, name):
                 yield found
                 break
@@ -86,10 +85,10 @@ def _uris(path: Path) -> list[str]:
     if content[:4] == b"glTF" and len(content) >= 20:
         content = content[20 : 20 + struct.unpack("<I", content[12:16])[0]]
     try:
-        content = json.loads(content)
+        content = parse_json(content.decode(errors="replace"))
         items = [*content.get("buffers", ()), *content.get("images", ())]
         uris = [item.get("uri", "") for item in items]
-    except (ValueError, AttributeError, TypeError, RecursionError):
+    except (ValueError, AttributeError, TypeError):
         return []
     return [uri for uri in uris if isinstance(uri, str) and uri and not uri.startswith("data:")]
 

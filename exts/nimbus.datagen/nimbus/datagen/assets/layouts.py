@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from nimbus.datagen.assets.mjcf import read_mjcf
 from nimbus.datagen.assets.urdf import read_urdf
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.objects.imported.read import SUFFIXES
 
 _MOST_FILES = 1_000_000
@@ -195,19 +196,20 @@ def _folder(name: str) -> str:
 def _pbtxt_category(path: Path) -> str:
     """Return the category of a Google scan, from a line such as ``first: "Shoe"``."""
     try:
-        match = re.search(r'categories\s*\{[^}]*?first:\s*"([^"]{1,60})"', read_text(path, limit=1 << 20))
+        parts = re.findall(r"categories\s*\{([^}]*)", read_text(path, limit=1 << 20))
     except InputError:
         return ""
+    match = next(filter(None, (re.search(r'first:\s*"([^"]{1,60})"', part) for part in parts)), None)
     return match[1] if match else ""
 
 
 def _robotwin_scale(path: Path) -> tuple[float | None, tuple[str, ...]]:
     try:
-        scale = json.loads(read_text(path, limit=1 << 20))["scale"]
+        scale = parse_json(read_text(path, limit=1 << 20))["scale"]
         sides = [float(side) for side in (scale if isinstance(scale, list) else [scale])]
-    except (InputError, ValueError, KeyError, TypeError):
+    except (InputError, ValueError, KeyError, TypeError, OverflowError):
         return None, (f"no scale in {path.name}",)
-    if not sides or min(sides) <= 0:
+    if not sides or not all(0 < side < math.inf for side in sides):
         return None, (f"a scale of {scale} in {path.name}",)
     return sides[0], (f"its scale differs by side: {sides}",) if max(sides) > 1.001 * min(sides) else ()
 
@@ -218,7 +220,7 @@ def _objaverse_categories(root: Path, files: list[str]) -> dict[str, str]:
     for name in files:
         if PurePosixPath(name).name == "lvis-annotations.json":
             try:
-                content = json.loads(read_text(root / name))
+                content = parse_json(read_text(root / name))
             except (InputError, ValueError):
                 continue
             if isinstance(content, dict):

@@ -24,8 +24,9 @@ _TEXTS = (
     (r"non-?commercial|research (use )?only|all rights reserved", "LicenseRef-restricted"),
 )
 _RESTRICTED = re.compile(r"-N[CD]\b|restricted|unrecognized|proprietary|non-?commercial|research", re.IGNORECASE)
-_ASSETS = re.compile(r"^[^\n]*\bassets\b[^\n]*\blicensed? under\b[^\n]*$", re.IGNORECASE | re.MULTILINE)
-"""Sentence in a README about the license of its assets, which may differ from that of the code."""
+_ASSETS = re.compile(r"\bassets\b", re.IGNORECASE)
+_LICENSED = re.compile(r"\blicensed? under\b", re.IGNORECASE)
+"""Words of a sentence in a README about the license of its assets, which may differ from that of the code."""
 _FILES = ("license", "licence", "copying")
 _LARGEST = 1 << 20
 
@@ -52,8 +53,9 @@ def _of_wheel(root: Path) -> str:
     for info in sorted(root.glob("*.dist-info")):
         for file in _named(info, ("metadata",)):
             text = _text(file)
-            if sentence := _ASSETS.search(text):
-                return _match(sentence[0]) or "LicenseRef-unrecognized"
+            for line in text.split("\n"):
+                if (word := _ASSETS.search(line)) and _LICENSED.search(line, word.end()):
+                    return _match(line) or "LicenseRef-unrecognized"
             head = text.split("\n\n")[0]
             given = re.findall(r"^(?:License(?:-Expression)?|Classifier: License ::.*?)(?::| ::) *(.+)$", head, re.M)
             if found := next(filter(None, map(_match, given)), ""):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from nimbus.datagen.assets.found import FoundAsset, FoundPart
 from nimbus.datagen.assets.xml_files import numbers, parse_xml, place_of, turned, upper_rows
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.objects.imported.roots import below
 
 _LONGEST = 200
@@ -147,7 +147,7 @@ def _semantics(path: Path) -> dict[str, tuple[str, ...]]:
 def _category(path: Path) -> str:
     """Return the category of a PartNet-Mobility asset, from its ``meta.json``."""
     try:
-        found = json.loads(_optional(path) or "{}")
+        found = parse_json(_optional(path) or "{}")
     except ValueError:
         return ""
     name = found.get("model_cat", "") if isinstance(found, dict) else ""

@@ -26,7 +26,7 @@ _TURN_STEP, _TILTS = 0.26, np.radians([0, 20, 40])
 _CURVE_STEP, _CURVE_TURN = 0.005, np.radians(1.5)
 """Distance [m] and rotation [rad] between two poses of a hand path."""
 _NEAR = 0.03
-"""Distance to which pressing fingers approach; from there the gap is measured [m]."""
+"""Distance of the tool's origin from the surface before a press; the remaining gap is then measured [m]."""
 _COMFORT = np.array([0.6, 0.0, -0.8])
 """Preferred approach direction of an arm on a table: away from its base, and down."""
 
@@ -38,10 +38,11 @@ class PartGrasp:
     world_T_tool: FloatArray
     """(4, 4) pose of the tool in the world [m]."""
     width: float
-    """Distance of the pads when they hold the part [m]; 0 to press with closed fingers."""
+    """Distance between the pads when they hold the part [m]; 0 to press with closed fingers."""
     round: bool
     """True when the held handle may rotate between the fingers."""
     cost: float
+    """Penalty for a tilt of the hand and for an offset from the handle's center."""
     into: FloatArray = field(default_factory=lambda: np.zeros(3))
     """(3,) unit direction in which the fingers press, in the part's frame."""
 
@@ -57,7 +58,7 @@ class JointedPart:
     Args:
         cell: The scene.
         item: Name of the object.
-        name: Name of the part; empty for the first one without a spring, or else the first.
+        name: Name of the part; empty selects the first part without a spring, or the first part if all have one.
 
     Raises:
         SkillFailure: The object has no such part.
@@ -99,16 +100,16 @@ class JointedPart:
         return world @ end_pose @ np.linalg.inv(world @ start_pose)
 
     def hand_path(self, world_T_tool: FloatArray, start: float, end: float, *, share: float = 1.0) -> list[FloatArray]:
-        """Return poses of a hand that moves the part, excluding the first and including the last.
+        """Return the poses (4, 4) along which a hand moves the part, without the start pose.
 
         Args:
             world_T_tool: (4, 4) pose at which it holds or touches the part.
             start: Joint position at that pose [rad or m].
             end: Joint position at the end.
-            share: Fraction of the part's rotation that the hand follows; the handle rotates between the fingers by the
-                rest.
+            share: Fraction of the part's rotation that the hand copies; the handle rotates between the fingers by the
+                remainder.
         """
-        # Short steps, because inverse kinematics follows the path from pose to pose and must not jump between branches.
+        # Inverse kinematics follows the path from pose to pose; short steps keep it from jumping between solutions.
         count = self._step_count(world_T_tool, start, end)
         axis = self._cell.pose(self.item)[:3, :3] @ self.model.joint.axis
         poses = []
@@ -134,7 +135,7 @@ class JointedPart:
     def presses(self) -> list[PartGrasp]:
         """Return poses that press on it with closed fingers, the most comfortable first.
 
-        The tool's origin is a little off the surface; the planning scene gives the exact reach of the fingers.
+        The tool's origin starts off the surface, because only the planning scene can measure the gap of the fingers.
         """
         grips = [grip for place in self.model.pressings for grip in _presses_of(place, self.pose)]
         return _by_comfort(self._cell, grips)
@@ -143,7 +144,7 @@ class JointedPart:
 def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
     """Return an object's cavity: frame (4, 4) in the world, lower and upper corner (2, 3) in that frame [m].
 
-    Of an object whose parts have cavities, such as a cabinet, it is the cavity of the part that is open furthest.
+    For an object whose parts have cavities, such as a cabinet, it is the cavity of the part that is open furthest.
 
     Raises:
         SkillFailure: The object has no cavity.
@@ -190,9 +191,9 @@ def _grips_of(handle: Handle, pose: FloatArray) -> Iterator[PartGrasp]:
     for angle, tilt, shift in itertools.product(turns, _TILTS, shifts):
         approach = quat_to_matrix(quat_from_axis_angle(along, float(angle))) @ straight
         closing = np.cross(along, approach)
-        # Tilted so that the hand stays above the held handle.
+        # Of the two directions of a tilt, choose the one that keeps the hand above the handle.
         tilted = [quat_to_matrix(quat_from_axis_angle(closing, sign * float(tilt))) @ approach for sign in (1, -1)]
-        # Rounded, so that a tie of level approaches does not depend on the last bit.
+        # Rounding makes the choice between two level approaches independent of the last bit.
         approach = min(tilted, key=lambda way: round(float(way[2]), 6))
         position = pose[:3, :3] @ (handle.position + shift * handle.along) + pose[:3, 3]
         cost = 0.1 * abs(float(shift)) + 0.2 * float(tilt)
@@ -238,7 +239,9 @@ def _by_comfort(cell: SceneState, grips: list[PartGrasp]) -> list[PartGrasp]:
 
 
 class FurthestParts:
-    """Largest fraction reached by each part, over all instants: a button springs back before the final check.
+    """Largest fraction of its range that each part has reached so far.
+
+    A final check alone would miss a pressed button, because a spring returns it.
 
     Args:
         cell: The scene.
@@ -258,13 +261,13 @@ class FurthestParts:
 
     def observe(self) -> None:
         """Record the current fractions."""
-        # Called at each look at contacts, 240 times a second: most scenes have no parts.
+        # Called with every observation of contacts, 240 times a second; most scenes have no parts.
         if self._labels:
             np.maximum(self._furthest, self._fractions(), out=self._furthest)
 
     @property
     def reached(self) -> FloatArray:
-        """Largest fractions (P,) so far, to go back to."""
+        """Largest fractions (P,) so far; setting them restores an earlier instant."""
         return self._furthest.copy()
 
     @reached.setter

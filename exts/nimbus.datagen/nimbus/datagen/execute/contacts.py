@@ -1,4 +1,4 @@
-"""Contact quality metrics: penetration of held objects and of the table, and creep in the hand."""
+"""Contact quality metrics: penetration of held objects and the table, and creep of held objects in the hand."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ UPWARD = 0.5
 
 
 _STILL, _GRIPPER, _TARGET = 1, 2, 4
+"""Bit flags of a geom: fixed to the world, part of the gripper, part of the object that the gripper acts on."""
 _PRESSED = _GRIPPER | _TARGET
 """Bits of both geoms in a contact between the gripper and its target."""
 
@@ -51,17 +52,17 @@ class ContactMeter:
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._target: str | None = None
         still, gripper = (self._model.body_weldid == 0), self._gripper
-        # Bits for each geom turn the classification of all contacts into a few array operations, 240 times a second.
+        # Bit flags reduce the classification of all contacts to a few array operations; it runs 240 times a second.
         self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
         """(G,) bits of each geom: fixed to the world, part of the gripper, part of the gripper's target."""
         self._tool = self._model.body(robot.tool.link).id
         dof_of = dict(zip(simulation.joint_names, simulation.dof_index, strict=True))
         self._finger_dofs = np.array([dof_of[name] for name in robot.gripper.joints])
         self.closing_on: str | None = None
-        """Object between the fingers, from the beginning of their closing."""
+        """Object that the fingers close on, from the start of closing."""
         self.held: str | None = None
         self.carried = False
-        """True once the held object is lifted and at rest in the hand, from where it should no longer move in it."""
+        """True once the held object is lifted and at rest in the hand; from then on it must not move in the hand."""
         self._carried_at: np.ndarray | None = None
         self._held_depth = self._table_depth = 0.0
 
@@ -74,7 +75,7 @@ class ContactMeter:
         if self._target != (target := self.held or self.closing_on):
             self._mark(target)
         one, other = self._marks[contact.geom].T
-        # XOR: one of both is fixed. Contacts between two fixed things are parts of the scene that overlap.
+        # XOR selects contacts of exactly one fixed geom: parts of the scene may overlap, which is no penetration.
         on_still = (one ^ other) & _STILL
         self._table_depth = max(self._table_depth, -float(distance[on_still > 0].min(initial=0.0)))
         if target is not None:
@@ -89,7 +90,10 @@ class ContactMeter:
             self._marks[self._model.geom_bodyid == self._model.body(target).id] |= _TARGET
 
     def read(self) -> dict[str, float]:
-        """Return measures since the previous reading; zero without such a contact."""
+        """Return the largest depths since the previous reading [m], the slip [m] and the grip force [N or N m].
+
+        A measure is 0 where there is no contact to measure.
+        """
         self.observe()
         held_depth, table_depth = self._held_depth, self._table_depth
         self._held_depth = self._table_depth = 0.0
@@ -105,7 +109,7 @@ class ContactMeter:
         if self.held is None or not self.carried:
             self._carried_at = None
             return 0.0
-        # In the frame of the tool, so that motion of the hand itself is no slip.
+        # Measured in the tool frame, so that motion of the hand does not count as slip.
         rotation = self._data.xmat[self._tool].reshape(3, 3)
         place = rotation.T @ (self._data.body(self.held).xpos - self._data.xpos[self._tool])
         if self._carried_at is None:
@@ -114,7 +118,7 @@ class ContactMeter:
 
     @property
     def memory(self) -> MeterMemory:
-        """Values to go back to."""
+        """State between two readings; setting it restores an earlier instant."""
         depths = self._held_depth, self._table_depth
         return MeterMemory(self.closing_on, self.held, self.carried, self._carried_at, depths)
 
@@ -125,7 +129,7 @@ class ContactMeter:
         self._held_depth, self._table_depth = value.depths
 
     def touched_by_gripper(self) -> set[str]:
-        """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
+        """Return the names of the bodies that the gripper touches, without the robot's; fixed bodies are ``world``."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
         bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         touching = bodies[self._gripper[bodies].any(axis=1)]
@@ -134,7 +138,7 @@ class ContactMeter:
         return {name for name in names if self._model.body_rootid[self._model.body(name).id] != root}
 
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
-        """Return True if an object touches every one of some robot links."""
+        """Return True if an object touches all of the given robot links."""
         bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
         bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         target = self._model.body(name).id
@@ -157,7 +161,7 @@ class Contact:
     other: str
     """Name of the object, fixture or robot link; ``world`` for fixed bodies."""
     upward: float
-    """Vertical component of the unit normal toward the thing: 1 where it lies on the other."""
+    """Vertical component of the unit normal toward the thing; 1 if the thing lies flat on the other."""
 
 
 def find_contacts(world: World, name: str) -> list[Contact]:
@@ -166,9 +170,9 @@ def find_contacts(world: World, name: str) -> list[Contact]:
 
 
 def find_all_contacts(world: World) -> dict[str, list[Contact]]:
-    """Find the contacts of everything, by name of the thing; moving parts count as their thing."""
-    # In a copy of the state: contacts at rest have gaps of a fraction of a millimeter, which only a margin finds, and
-    # physics itself must run without one.
+    """Find the contacts of every object, fixture and link by name; a moving part counts as its object."""
+    # Surfaces at rest are a fraction of a millimeter apart, and only a contact margin finds them. Physics must run
+    # without the margin; therefore contacts are computed in a copy of the state.
     model, scratch = world.simulation.model, mujoco.MjData(world.simulation.model)
     scratch.qpos[:] = world.simulation.data.qpos
     margins = model.geom_margin.copy()
@@ -193,7 +197,7 @@ def thing_of(body: str) -> str:
 
 
 def find_supports(world: World, name: str) -> set[str]:
-    """Find names of what a thing rests on; ``world`` for the table and the floor."""
+    """Find the names of the things that a thing rests on; ``world`` is the table or the floor."""
     return {touch.other for touch in find_contacts(world, name) if touch.upward > UPWARD}
 
 

@@ -14,9 +14,10 @@ class _TurnStopped(BaseException):
 
 
 class Coroutine:
-    """Function that runs in turns: from :meth:`resume` until it pauses or ends.
+    """Function that runs in turns; a turn lasts from :meth:`resume` until the function pauses or ends.
 
-    Threads serve as coroutines here: skills are plain functions that block deep inside, and only one runs at a time.
+    It runs in a thread, because a skill is a plain function that pauses deep inside its calls. Only one of the threads
+    runs at a time.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -48,7 +49,7 @@ class Coroutine:
         self._back.acquire()
 
     def pause(self) -> None:
-        """Wait for the next turn. The function calls this, in its own thread or in one that it waits for."""
+        """Wait for the next turn; only the function may call this, in its own thread or in one that it waits for."""
         if not self._stop:
             self._back.release()
             self._go.acquire()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 PUSHED, UNNOTICED = "pushed", "unnoticed"
 """Phases of rows: while the push lasts, and while the skill continues without having noticed it."""
 _SHIFTED, _TURNED = 0.005, 0.1
-"""Displacement [m] and rotation [rad] in the world or in the hand below which an object counts as unmoved."""
+"""Displacement [m] and rotation [rad], in the world or in the hand, up to which an object counts as unmoved."""
 _OFF = 0.02
-"""Deviation of an arm from its command below which it follows its plan [rad]."""
+"""Deviation of an arm from its command up to which it counts as following its plan [rad]."""
 
 
 class Disturbed(Exception):
@@ -43,7 +43,7 @@ class DisturbanceWatch:
         if disturbance:
             ends[0], ends[1] = disturbance.time, disturbance.time + disturbance.duration
             ends[2] = ends[1] + disturbance.unnoticed
-        # Rounded outward: the first row holds the begin of the push, and the last one ends after it.
+        # Rounded outward: the first row contains the start of the push, and the last row ends after it.
         self._first, self._calm, self._stop = int(ends[0] * rate), math.ceil(ends[1] * rate), math.ceil(ends[2] * rate)
         self.is_active = False
         """True from the start of the push until new plans are made."""
@@ -74,10 +74,10 @@ class DisturbanceWatch:
         self._before = self._places()
         self._carrying = [name for name, arm in self._arms.items() if arm.meter.carried]
         for name in self._carrying:
-            self._arms[name].meter.carried = False  # a slip during the push is not the grasp's fault
+            self._arms[name].meter.carried = False  # a slip during the push is not a fault of the grasp
 
     def end_row(self, row: int) -> None:
-        """Check for displacement once the disturbance has been unnoticed for long enough.
+        """Check for displacement in the last row in which the skill still ignores the push.
 
         Raises:
             Disturbed: An object or arm is not at its planned position.
@@ -95,7 +95,7 @@ class DisturbanceWatch:
                 self._arms[name].carry()
 
     def _places(self) -> dict[str, FloatArray]:
-        """Return the pushed object's pose (4, 4) in the world or in the hand that holds it, by name of that frame."""
+        """Return the pushed object's pose (4, 4) by frame: the arm that holds it, or an empty name for the world."""
         first = next(iter(self._arms.values()))
         if self.body not in first.objects:
             return {}
@@ -110,7 +110,7 @@ class DisturbanceWatch:
             return True  # grasped or released in the meantime
         moves = (np.linalg.inv(self._before[where]) @ now[where] for where in now)
         return any(
-            # The trace of a (4, 4) pose is that of its rotation plus 1, hence 2 in place of 1.
+            # The (4, 4) pose adds 1 to the trace of its rotation: cos(angle) = (trace - 2) / 2.
             np.linalg.norm(move[:3, 3]) > _SHIFTED or math.acos(np.clip((np.trace(move) - 2) / 2, -1, 1)) > _TURNED
             for move in moves
         )

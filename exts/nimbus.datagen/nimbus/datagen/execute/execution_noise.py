@@ -23,7 +23,7 @@ _QUIET_ROWS = 2
 _FADING = 0.25
 """Largest change of the noise between rows, as a fraction: it fades out over the last six rows."""
 _SHARES = (1.0, 0.5, 0.25)
-"""Fractions of the noise tried in turn if all of it would come near an obstacle."""
+"""Fractions of the noise, tried in this order until the arm stays clear of obstacles."""
 _CLEARANCE = 0.02
 """Clearance that noise keeps [m]; if the plan itself is closer, noise may reduce its distance by ``_SLACK``."""
 _SLACK = 0.001
@@ -68,9 +68,9 @@ def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray)
 
 
 def _limit_slope(shares: Sequence[float]) -> FloatArray:
-    """Return the (N,) largest fractions below those given that begin and end at 0 and change slowly."""
+    """Return the largest fractions (N,) up to the given ones that fade in from 0, fade out to 0 and change slowly."""
     found = np.array([0.0, *shares, 0.0])
-    # Forward and backward: each pass limits the growth in one direction, and their minimum has both limits.
+    # The forward pass limits the increase from row to row, the backward pass the decrease.
     for row in range(1, len(found)):
         found[row] = min(found[row], found[row - 1] + _FADING)
     for row in range(len(found) - 2, -1, -1):

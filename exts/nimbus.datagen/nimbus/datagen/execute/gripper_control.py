@@ -29,7 +29,7 @@ class GripperControl:
         self._cell = cell
 
     def open(self, *, room: float | None, steps: int) -> None:
-        """Open the fingers by ``room`` [m] each, or fully, over some record periods; releases the held object."""
+        """Open the fingers by ``room`` [m] each, or fully, over ``steps`` record periods; releases the held object."""
         cell, meter, gripper = self._cell, self._cell.meter, self._cell.robot.gripper
         target = gripper.open
         if room is not None:
@@ -42,7 +42,7 @@ class GripperControl:
         self._move_fingers(target, steps=steps)
 
     def close_on(self, name: str, *, steps: int, patience: int) -> bool:
-        """Close the fingers on an object and wait for them to stop; True when all hold it."""
+        """Close the fingers on an object and wait for them to stop; return True if all fingers touch it."""
         cell = self._cell
         cell.meter.closing_on = name
         self._move_fingers(cell.robot.gripper.closed, steps=steps)
@@ -50,7 +50,7 @@ class GripperControl:
             if cell.finger_speed() < _STANDING * abs(cell.robot.gripper.travel_per_metre):
                 break
             cell.command()
-        # Slanted sides have pushed the hand away: later plans start at its actual posture, not at the command.
+        # Slanted sides push the hand away: later plans start at the actual posture, not at the commanded one.
         cell.accept_posture()
         if not cell.is_gripping(name):
             return False
@@ -78,7 +78,11 @@ class GripperControl:
                 raise SkillFailure(Reason.SLIPPED_IN_TRANSIT, f"{self._cell.held} slid {slip * 100:.0f} cm in the hand")
 
     def check_grip(self) -> None:
-        """Update the grip after a failure: objects no longer touched are released, others held as they are now."""
+        """Update the grip after a failure.
+
+        An object that the fingers no longer touch is released; otherwise its current pose in the hand is the new
+        reference for slip.
+        """
         cell, meter = self._cell, self._cell.meter
         if cell.held is not None and not cell.is_gripping(cell.held):
             meter.held = meter.closing_on = None

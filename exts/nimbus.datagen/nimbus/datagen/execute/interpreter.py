@@ -68,7 +68,7 @@ def resolve_point(cell: World, names: Mapping[str, Any], thing: Expression, feat
 
 
 class TaskJudge:
-    """Evaluates a task's conditions in a world, whatever moves the robot; it cannot run steps.
+    """Evaluates a task's conditions in a world, independent of the source of commands; it cannot run steps.
 
     Args:
         world: The current scene.
@@ -144,10 +144,10 @@ class TaskPerformer(TaskJudge):
                 step.perform(self, scope)
 
     def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
-        """Run steps, and return a failure that can be recovered from."""
+        """Run steps; return the failure if a recovery may follow it, or None after success."""
         try:
             self.do(steps, scope)
-        # Given up means out of budget: a recovery would spend more of it.
+        # GivenUp means that the budget of plans is used up, and a recovery would need more of them.
         except GivenUp:
             raise
         except SkillFailure as failure:
@@ -157,7 +157,7 @@ class TaskPerformer(TaskJudge):
         return None
 
     def regain(self) -> None:
-        """Make the arm ready to continue from the state that a failure left."""
+        """Prepare the arm to continue from its state after a failure."""
         self.cell.regain()
 
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
@@ -203,7 +203,7 @@ def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:
 
 
 def _target(statement: Statement) -> str:
-    """Return the single thing that a resolved statement is about; empty for none or several."""
+    """Return the name of the only thing that a resolved statement refers to; empty for none or several."""
     value = getattr(statement, statement.main) if statement.main else ""
     alone = value[0] if isinstance(value, tuple) and len(value) == 1 else value
     return alone if isinstance(alone, str) else ""

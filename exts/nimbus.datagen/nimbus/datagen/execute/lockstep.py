@@ -44,11 +44,11 @@ class Lane:
         self._plan: MotionPlan | None = None
 
     def clock(self) -> float:
-        """CPU time of this episode: that of its own turns and its share of the batches [s]."""
+        """Return the CPU time of this episode: its own turns and its share of the batches [s]."""
         return self._cpu + time.process_time() - self._cpu_since
 
     def exchange(self, planner: BatchPlanner, query: MotionQuery) -> MotionPlan:
-        """Hand in a query, and wait for its plan."""
+        """Submit a query, and wait for its plan."""
         assert self._turn is not None
         self._asked = planner, query
         self._turn.pause()
@@ -83,7 +83,7 @@ class Lane:
             self._turn = None
 
     def answer(self, plan: MotionPlan, cpu_time: float) -> None:
-        """Give the plan of the query, with its share of the batch's CPU time [s]."""
+        """Deliver the plan of the query, with the query's share of the batch's CPU time [s]."""
         self._plan, self._asked = plan, None
         self._cpu += cpu_time
 
@@ -109,13 +109,14 @@ class Lockstep(Generic[Assets]):
         self._items: dict[int, Randomized[Assets]] = {}
         self._made: list[Planned[Assets]] = []
         self.batches: Counter[int] = Counter()
-        """Number of batches by number of queries."""
+        """Number of batches, keyed by the number of queries in a batch."""
 
     def run(self, items: Iterator[Randomized[Assets] | None]) -> Generator[Planned[Assets], None, None]:
         """Yield the attempts at all items, each as soon as it is made.
 
         Args:
-            items: Drawn whenever a lane is free; None for "nothing now". Ends when no lane is busy and nothing comes.
+            items: Source of episodes, read whenever a lane is free. None means that no episode is available now; the
+                run ends if no lane is busy then.
         """
         try:
             while True:
@@ -126,7 +127,7 @@ class Lockstep(Generic[Assets]):
                 queries = [asked for _, asked in waiting if asked]
                 self._watch(None, 0.0)
                 begin = time.process_time()
-                # Each query brings its limits: any of the planners, which have no state, can plan all of them.
+                # Each query contains its limits and planners have no state: any one of them can plan all queries.
                 plans = queries[0][0].plan_batch([query for _, query in queries])
                 share = (time.process_time() - begin) / len(plans)
                 for (lane, _), plan in zip(waiting, plans, strict=True):
@@ -157,8 +158,8 @@ class Lockstep(Generic[Assets]):
             with named_errors("plan", item):
                 before = item.times
                 for planned in self._attempts(item, lane):
-                    # Handed out when the turn ends, by the caller's thread.
+                    # The caller's thread yields it when the turn ends.
                     self._made.append(replace(planned, times=before | planned.times))
-                    before = {}  # counted once, as in Stage.__call__
+                    before = {}  # times before planning are counted once, as in Stage.__call__
 
         lane.begin(work)

@@ -1,4 +1,4 @@
-"""Scene whose robot is commanded from outside, such as by a policy: observed, evaluated and recorded."""
+"""Scene in which an external source, such as a policy, commands the robot; it is observed, evaluated and recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SceneSnapshot:
 class ObservedScene(SimulatedWorld):
     """Attempt at a physical layout with external commands.
 
-    Lag and slip are only measured here, because a policy may push, slip and continue.
+    Lag and slip are measured but do not end the attempt, because a policy may push, slip and continue.
 
     Args:
         simulation: Simulation loaded with the layout, at rest.
@@ -75,13 +75,13 @@ class ObservedScene(SimulatedWorld):
         self._recorder.record(action, skill=skill, target=target, phase=phase)
         self.simulation.advance(action, observe=self._observe)
         held = self.find_held()
-        for name, arm in self.arms.items():  # contact is measured for the object in each hand
+        for name, arm in self.arms.items():  # each meter measures the contacts of the object in its hand
             arm.meter.held = arm.meter.closing_on = held.get(name)
-            # Fingers that close on an object move it, and so do two hands that hold it: neither is creep.
+            # Closing fingers move an object, and so does a second hand that holds it; neither motion is creep.
             arm.meter.carried = name in held and arm.meter.holds_alone(held[name])
 
     def snapshot(self) -> SceneSnapshot:
-        """Copy the present instant, to which :meth:`rewind` returns."""
+        """Return a copy of the current state for :meth:`rewind`."""
         return SceneSnapshot(
             physics=self.simulation.snapshot(),
             row_count=self.step_count,
@@ -90,7 +90,7 @@ class ObservedScene(SimulatedWorld):
         )
 
     def rewind(self, snapshot: SceneSnapshot) -> None:
-        """Return to an earlier instant; later rows of the record are removed."""
+        """Restore an earlier state, and remove the later rows of the record."""
         self.simulation.rewind(snapshot.physics)
         self._recorder.truncate(snapshot.row_count)
         for meter, memory in zip(self._meters, snapshot.meters, strict=True):

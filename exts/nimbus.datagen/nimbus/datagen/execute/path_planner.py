@@ -29,7 +29,9 @@ ACTIONS = ("forward", "turn")
 
 
 class PathPlanner(Planner["NavigationAssets"]):
-    """Searches, smooths and drives a path; a path that a filter rejects is a failed attempt with value and limit.
+    """Searches, smooths and drives a path.
+
+    A path that a filter rejects is a failed attempt; its outcome contains the measured value and the limit.
 
     Args:
         task: The task.
@@ -46,7 +48,7 @@ class PathPlanner(Planner["NavigationAssets"]):
         self._task = task
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
-        """Yield the single attempt at a layout, planned or already stored."""
+        """Yield the only attempt at a layout: a new plan, or the plan that is already stored."""
         if (stored := item.scene.request.plan) is not None:
             trajectory, attempt = stored.trajectory, stored.attempt
         else:
@@ -94,7 +96,7 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
 
 
 def check_landmarks(layouts: Sequence[Layout], trajectory: Trajectory, least: int) -> Trajectory:
-    """Make a trajectory a failed one where the instruction of a layout names fewer things than are asked for."""
+    """Return the trajectory, marked as failed if the instruction of a layout names fewer than ``least`` landmarks."""
     if not trajectory.outcome.success or not least or not is_instructed(layouts[0].physical.drawn):
         return trajectory
     named = min(landmark_count(layout) for layout in layouts)
@@ -189,7 +191,7 @@ def make_trajectory(
 
 def _segments(scene: NavigationScene, route: Route) -> tuple[SkillSegment, ...]:
     """Return one segment for each room crossed; doorways belong to the previous room."""
-    # Slightly above the floor, so that rounding does not put a foot below its room.
+    # The lookup is slightly above the floor, because rounding may put a point of the floor below its room.
     rooms = scene.room_of(route.feet + (0.0, 0.0, 0.05))
     for row in range(1, len(rooms)):
         rooms[row] = rooms[row] or rooms[row - 1]

@@ -41,7 +41,7 @@ _SETTLE_PERIODS = 8
 _PATIENCE_PERIODS = 15
 """Record periods for released objects to come to rest after the last step."""
 _REST_PERIODS = 8
-"""Record periods at rest after success: the arm needs two to stop, and the others teach a policy to stay."""
+"""Record periods at rest after success: the arm needs two to stop; the others teach a policy to hold still."""
 _CALMER = 0.75
 """Speed of each further attempt at a layout, relative to the previous one."""
 _BELIEVABLE = {"held_penetration": 0.002, "table_penetration": 0.001, "held_creep": 0.0005}
@@ -78,7 +78,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         self._simulations: dict[int, NewtonSimulation] = {}
         """Simulation of each lane."""
         self.batches: Counter[int] = Counter()
-        """Number of batches of motions by number of queries, of the episodes that were last advanced together."""
+        """Number of motion batches, keyed by the number of queries in a batch, in the last :meth:`process_together`."""
 
     def process(self, item: Randomized[SceneAssets]) -> Iterator[Planned[SceneAssets]]:
         """Yield attempts until one succeeds, or the plan that is already stored."""
@@ -90,7 +90,7 @@ class SkillPlanner(Planner["SceneAssets"]):
         """Yield the attempts at several items, whose motions are planned in batches.
 
         Args:
-            items: Drawn whenever a lane is free; None for "nothing now".
+            items: Source of episodes, read whenever a lane is free; None means that no episode is available now.
             lanes: Largest number of items in progress.
             watch: Called whenever another item is advanced.
         """
@@ -105,12 +105,12 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     @classmethod
     def preload(cls, context: RunContext) -> None:
-        """Import what plans first need, so that forked processes have it already."""
+        """Import the modules of the first plan before workers are forked, so that each worker does not import them."""
         load_toppra()
 
     @classmethod
     def lane_count(cls, context: RunContext) -> int:
-        """Return the number of items that it can advance together: the motion planner's batch; one in PhysX."""
+        """Return the number of items that can advance together: the motion planner's batch size; 1 in Isaac Sim."""
         if context.physics == "isaacsim":
             return 1  # Isaac Sim has one stage open
         planner = registry.lookup("planner", context.planner)
@@ -162,18 +162,19 @@ register_component("plan", "skills", SkillPlanner, SkillPlannerSettings)
 def make_motion_planner(
     name: str, robot: Robot, *, rate: float, pace: float = 1.0, exchange: MotionExchange | None = None
 ) -> MotionPlanner:
-    """Create the motion planner of a registered name for a robot.
+    """Create the motion planner of a robot.
 
     Args:
-        name: Registered name.
+        name: Registered name of the planner.
         robot: The robot.
         rate: Commands per second [Hz].
         pace: Fraction of the usual speed; motions keep their shape and take ``1 / pace`` times as long.
-        exchange: Collects the queries of several episodes, for a planner of batches.
+        exchange: Collects the queries of several episodes for a planner that plans batches.
     """
     return registry.lookup("planner", name)(
         velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
-        # Squared: a motion of the same shape that takes 1 / pace times as long has pace² of its accelerations.
+        # Squared, because a motion of the same shape at a fraction of the speed has that fraction squared as its
+        # accelerations.
         acceleration_limits=np.multiply(robot.arm.acceleration_limits, pace**2),
         period=1.0 / rate,
         **({} if exchange is None else {"exchange": exchange}),
@@ -204,7 +205,7 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
     Args:
         task: The task.
         doing: Performer of its steps.
-        prepare: Called first; it may fail as a skill does.
+        prepare: Function that is called first; it may raise :class:`SkillFailure`.
     """
     cell = doing.cell
     try:
@@ -213,7 +214,7 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
             prepare()
             outcome = _do_and_judge(task, doing)
         except (Disturbed, SkillFailure):
-            # A failure without a push is an ordinary one; a push in progress explains it, and is recovered from.
+            # Only a push in progress is recovered from; any other failure ends the attempt.
             if not cell.disturbance.is_active:
                 raise
             outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))
@@ -264,8 +265,8 @@ def settle(simulation: NewtonSimulation) -> None:
     command = simulation.present_action()
     for _ in range(_SETTLE_PERIODS):
         simulation.advance(command)
-    # The start must be at rest: a replay begins from stored positions and velocities, and warm-start data of the solver
-    # are not stored. restore() resets those here, so that the attempt and its replay begin equally.
+    # An attempt and its replay must begin in the same state. A replay begins from stored positions and velocities; the
+    # solver's warm-start data are not stored, and restore() resets them here as well.
     simulation.data.qvel[:] = 0.0
     simulation.restore(simulation.state())
 
@@ -302,7 +303,7 @@ def evaluate_success(task: Task, doing: TaskPerformer, *, patience: int = _PATIE
 
 
 def find_unbelievable(extremes: Mapping[str, float]) -> Outcome | None:
-    """Return a failure for an implausible contact, by its largest measures; None if all are plausible."""
+    """Return a failure if one of the largest contact measures is implausible; None if all are plausible."""
     for name, limit in _BELIEVABLE.items():
         if extremes[name] > limit:
             unit = "mm/s" if name == "held_creep" else "mm"

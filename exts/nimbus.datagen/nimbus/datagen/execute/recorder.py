@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Recorder:
     """Rows of state and action, each with its skill step and phase.
 
-    Contact measures are those of the hand with the largest values; creep is evaluated for each hand separately.
+    A contact measure of a row is the largest value of all hands; creep is evaluated for each hand separately.
     """
 
     def __init__(self, simulation: NewtonSimulation, meters: Sequence[ContactMeter]) -> None:
@@ -30,7 +30,7 @@ class Recorder:
         self._rows: dict[str, list[FloatArray]] = defaultdict(list)
         self._labels: list[tuple[str, str, str]] = []
         self._relations: dict[tuple[str, str, str], int] = {}
-        """Row of the boundary from which each relation has held."""
+        """Row of the boundary since which each relation has held."""
         self._spans: list[RelationSpan] = []
 
     @property
@@ -60,7 +60,7 @@ class Recorder:
         rows["body_wxyz"].append(simulation.body_wxyz())
         readings = [meter.read() for meter in self._meters]
         for name in readings[0]:
-            # The worst hand counts: a limit on a measure then holds for each of them.
+            # The largest value of all hands: if it is below a limit, every hand is.
             rows[f"contacts/{name}"].append(np.asarray(max(reading[name] for reading in readings), dtype=float))
         for arm, reading in enumerate(readings):
             rows[f"slip/{arm}"].append(np.asarray(reading["held_slip"], dtype=float))
@@ -84,7 +84,7 @@ class Recorder:
             self._spans.append(RelationSpan(start=start, stop=stop, relation=name, object=one, target=other))
 
     def truncate(self, row_count: int) -> None:
-        """Remove all rows after the first ones; relations at boundaries must not have been noted."""
+        """Keep the first ``row_count`` rows only; the record must not contain relations."""
         for values in self._rows.values():
             del values[row_count:]
         del self._labels[row_count:]
@@ -106,7 +106,7 @@ class Recorder:
         return max(largest_creep(slip, rate=self._simulation.rate) for slip in slips)
 
     def _calm_rows(self) -> NDArray[np.bool_]:
-        """Return (T,) False for rows of a disturbance and the next one, which measures since its predecessor."""
+        """Return (T,) False for rows of a disturbance and for the next row, whose measures cover part of it."""
         disturbed = np.array([skill == DISTURBED for skill, _, _ in self._labels], dtype=bool)
         return ~disturbed & ~np.append(False, disturbed[:-1])[: len(disturbed)]
 

@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 STOP, FREE = "stop", "free"
-"""Phases of rows: the arm comes to rest; the hand lets go."""
+"""Phases of rows: the arm comes to rest; the hand releases its object."""
 STOP_PERIODS = 3
 """Record periods in which an arm comes to rest: its reference follows two periods behind its command."""
 MOST_PLANS = 40
-"""Largest number of plans of an arm in a correction. It usually takes 3 to 8; for a cube held at an angle `place`
-requested a thousand, which took 186 s of CPU time."""
+"""Largest number of plans of an arm in a correction.
+
+A correction usually takes 3 to 8 plans. Without a limit, `place` requested a thousand plans for a cube that was held at
+an angle, which took 186 s of CPU time."""
 _PLANS_EACH = 16
 """Largest number of an arm's plans in a recovery for each unfinished thing; pick and place take 6."""
 _IN_THE_AIR = 0.02
-"""Height above its initial support at which a held object is carried on; below it, it is released and picked again
-[m]."""
+"""Rise from its initial position above which a held object stays in the hand [m]; otherwise it is released and picked
+again."""
 _PATIENCE_PERIODS = 15
 """Record periods for a pushed object to come to rest before new plans."""
 
@@ -61,7 +63,7 @@ class _UnmetJudge(TaskJudge):
 class ResumedPerformer(TaskPerformer):
     """Runs a task's steps in a scene in which some are complete.
 
-    Steps with a thing in ``done`` are skipped, and so is grasping the object already in the hand.
+    Steps on a thing in ``done`` are skipped, and so is the grasp of an object that is already in the hand.
 
     Args:
         cell: The scene.
@@ -105,7 +107,7 @@ def free_hands(cell: SimulatedWorkcell) -> None:
         with arm.step(FREE, ""):
             touched = arm.touched_by_gripper()
             held = next(filter(arm.is_gripping, sorted(touched & set(arm.objects))), None)
-            # A lifted object is carried on; dropping it would be a new disturbance.
+            # A lifted object stays in the hand; dropping it would be a new disturbance.
             if held and (arm.pose(held) - arm.start_poses[held])[2, 3] > _IN_THE_AIR:
                 arm.meter.held = arm.meter.closing_on = held
                 arm.carry()
@@ -115,11 +117,12 @@ def free_hands(cell: SimulatedWorkcell) -> None:
                 arm.open()
             if touched:
                 arm.begin("retreat")
+                # Objects that were released earlier may be at their goals; the retreat must not move them.
                 retreat(arm, next(iter(sorted(touched))), touching=touched, among_released=False)
 
 
 def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> ResumedPerformer:
-    """Come to rest after a disturbance and free the hands; returns the performer of the rest of the task.
+    """Stop all arms after a disturbance, free the hands, and return the performer of the rest of the task.
 
     Args:
         task: The task.
@@ -131,9 +134,10 @@ def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> Resum
     """
     cell = doing.cell
     pushed = cell.disturbance.body
+    # An active disturbance labels rows and suppresses checks of slip and lag, which apply again from here.
     cell.disturbance.is_active = False
     cell.break_off()
-    # Without a limit a hopeless recovery plans for minutes; see MOST_PLANS.
+    # Without a limit, a recovery that cannot succeed plans for minutes; see MOST_PLANS.
     cell.limit_plans(_PLANS_EACH * max(1, len(unmet)))
     with cell.step(DISTURBED, pushed):
         cell.begin(STOP)
@@ -143,4 +147,5 @@ def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> Resum
                 break
             cell.wait(1)
     free_hands(cell)
+    # Conditions are evaluated after the hands are free: an object that falls from a hand may have met one or lost one.
     return ResumedPerformer(cell, doing.scope, done=(doing.done | unmet) - find_unmet(task, cell, doing.scope))

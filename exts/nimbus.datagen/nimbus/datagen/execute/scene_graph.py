@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 BESIDE, NEAR = 0.08, 0.05
 """Largest distances between the surfaces of objects that are beside each other, and near each other [m]."""
 OPEN, SHUT, PRESSED = 0.8, 0.05, 0.9
-"""Fractions of a joint's range: open or turned from the first, closed up to the second, pressed from the third."""
+"""Fractions of a joint's range: a part is open or turned from ``OPEN``, closed up to ``SHUT``, pressed from
+``PRESSED``."""
 LEAN = math.radians(15)
-"""Largest tilt of an upright, inverted or lying object [rad]."""
+"""Largest deviation from vertical of an upright or inverted object, and from level of a lying one [rad]."""
 MOVED, TURNED = 0.02, 0.2
 """Largest displacement [m] and rotation [rad] of an untouched object."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
@@ -71,7 +72,7 @@ def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[F
 
 
 def is_on_side(world: World, name: str, other: str, relation: str) -> bool:
-    """Return True if a thing's center is within 45 degrees of a side of another's, such as ``left_of``."""
+    """Return True if the center of a thing is on a side of another thing, such as ``left_of``, within 45 degrees."""
     one, two = (np.add(*world.bounds(thing)) / 2 for thing in (name, other))
     return _is_way_to_side(world, one - two, relation)
 
@@ -110,7 +111,7 @@ def _gripper_links(world: World) -> set[str]:
 
 @dataclass(frozen=True)
 class _SceneSnapshot:
-    """Scene at one instant, with the contacts and bounds that several relations share."""
+    """Scene at one instant, with contacts and bounds that several relations need."""
 
     world: World
     contacts: Mapping[str, Sequence[Contact]]
@@ -124,16 +125,21 @@ class _SceneSnapshot:
         return cls(world, find_all_contacts(world), {name: world.bounds(name) for name in names})
 
     def touched(self, name: str, *, least_upward: float = -1.0) -> set[str]:
-        """Return the names of the things that touch a thing from below, by the vertical part of the normal."""
+        """Return the names of the things that a thing touches.
+
+        Args:
+            name: The thing.
+            least_upward: Vertical component of the unit normal toward it that a contact must exceed; -1 for all.
+        """
         return {touch.other for touch in self.contacts.get(name, ()) if touch.upward > least_upward}
 
 
 def describe_scene(world: World) -> tuple[Relation, ...]:
     """Return all relations of a scene, sorted.
 
-    ``in`` excludes ``on`` of the same pair; ``stacked`` is ``on`` a thing that is itself movable; a thing in, on or
-    below another one is neither beside nor near it. A thing with several moving parts has its states by part:
-    ``cabinet.drawer_0``.
+    ``in`` excludes ``on`` for the same pair, and ``stacked`` means ``on`` a movable object. A thing in, on or below
+    another one is neither beside nor near it. A thing with several moving parts has one state per part, such as the
+    state of ``cabinet.drawer_0``.
     """
     view, found = _SceneSnapshot.of(world), set[Relation]()
     for name in world.objects:
@@ -193,7 +199,7 @@ def _around(view: _SceneSnapshot, name: str, other: str) -> Iterator[Relation]:
     """Yield the relations of two things at a distance, in both directions; a fixture is only a target."""
     world = view.world
     (low, high), (lower, upper) = view.bounds[name], view.bounds[other]
-    # The distance of the boxes is a lower bound of that of the surfaces, and costs next to nothing.
+    # The distance between the boxes is a cheap lower bound on the distance between the surfaces.
     if np.linalg.norm(np.maximum(0.0, np.maximum(lower - high, low - upper))) > BESIDE:
         return
     distance = measure_gap(world, name, other, most=2 * BESIDE)

@@ -25,7 +25,7 @@ _SKIN = 0.002
 
 
 class SimulatedScene:
-    """Things of one physical layout in their current state of physics.
+    """Objects and fixtures of one physical layout in the current state of physics.
 
     Args:
         simulation: Simulation loaded with the layout.
@@ -66,7 +66,7 @@ class SimulatedScene:
         return self.stage.fixtures[name]
 
     def lowest_point(self, name: str) -> float:
-        """Return the height of an object's lowest point, which is that of its support when it rests [m]."""
+        """Return the height of an object's lowest point [m]; for an object at rest, the height of its support."""
         pose = self.pose(name)
         return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
 

@@ -28,7 +28,7 @@ MOST_UNCOVERED = 0.1
 _WIDTH = 64
 """Width of the small views that are checked before anything is rendered [px]."""
 _SLOW = 240.0
-"""Upper bound of preparing 3 million splats and compiling the kernels [s]."""
+"""Upper bound on the time to prepare 3 million splats and to compile the kernels [s]."""
 _EVERY = 8
 """Number of rows between two checked views."""
 
@@ -39,7 +39,7 @@ class SplatPathPlanner(PathPlanner):
     version: ClassVar[int] = 1
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
-        """Yield the single attempt at a layout, planned or already stored."""
+        """Yield the only attempt at a layout: a new plan, or the plan that is already stored."""
         for planned in super().process(item):
             trajectory = planned.trajectory
             if trajectory.outcome.success and item.scene.request.plan is None:
@@ -68,7 +68,7 @@ def splat_source(task: NavigationTask) -> SplatSource:
 
 
 def check_views(outline: SplatRasterizer, layouts: tuple[Layout, ...], trajectory: Trajectory) -> Trajectory:
-    """Return the trajectory, as a failed attempt if too much of a view along it is uncovered."""
+    """Return the trajectory, marked as failed if splats leave too much of a view along it uncovered."""
     worst = 0.0
     rows = np.unique(np.append(np.arange(0, trajectory.step_count, _EVERY), trajectory.step_count - 1))
     places, turns = trajectory.body_positions[rows], trajectory.body_wxyz[rows]

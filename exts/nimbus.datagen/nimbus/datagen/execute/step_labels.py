@@ -19,7 +19,7 @@ class StepLabels:
     """Label of each active arm.
 
     Args:
-        arms: Names of the robot's arms; labels of several are joined in this order.
+        arms: Names of the robot's arms; their labels are joined in this order.
     """
 
     def __init__(self, arms: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Robot in its scene as a skill sees it: observe, plan a motion, execute it in physics."""
+"""Interface of a skill to the robot in its scene: observe, plan a motion, execute it in physics."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ if TYPE_CHECKING:
 
 
 _TRACKING_LIMIT = 0.03
-"""Tracking error above which the arm pushes against something [rad]."""
+"""Tracking error above which the arm counts as blocked [rad]."""
 
 _FAR_BELOW = 10.0
 """Depth to which the planning scene moves ignored bodies [m]."""
 
 
 class SimulatedWorkcell(SimulatedWorld):
-    """One attempt at one physical layout, in which skills move one arm; each arm of the robot has its own view.
+    """View of one arm in one attempt at a physical layout; skills move the arm through it.
 
-    The views share the attempt and the scene; ``planner``, ``scene`` and plans belong to each arm.
+    The views of all arms share the attempt and the state of physics. Each has its own planner, planning scene and
+    plans.
 
     Args:
         simulation: Simulation loaded with the layout.
@@ -95,7 +96,7 @@ class SimulatedWorkcell(SimulatedWorld):
         """Remaining rows of the plan in execution."""
         self._together: ArmScheduler | None = None
 
-    # The record
+    # Grasps and labels of rows
 
     def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
         """Return grasps of an object in its current pose, best first.
@@ -103,7 +104,7 @@ class SimulatedWorkcell(SimulatedWorld):
         Args:
             name: The object.
             limit: Largest number of grasps.
-            canonical: Put those nearest to the canonical grasp first; otherwise the firmest.
+            canonical: Put the grasps nearest to the hand's heading at home first; otherwise the firmest ones.
         """
         closing = self.scene.tool_pose(np.asarray(self.robot.arm.home))[:2, 1] if canonical else None
         ranked = rank_grasps(
@@ -135,17 +136,21 @@ class SimulatedWorkcell(SimulatedWorld):
     # Motion
 
     def rng(self) -> np.random.Generator:
-        """Return a fresh stream for each plan of the attempt."""
+        """Return the random generator of the next plan; each plan of the attempt has its own.
+
+        Raises:
+            GivenUp: The limit on plans is reached.
+        """
         self._plan_count += 1
         if 0 < self.most_plans < self._plan_count:
             raise GivenUp(Reason.NO_PATH, f"given up after {self.most_plans} plans")
-        # The first arm's address has no name, so that plans of a robot with one arm do not depend on what it is called.
+        # The first arm's stream is addressed without its name: plans of a one-armed robot do not depend on that name.
         if self.name == next(iter(self.arms)):
             return self.streams("plan", self._plan_count)
         return self.streams("plan", self.name, self._plan_count)
 
     def limit_plans(self, count: int) -> None:
-        """Limit the number of further plans of an arm; the attempt is given up beyond it."""
+        """Limit the number of further plans of each arm; a plan beyond the limit raises :class:`GivenUp`."""
         for arm in self.arms.values():
             arm.most_plans = arm._plan_count + count
 
@@ -161,16 +166,16 @@ class SimulatedWorkcell(SimulatedWorld):
         qpos = self.simulation.data.qpos.copy()
         handled = {self.held, *self._labels.targets}
         for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
-            # Its contents are ignored with it, because they move along.
+            # Contents move with their container; like the container, they are not obstacles.
             qpos[self.position_address(name) + 2] -= _FAR_BELOW
         self.scene.set_world(qpos)
-        # A part that is held stays in its joint: it is not rigidly attached to the tool.
+        # A held part, such as a drawer, moves in its joint; only a held object is rigidly attached to the tool.
         carried = self.held if self.held in self.objects else None
         self.scene.hold(carried, self.tool_T_held() if carried else None)
         return self.scene
 
     def move_to(self, goals: Sequence[ArrayLike]) -> MotionPlan:
-        """Move freely to the nearest of some poses of the tool, each ``world_T_tool`` (4, 4).
+        """Move freely to the nearest of several tool poses, each ``world_T_tool`` (4, 4).
 
         Raises:
             SkillFailure: There is no motion.
@@ -196,7 +201,7 @@ class SimulatedWorkcell(SimulatedWorld):
         Raises:
             SkillFailure: The plan failed, is in collision, or the arm did not follow.
         """
-        # Recorded before any check, so that a refused plan is in the statistics as well.
+        # Recorded before any check, so that the statistics contain refused plans as well.
         self.plan_statistics.append(dict(plan.statistics) | self._notes)
         self._notes = {}
         if not plan:
@@ -211,7 +216,7 @@ class SimulatedWorkcell(SimulatedWorld):
         if collision:
             raise SkillFailure(Reason.PLAN_REJECTED, f"{collision} of {len(plan.positions) - 1}")
         postures = plan.positions[1:]
-        # The gripper opens late, when the hand has left what it might touch.
+        # The gripper opens in the second half, when the hand is clear of neighboring objects.
         half = len(postures) // 2
         openings = np.linspace(self.opening, self.opening if opening is None else opening, len(postures) - half + 1)
         noise = self._draw_noise(postures, still_gripper=opening is None)
@@ -223,7 +228,7 @@ class SimulatedWorkcell(SimulatedWorld):
         return plan
 
     def _draw_noise(self, postures: FloatArray, *, still_gripper: bool) -> FloatArray | None:
-        """Draw (N, J) noise for the execution of a motion; None after the grasp, where there is no noise."""
+        """Draw (N, J) noise for the execution of a motion [rad]; None if the motion has none, as after a grasp."""
         is_noisy = self._noise and self._together is None and still_gripper and len(postures)
         if (
             not is_noisy
@@ -232,7 +237,7 @@ class SimulatedWorkcell(SimulatedWorld):
         ):
             return None
         return draw_execution_noise(
-            # A stream for each motion: noise of one motion does not depend on how many numbers an earlier one drew.
+            # Each motion has its own stream: its noise does not depend on the numbers drawn for earlier motions.
             self.streams("execution_noise", self.name, len(self.plan_statistics)),
             self.scene,
             postures,
@@ -346,12 +351,12 @@ class SimulatedWorkcell(SimulatedWorld):
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
         """Close the fingers on an object; return True if all fingers hold it.
 
-        Slanted sides push the hand away, so that the arm's command afterwards is its actual posture.
+        Slanted sides push the hand away; therefore the arm's actual posture becomes its command.
         """
         return self._gripper.close_on(name, steps=steps, patience=patience)
 
     def expect_contact(self, name: str | None) -> None:
-        """Measure contact with this body as with a held object, from now on; None ends that."""
+        """Measure contacts of the gripper with a body as if it were held; None ends the measurement."""
         self.meter.closing_on = name
 
     def carry(self) -> None:
@@ -381,8 +386,8 @@ class SimulatedWorkcell(SimulatedWorld):
     def together(self, works: Mapping[str, Callable[[], None]]) -> None:
         """Run a function for each of several arms at the same time.
 
-        Each moves only its own arm. They take turns in the given order, once a record period, so that the result is
-        deterministic. An arm whose plan would come near another arm waits until the other arm has moved on.
+        Each function moves only its own arm. The functions take turns in the given order, once per record period, so
+        that the result is deterministic. An arm whose plan would come near another arm waits until that arm has moved.
 
         Args:
             works: Functions by name of the arm.

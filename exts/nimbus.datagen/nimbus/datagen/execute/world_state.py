@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class SimulatedWorld(SimulatedScene):
     """State of one attempt at one physical layout, in the view of one arm.
 
-    A robot with several arms has one view per arm of the same attempt, in ``arms`` by name; this is the first. The
-    views share the scene; ``robot``, ``meter`` and the command belong to each arm.
+    For a robot with several arms, ``arms`` has one view of the attempt per arm; this object is the first one. The views
+    share the scene. Each has its own ``robot``, ``meter`` and command.
 
     Args:
         simulation: Simulation loaded with the layout.
@@ -65,7 +65,7 @@ class SimulatedWorld(SimulatedScene):
     # The arm
 
     def arm(self, name: str) -> Self:
-        """Return the view of the arm of that name.
+        """Return the view of an arm by its name.
 
         Raises:
             SkillFailure: The robot has no such arm.
@@ -76,7 +76,7 @@ class SimulatedWorld(SimulatedScene):
 
     @property
     def arm_command(self) -> FloatArray:
-        """Return (J,) the last commanded posture, from which plans start [rad]."""
+        """Return the last commanded posture (J,), at which plans start [rad or m]."""
         return self._command[:-1].copy()
 
     def base_link(self) -> str:
@@ -111,11 +111,11 @@ class SimulatedWorld(SimulatedScene):
         return self.meter.touching(name, self.robot.gripper.fingers)
 
     def touched_by_gripper(self) -> set[str]:
-        """Return the bodies touched by the gripper, ``world`` for fixed ones, without the robot itself."""
+        """Return the names of the bodies that the gripper touches, without the robot's; fixed bodies are ``world``."""
         return self.meter.touched_by_gripper()
 
     def finger_positions(self) -> FloatArray:
-        """Return the position of each gripper joint, in terms of the first joint [m or rad]."""
+        """Return the position of each gripper joint, converted to the first joint by its ratio [m or rad]."""
         return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
 
     def finger_speed(self) -> float:
@@ -123,7 +123,7 @@ class SimulatedWorld(SimulatedScene):
         return float(np.abs(self.simulation.joint_velocities()[self._finger_joints]).max())
 
     def finger_gap(self) -> float:
-        """Return the largest distance of a finger of any arm from its open position [m]."""
+        """Return the largest distance of any finger from its open position, over all arms [m]."""
         return max(
             float(np.abs(arm.finger_positions() - arm.robot.gripper.open).max())
             / abs(arm.robot.gripper.travel_per_metre)

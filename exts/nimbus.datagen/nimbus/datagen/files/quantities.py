@@ -12,6 +12,8 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 _TEXT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*?)\s*")
+_LONGEST = 100
+"""Longest text that is matched [characters]: the time grows with the square of its length."""
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
 """Names of bounds in JSON Schema, by pydantic's names, which remain in the schema of a validated float."""
 
@@ -26,7 +28,7 @@ class Quantity:
 
     def parse(self, value: Any) -> Any:
         """Convert a text with a unit to SI; numbers are unchanged."""
-        if isinstance(value, str) and (match := _TEXT.fullmatch(value)):
+        if isinstance(value, str) and len(value) <= _LONGEST and (match := _TEXT.fullmatch(value)):
             value = float(match[1]) * factor if (factor := dict(self.units).get(match[2])) else value
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return value

@@ -1,4 +1,4 @@
-"""Extension for Kit and its window; the only code that imports Kit's modules at import."""
+"""Extension for Kit and its window; only this package imports Kit's modules at the top of its files."""
 
 from nimbus.datagen.kit.extension import NimbusExtension
 

@@ -14,13 +14,13 @@ ROW_HEIGHT = 24
 _LINES_HEIGHT, _MOST_LINES = 18, 16
 _IN_A_ROW = 3
 RED = {"color": 0xFF5050E0}
-"""Colors are ABGR."""
+"""Style of texts about problems; omni.ui's colors are ABGR."""
 
 Act = Callable[[str, Any], None]
 
 
 class Controls:
-    """Draws a section; the object must be kept as long as the section is visible.
+    """Draws the controls of a section; the object holds their subscriptions while the section is visible.
 
     Args:
         act: Called with a control's id and its new value.
@@ -35,7 +35,7 @@ class Controls:
         self._held.clear()
 
     def draw(self, controls: Sequence[ControlData]) -> None:
-        """Draw the controls below each other, and successive buttons side by side."""
+        """Draw the controls from top to bottom; successive buttons are side by side."""
         self._held.clear()
         buttons: list[ControlData] = []
         for control in controls:

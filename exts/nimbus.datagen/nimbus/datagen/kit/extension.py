@@ -1,4 +1,4 @@
-"""The extension: a menu entry and a window over an editor and runs, which are processes of their own."""
+"""Extension for Kit: a menu entry and a window; the editor and runs are separate processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nimbus.datagen.ui.runs.run_panel import RunPanel
 
 _SETTINGS = "/exts/nimbus.datagen"
 _FRAME_SHARE = 0.012
-"""Time in each frame for steps of a live plan [s], so that the window stays fluent."""
+"""Time for steps of a live plan in each frame [s]; it is short, so that the window stays responsive."""
 _LAST_TASK = "/persistent/exts/nimbus.datagen/task"
 
 
@@ -39,7 +39,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
             ext_id: The extension's name and version.
         """
         settings = carb.settings.get_settings()
-        folder = Path(tempfile.mkdtemp(prefix="nimbus.datagen-"))  # nobody else could have made it before
+        folder = Path(tempfile.mkdtemp(prefix="nimbus.datagen-"))  # no other user can create this folder first
         interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
         runs = RunPanel(ProcessLauncher(folder, interpreter=interpreter), self._viewport)
@@ -55,7 +55,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         self.menu_startup(self._make_window, self.WINDOW_NAME, self.WINDOW_NAME, self.MENU_GROUP)
 
     def on_shutdown(self) -> None:
-        """Take everything back; a run goes on in its own process."""
+        """Remove the menu entry and the window; a run continues in its own process."""
         self.menu_shutdown()
         self._updates = None
         carb.settings.get_settings().set_string(_LAST_TASK, self._panel.task)
@@ -66,7 +66,7 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         return PanelWindow(self._panel, title=self.WINDOW_NAME)
 
     def _update(self, event: Any) -> None:
-        """Look after the processes some times a second; at every frame while skills act in the stage."""
+        """Poll the processes once per poll period, and advance a live plan in every frame."""
         now = time.monotonic()
         if self._panel.is_live:
             self._panel.drive(_FRAME_SHARE)

@@ -1,6 +1,6 @@
 """Physics of the stage that is open in Kit, stepped by skills that run in the editor process.
 
-Kit's timeline plays, but Kit's own updates do not step physics. Only orders do, so that skills observe every step.
+Kit's timeline plays, but Kit's own updates do not step physics. Only orders step it, so that skills observe every step.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _log = logging.getLogger(__name__)
 _PLAY_SIMULATIONS = "/app/player/playSimulations"
 """Setting that makes Kit's own updates step physics while the timeline plays."""
 _LONGEST = 3600.0
-"""End of the timeline during a live plan [s]; Kit would stop physics there, so it is far away."""
+"""End of the timeline during a live plan [s]; it is far away, because Kit stops physics there."""
 
 
 class LiveStage:
-    """Takes one order at a time; its answer comes with a later :meth:`update`.
+    """Executes one order at a time, in a later :meth:`update`.
 
     Args:
-        show: Opens a stage in the background; raises an :class:`InputError` if it cannot.
-        is_opening: Returns True while a stage is being opened.
-        is_open: Returns True for the stage that is open.
-        answer: Called with the answer of an order.
+        show: Function that opens a stage in the background; raises :class:`InputError` if it cannot.
+        is_opening: Function that returns True while a stage is being opened.
+        is_open: Function that returns True for the stage that is open.
+        answer: Function that receives the answer to an order.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class LiveStage:
         self._order: Order | None = None
         self._world: PhysxWorld | None = None
         self._played: bool | None = None
-        """The setting before the live plan; None when there is none."""
+        """Value of the setting before the live plan; None without a live plan."""
 
     @property
     def is_active(self) -> bool:
-        """True from the first order until the last."""
+        """True from the first order until the end of the plan."""
         return self._order is not None or self._world is not None
 
     def take(self, order: Order) -> None:
-        """Take an order."""
+        """Accept an order; the order ``end`` is executed at once."""
         if order["do"] == "end":
             self.end()
             return
@@ -68,7 +68,7 @@ class LiveStage:
                 self._refuse(error.what, instead=error.diagnostic.instead)
 
     def update(self) -> None:
-        """Do the order if Kit is ready for it; a paused timeline waits, a stopped one ends the plan."""
+        """Execute the order if Kit is ready; a paused timeline delays it, and a stopped timeline ends the plan."""
         order = self._order
         if order is None or self._is_opening():
             return
@@ -118,7 +118,7 @@ class LiveStage:
         self._reply(answer)
 
     def _fail(self, error: Exception) -> None:
-        """End the plan with an error of the engine; without an answer, its process would wait for ever."""
+        """End the plan with an error of the engine; the process of the plan waits until it gets an answer."""
         _log.error("live plan: physics failed", exc_info=error)
         self._world = None
         self._refuse(f"physics failed: {error}", instead="see Kit's log, then press Plan live again")

@@ -1,5 +1,5 @@
-"""Regions, cameras and spots as prims of the viewport's stage: in its session layer, which is never saved."""
-# The stubs of pxr say that every Define returns None.
+"""Regions, cameras and spots as prims in the session layer of the viewport's stage; this layer is never saved."""
+# The type stubs of pxr declare that every Define returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ ROOT = "/NimbusMarks"
 _COLORS = {"sample": (0.84, 0.27, 0.25), "reached": (0.24, 0.67, 0.35), "unreached": (0.78, 0.24, 0.24)}
 _REGION_COLORS = ((0.24, 0.51, 0.86), (0.9, 0.55, 0.16), (0.47, 0.71, 0.31), (0.7, 0.35, 0.75))
 _LIFT, _SPOT_LIFT = 0.002, 0.005
-"""Height of marks above the surface [m], so that the two do not flicker."""
+"""Heights of regions and spots above the surface [m]; coplanar faces would flicker."""
 _FRUSTUM = 0.12
-"""Length of the drawn part [m]."""
+"""Length of the drawn frustum of a camera [m]."""
 _MOVED = 1e-4
-"""Displacement [m], or change of a part of a quaternion, that counts as a move."""
+"""Displacement [m], or change of a component of a quaternion, that counts as a move."""
 _LINE = 0.003
 """Width of lines [m]."""
 
@@ -31,7 +31,7 @@ class StageMarkers:
         self._seen: dict[str, tuple[float, ...]] = {}
 
     def draw(self, stage: Any, markers: MarkersData | None = None) -> None:
-        """Replace the drawn markers; without an argument draw the last ones, as on a stage that was just opened."""
+        """Replace the drawn markers; without ``markers``, draw the previous ones on a stage that was just opened."""
         self._markers = self._markers if markers is None else markers
         self._drawn.clear()
         self._seen.clear()
@@ -53,7 +53,7 @@ class StageMarkers:
                 _draw_squares(stage, f"{ROOT}/{kind}", spots, color)
 
     def take_moves(self, stage: Any) -> list[tuple[str, Any]]:
-        """Return ids and new poses of markers that the user has moved, once they rest."""
+        """Return the ids and new poses of markers that the user has moved and released."""
         found: list[tuple[str, Any]] = []
         for name, (place, drawn) in list(self._drawn.items()):
             prim = stage.GetPrimAtPath(place) if stage is not None else None
@@ -94,10 +94,9 @@ class StageMarkers:
         self._place(curves, camera["id"], camera["position"], camera["wxyz"])
 
     def _place(self, shape: Any, name: str, position: Any, wxyz: Any) -> None:
-        """Pose a shape, and watch it if it has an id.
+        """Set the pose of a shape; a shape with an id is observed for moves.
 
-        The shape itself is posed rather than a parent, because the gizmo moves the prim that is clicked in the
-        viewport.
+        The shape itself has the pose, not a parent, because the gizmo moves the prim that the user clicks.
         """
         from pxr import Gf, UsdGeom
 
@@ -108,10 +107,10 @@ class StageMarkers:
 
 
 def _pose(prim: Any) -> tuple[float, ...]:
-    """Position [m] and unit quaternion wxyz, with a positive w."""
+    """Return position [m] and unit quaternion wxyz with a positive w."""
     from pxr import UsdGeom
 
-    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation().RemoveScaleShear()  # a gizmo may scale, too
+    matrix: Any = UsdGeom.Xformable(prim).GetLocalTransformation().RemoveScaleShear()  # a gizmo may also scale the prim
     turn = matrix.ExtractRotationQuat()
     values = turn.GetReal(), *turn.GetImaginary()
     sign = 1.0 if values[0] >= 0 else -1.0
@@ -135,7 +134,7 @@ def _draw_squares(stage: Any, place: str, spots: list[dict[str, Any]], color: An
 
 
 def _draw_mesh(stage: Any, place: str, corners: list[Any], color: Any, *, opacity: float) -> Any:
-    """Quads, four corners each."""
+    """Draw quads of four corners (3,) [m] each."""
     from pxr import Gf, UsdGeom
 
     mesh: Any = UsdGeom.Mesh.Define(stage, place)

@@ -1,4 +1,4 @@
-"""Changes of the open stage in a layer without a file: the stage and its files stay as they are."""
+"""Temporary changes of the open stage, in a layer without a file; the stage's files do not change."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 
 class StageVariation:
-    """At most one layer of changes, on top of the session layer of the stage in which it was made."""
+    """Layer of changes in the session layer of a stage; there is at most one."""
 
     def __init__(self) -> None:
         self._session: Any = None
         self._layer: Any = None
 
     def show(self, stage: Any, path: str) -> None:
-        """Replace the changes of a stage by those in a file; an empty path removes them.
+        """Replace the changes of a stage by the layer in a file; an empty path only removes them.
 
         Args:
             stage: The open stage.
-            path: A layer, from :func:`~nimbus.datagen.usd.stage_changes.write_stage_changes`.
+            path: File of the layer, from :func:`~nimbus.datagen.usd.stage_changes.write_stage_changes`.
         """
         from pxr import Sdf
 
@@ -31,7 +31,7 @@ class StageVariation:
         self._session.subLayerPaths.insert(0, layer.identifier)
 
     def remove(self) -> None:
-        """Show the stage as it is in its files."""
+        """Remove the changes, so that the stage is as in its files."""
         if self._session and self._layer and self._layer.identifier in list(self._session.subLayerPaths):
             self._session.subLayerPaths.remove(self._layer.identifier)
         self._session = self._layer = None

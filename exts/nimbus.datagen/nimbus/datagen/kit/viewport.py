@@ -1,4 +1,4 @@
-"""Shows stages and markers in Kit's viewport, and pages in the user's browser."""
+"""Stages and markers in Kit's viewport, and pages in the user's browser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nimbus.datagen.ui.remote.messages import MarkersData
 
 
 class KitViewport:
-    """The stage that is open in Kit."""
+    """Stage that is open in Kit, with its markers, changes and live plan."""
 
     def __init__(self) -> None:
         self._opening: asyncio.Future[None] | None = None
@@ -47,23 +47,23 @@ class KitViewport:
         context = omni.usd.get_context()
         there, is_edited = context.get_stage_url(), context.has_pending_edit()
         if not is_edited:
-            self._warned = ""  # it was saved: what comes after that is asked for anew
+            self._warned = ""  # the stage was saved: later changes need another warning
         elif there not in (self._own, self._warned):
             self._warned = there
             raise InputError(
-                "the open stage has changes that are not saved", instead="save it, or press again to leave it"
+                "the open stage has unsaved changes", instead="save the stage, or press again to discard them"
             )
         self._warned = ""
         self._cancel()
         self._opening = omni.kit.async_engine.run_coroutine(self._open(path, duration))
 
     def take_error(self) -> str:
-        """Return why the last stage could not be opened, once; empty when it was, or is still being opened."""
+        """Return the error of the last failed opening of a stage, once; empty without one."""
         failed, self._failed = self._failed, ""
         return failed
 
     def draw_markers(self, markers: MarkersData) -> None:
-        """Draw regions, cameras and spots beside the stage."""
+        """Draw regions, cameras and spots in the stage."""
         self._markers.draw(omni.usd.get_context().get_stage(), markers)
 
     def take_moves(self) -> list[tuple[str, Any]]:
@@ -74,7 +74,7 @@ class KitViewport:
         """Change the open stage by a layer that is never saved; an empty path removes it."""
         timeline = omni.timeline.get_timeline_interface()
         if not timeline.is_stopped():
-            timeline.stop()  # PhysX would hold the bodies where it has moved them
+            timeline.stop()  # PhysX would otherwise keep the bodies at their simulated poses
         context = omni.usd.get_context()
         is_edited = context.has_pending_edit()
         self._variation.show(context.get_stage(), path)
@@ -91,11 +91,11 @@ class KitViewport:
         return self._live.is_active
 
     def take_order(self, order: dict[str, Any]) -> None:
-        """Take an order of the skills."""
+        """Accept an order of the skills; :meth:`answer_orders` executes it."""
         self._live.take(order)
 
     def answer_orders(self) -> list[dict[str, Any]]:
-        """Do the order that waits, if Kit is ready; returns the answers since the last call."""
+        """Execute the waiting order if Kit is ready; return the answers since the last call."""
         self._live.update()
         answers, self._answers[:] = list(self._answers), []
         return answers
@@ -118,10 +118,10 @@ class KitViewport:
 
     async def _open(self, path: Path, duration: float) -> None:
         timeline, context = omni.timeline.get_timeline_interface(), omni.usd.get_context()
-        timeline.stop()  # the last animation may loop, and its stage is about to go
+        timeline.stop()  # the last animation may loop, and its stage is about to close
         self._variation.remove()
         await omni.kit.app.get_app().next_update_async()
-        while not context.can_open_stage():  # another one is being opened, which Kit does not stop
+        while not context.can_open_stage():  # Kit cannot interrupt the opening of another stage
             await omni.kit.app.get_app().next_update_async()
         context.disable_save_to_recent_files()
         self._shown = None

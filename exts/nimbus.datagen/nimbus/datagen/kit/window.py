@@ -1,4 +1,4 @@
-"""Window of the panel: renders the form and the run with omni.ui, and decides nothing."""
+"""Window of the panel: it draws the form and the run with omni.ui and has no logic of its own."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PICTURE_HEIGHT = 180
 
 
 class PanelWindow(ui.Window):
-    """A dockable window, built when it is first shown.
+    """Dockable window; its content is built when it is first shown.
 
     Args:
-        panel: View-model.
-        title: Title, by which the menu and the docking find the window.
+        panel: View-model of the window.
+        title: Title; the menu and the docking find the window by it.
     """
 
     def __init__(self, panel: RemotePanel, *, title: str) -> None:
@@ -41,7 +41,7 @@ class PanelWindow(ui.Window):
         self._stop_observing = panel.observe(self._refresh)
 
     def destroy(self) -> None:
-        """Release everything; a second time does nothing."""
+        """Release all resources; a second call has no effect."""
         self._stop_observing()
         self._forget()
         super().destroy()

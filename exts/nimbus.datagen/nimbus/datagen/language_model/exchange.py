@@ -88,7 +88,9 @@ def _is_loopback(parts: SplitResult) -> bool:
         return False
 
 
-def exchange(address: Address, path: str, payload: object = None, *, seconds: float) -> HttpReply:
+def exchange(
+    address: Address, path: str, payload: object = None, *, seconds: float, limit: int = REPLY_BYTES
+) -> HttpReply:
     """Send one request and read the complete reply, without following redirects or using proxies.
 
     Args:
@@ -96,6 +98,7 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
         path: Path below the address, such as ``/chat/completions``.
         payload: Content that is sent as JSON by POST; None for a GET request.
         seconds: Time limit of the whole exchange [s].
+        limit: Largest accepted reply [bytes].
 
     Raises:
         NoReply: The server cannot be reached, or its reply is late, cut off, too long or not UTF-8.
@@ -118,8 +121,8 @@ def exchange(address: Address, path: str, payload: object = None, *, seconds: fl
         content = bytearray()
         while part := response.read1(_PART):
             content += part
-            if len(content) > REPLY_BYTES:
-                raise NoReply(f"the reply is longer than {REPLY_BYTES} bytes")
+            if len(content) > limit:
+                raise NoReply(f"the reply is longer than {limit} bytes")
         if response.length:
             raise NoReply("the reply was cut off")
         names = {name.lower(): value for name, value in response.getheaders()}

@@ -23,7 +23,7 @@ def refusal(sent: HttpReply, address: Address) -> InputError:
     text = address.hide_key(" ".join(_message(sent.text).split()))[:200]
     instead = _REMEDIES.get(sent.status, "look at the log of the server")
     if 300 <= sent.status < 400:
-        instead = f"give the address of the redirect: {sent.headers.get('location', 'none')[:200]}"
+        instead = f"give the address of the redirect: {address.hide_key(sent.headers.get('location', 'none'))[:200]}"
     return InputError(f"status {sent.status}{f': {text}' if text else ''}", where=address.url, instead=instead)
 
 

@@ -12,8 +12,7 @@ _STARTS = 64
 """Largest number of opening braces that are tried as the start of the object; prose may contain some before it."""
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _BEGUN = re.compile(r'\{\s*"')
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_THOUGHTS_END = re.compile(r"</(think|thinking|reasoning)>")
+_THOUGHTS = re.compile(r"<(/?)(think|thinking|reasoning)>")
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,7 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
 
     An object whose only key is not in ``keys`` is a wrapper; its value is returned.
     """
-    text = _THOUGHTS.sub("", text)
-    text = _THOUGHTS_END.split(text)[-1] if _THOUGHTS_END.search(text) else text
+    text = _without_thoughts(text)
     if not text.strip():
         return Answer(fault="the reply is empty")
     fenced = (_first(match[1]) for match in _FENCE.finditer(text))
@@ -71,6 +69,28 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
         (inner,) = found.values()
         found = inner if isinstance(inner, dict) else found
     return Answer(found)
+
+
+def _without_thoughts(text: str) -> str:
+    """Remove reasoning: text between a start tag and its end tag, and text before an end tag without a start tag.
+
+    One pass over the tags suffices. A regular expression for pairs would take hours for a reply of 4 MB, because it
+    searches the whole rest of the reply for the end of each start tag.
+    """
+    kept: list[str] = []
+    begin, name = 0, ""
+    last = {match[2]: match.end() for match in _THOUGHTS.finditer(text) if match[1]}
+    for match in _THOUGHTS.finditer(text):
+        if name:
+            if match[1] and match[2] == name:
+                begin, name = match.end(), ""
+        elif match[1]:
+            kept.clear()
+            begin = match.end()
+        elif last.get(match[2], 0) > match.end():  # an unfinished start tag does not hide an object after it
+            kept.append(text[begin : match.start()])
+            name = match[2]
+    return "".join(kept) + text[begin:]
 
 
 def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:

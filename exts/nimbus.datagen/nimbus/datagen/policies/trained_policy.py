@@ -7,7 +7,6 @@ The folder has ``weights.npz`` or ``weights.safetensors``, ``policy.json`` and `
 from __future__ import annotations
 
 import hashlib
-import zipfile
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.npy_files import read_npz
 from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask, layout_source
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.random_streams import RUN
@@ -27,6 +27,8 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
+_LARGEST_WEIGHTS = 4 << 30
+"""Largest weights, unpacked [bytes]."""
 _COMPARED = ("robot", "rate", "joint_names", "action_names", "feature_names")
 _ENTRY_TEXT = '''"""The policy of this folder, for nimbus evaluate --policy."""
 
@@ -161,10 +163,11 @@ def read_weights(path: Path) -> dict[str, FloatArray]:
     Raises:
         InputError: The file is damaged.
     """
+    check_regular(path)
     try:
-        with np.load(path, allow_pickle=False) as held:
-            return {name: np.asarray(held[name], dtype=float) for name in held.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        held = read_npz(path, limit=_LARGEST_WEIGHTS)
+        return {name: np.asarray(array, dtype=float) for name, array in held.items()}
+    except (OSError, ValueError) as error:
         raise unreadable(path, error) from None
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import subprocess
 import sys
 import time
-import tokenize
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.codec import parse_json, to_json
+from nimbus.datagen.files.npy_files import read_npy_header
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.progress import allow, tick
 
@@ -31,8 +30,8 @@ _READS = 32
 """Number of reads that are enough to empty a full pipe."""
 _FAREWELL = 2.0
 """Time for the program to exit by itself [s]."""
-_UNREADABLE = (OSError, EOFError, ValueError, TypeError, KeyError, SyntaxError, tokenize.TokenError, MemoryError)
-"""Errors that NumPy's reader raises for invalid files; it parses the header as a Python literal."""
+_UNREADABLE = (OSError, EOFError, ValueError, MemoryError)
+"""Errors that NumPy's reader raises for a file that ends early or changes."""
 
 
 class ProgramLostError(Exception):
@@ -128,8 +127,8 @@ class ExternalProgram:
                 raise self.wrong(f"sends a line of more than {_LONGEST_LINE} bytes")
         line, _, self._unread = self._unread.partition(b"\n")
         try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
+            found = parse_json(line.decode())
+        except ValueError:
             raise self.wrong(f"writes '{line[:60].decode(errors='replace')}' to its output") from None
         if not isinstance(found, dict):
             raise self.wrong("sends JSON that is not an object")
@@ -177,7 +176,7 @@ class ExternalProgram:
             raise self.wrong(f"names '{text[:60]}', which is not a file in the folder")
         try:
             with path.open("rb") as file:
-                found_shape, found_type = _read_header(file)
+                found_shape, _, found_type = read_npy_header(file)
                 if found_shape != shape or found_type != np.dtype(dtype):
                     is_so = f"{found_type} {found_shape}"
                     raise self.wrong(f"wrote '{text}' as {is_so}, expected {np.dtype(dtype)} {shape}")
@@ -215,17 +214,3 @@ class ExternalProgram:
                 self._hear()
         text = self._heard.decode(errors="replace").strip()
         return text.splitlines()[-1] if text else f"no message, exit code {self._process.returncode}"
-
-
-def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Read shape and type of an NPY file, before memory for its content is allocated.
-
-    Raises:
-        ValueError: The file is not NPY of version 1 or 2; it may be an archive of arrays.
-    """
-    version = np.lib.format.read_magic(file)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"NPY version {version}")
-    shape, _, dtype = readers[version](file)
-    return shape, dtype

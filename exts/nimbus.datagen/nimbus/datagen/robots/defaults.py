@@ -1,4 +1,4 @@
-"""Defaults for values that a robot file omits, from the model or its masses."""
+"""Defaults for values that a robot file omits, computed from its model."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nimbus.datagen.robots.urdf import (
 )
 
 _FULL_EFFORT_AT = 0.05
-"""Distance of a joint from its command at which derived gains ask for its whole effort [rad]; damping is then
-critical."""
+"""Position error at which derived gains command a joint's whole effort [rad]; the derived damping is critical."""
 _TRACKING_FREQUENCY = 40.0
-"""Frequency of a spring against the joint's inertia at home, which gives the smallest derived gains [rad/s]."""
+"""Smallest natural frequency of a joint with its inertia at home [rad/s]; it limits the derived stiffness from
+below."""
 _EFFORT_SHARE = 0.25
 """Fraction of a joint's effort that derived acceleration limits may require."""
 _ACCELERATION = (2.0, 12.0)
@@ -33,9 +33,9 @@ _ACCELERATION = (2.0, 12.0)
 
 
 def compute_joint_inertias(root: Element, posture: Mapping[str, float]) -> dict[str, float]:
-    """Inertia about each joint of a posture of everything it moves, the other joints at rest [kg m^2].
+    """Compute the inertia of all moved links about each joint in a posture, with the other joints at rest [kg m^2].
 
-    For a sliding joint it is the mass [kg].
+    The value of a sliding joint is the moved mass [kg].
     """
     place = dict(_places(root, posture))
     below: dict[str, float] = {}
@@ -98,7 +98,7 @@ def _places(root: Element, posture: Mapping[str, float]) -> Iterator[tuple[str, 
 
 
 def complete_robot(one: Manipulator, root: Element, travel: BaseTravel | None = None) -> Manipulator:
-    """Fill in values that the robot file omits from the URDF; accelerations of a moving base are its own."""
+    """Fill in the values that a robot file omits; acceleration limits of a moving base are those of ``travel``."""
     arm, gripper = one.arm, one.gripper
     joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
     if not gripper.ratios:

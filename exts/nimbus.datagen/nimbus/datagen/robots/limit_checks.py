@@ -1,4 +1,4 @@
-"""Check that a robot file's values for an arm fit the joints of its model."""
+"""Checks of the values of a robot file against the joints of its model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROUNDING = 1e-3
 
 @dataclass(frozen=True)
 class ModelLines:
-    """A URDF or MJCF file, as the user wrote it."""
+    """URDF or MJCF file of the user; errors name the lines of its elements."""
 
     path: Path
 
@@ -33,7 +33,7 @@ class ModelLines:
         return InputError(what, where=f"{self.path}:{line}" if line else str(self.path), instead=instead)
 
     def _line(self, tags: set[str], name: str) -> int:
-        """Line at which the first such element begins; 0 when there is none, such as in an included file."""
+        """Return the line of the first element with such a tag and name; 0 if it is not in this file."""
         lines: list[int] = []
         parser = expat.ParserCreate()
 
@@ -42,22 +42,22 @@ class ModelLines:
                 lines.append(parser.CurrentLineNumber)
 
         parser.StartElementHandler = note
-        with suppress(expat.ExpatError):  # MuJoCo reads what is no XML
+        with suppress(expat.ExpatError):  # MuJoCo also reads files that are not valid XML
             parser.Parse(self.path.read_bytes(), True)
         return lines[0] if lines else 0
 
 
 def check_arm(document: Document, one: Manipulator, joints: Mapping[str, Element], at: Keys) -> None:
-    """Check an arm's own joints and its posture at home.
+    """Check the joints of an arm and its posture at home.
 
     Args:
         document: The robot file.
-        one: The arm as it stands there.
+        one: The arm, with the values of the file.
         joints: The joints of the model by name.
-        at: Where its ``arm`` is in the file.
+        at: Keys of its ``arm`` entry in the file.
 
     Raises:
-        InputError: A joint that cannot move, or a posture beyond its limits.
+        InputError: A joint cannot move, or the posture is beyond its limits.
     """
     arm = one.arm
     for index, (name, home) in enumerate(zip(arm.joints, arm.home, strict=True)):
@@ -66,17 +66,17 @@ def check_arm(document: Document, one: Manipulator, joints: Mapping[str, Element
         _check_position(document, (*at, "home", index), joint, home)
         for what, own, value, unit in _strength(joint):
             if not getattr(arm, own) and value <= 0:
-                instead = f"write more there, or '{own}' of all joints here"
+                instead = f"write a larger one in the model, or '{own}' for all joints here"
                 raise document.error(
                     (*at, "joints", index), f"'{name}' has {what} 0 {unit} in its model", instead=instead
                 )
 
 
 def check_gripper(document: Document, one: Manipulator, joints: Mapping[str, Element], at: Keys) -> None:
-    """Check the positions of a gripper; ``at`` is where its ``gripper`` is in the file.
+    """Check the positions of a gripper; ``at`` are the keys of its ``gripper`` entry in the file.
 
     Raises:
-        InputError: A joint that cannot move, or a position beyond its limits.
+        InputError: A joint cannot move, or a position is beyond its limits.
     """
     gripper = one.gripper
     for index, name in enumerate(gripper.joints):
@@ -86,20 +86,20 @@ def check_gripper(document: Document, one: Manipulator, joints: Mapping[str, Ele
 
 
 def check_masses(document: Document, root: Element) -> None:
-    """Check that everything that moves weighs something; ``root`` is the model with its locked joints fixed.
+    """Check that every moving link has a mass; ``root`` is the model with its locked joints fixed.
 
     Raises:
-        InputError: A link with nothing that a mass could come from, nor fixed to anything that has one.
+        InputError: A moving link and the links fixed to it have neither a mass nor a collision shape.
     """
     heavy = {link.get("name", "") for link in root.findall("link") if _weighs(link)}
     above = {child_of(joint): parent_of(joint) for joint in root.findall("joint") if joint.get("type") == "fixed"}
-    for name in tuple(heavy):  # what is fixed to a link weighs with it
+    for name in tuple(heavy):  # a link has the mass of the links that are fixed to it
         while (name := above.get(name, "")) and name not in heavy:
             heavy.add(name)
     for joint in root.findall("joint"):
         if joint.get("type") != "fixed" and child_of(joint) not in heavy:
-            what = f"link '{child_of(joint)}' moves, and has neither a mass nor a <collision> to take one from"
-            raise document.error(("urdf",), what, instead="write its <inertial> there")
+            what = f"link '{child_of(joint)}' moves, but has neither a mass nor a <collision> to compute one from"
+            raise document.error(("urdf",), what, instead="write its <inertial> in the model")
 
 
 def _weighs(link: Element) -> bool:
@@ -117,7 +117,7 @@ def _check_range(document: Document, keys: Keys, joint: Element) -> None:
     name, limits = joint.get("name"), range_of(joint)
     if limits is None or limits[0] >= limits[1]:
         what = f"'{name}' cannot move: its model gives it no range"
-        instead = f"""write <limit lower="…" upper="…" effort="…" velocity="…"/> of joint '{name}' there"""
+        instead = f"""write <limit lower="…" upper="…" effort="…" velocity="…"/> into joint '{name}' of the model"""
         raise document.error(keys, what, instead=instead)
 
 

@@ -1,4 +1,4 @@
-"""Check of a URDF's meshes: they exist, are in meters, and collision meshes have a volume."""
+"""Checks of a URDF's meshes: files exist, sizes are in meters, and collision meshes have a volume."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _SMALLEST, _LARGEST = 0.0005, 5.0
 _LIKELY = (0.005, 3.0)
 """Plausible range of a robot part's size [m]."""
 _FLAT = 1e-5
-"""Thickness by length from which on simulators see a plane."""
+"""Ratio of thickness to length below which a mesh counts as a plane."""
 _AGAIN = "export it again"
 _FORMATS = (".stl", ".obj", ".dae")
 
 
 @dataclass(frozen=True)
 class _Mesh:
-    """Mesh of a link, with its file and its description in errors."""
+    """Mesh of a link, with its file and the elements that errors name."""
 
     file: Path
     scale: tuple[float, ...]
@@ -46,25 +46,27 @@ class _Mesh:
 
 
 def check_mesh_files(piece: Piece, *, robot: str) -> None:
-    """Check that the meshes of a piece are there; reads none of them.
+    """Check that the mesh files of a piece exist, without reading them.
 
     Raises:
-        InputError: A mesh is missing or empty, or of a format that no simulator reads.
+        InputError: A mesh is missing or empty, or has an unknown format.
     """
     for mesh in _meshes(piece, robot):
         if not mesh.file.is_file():
-            raise mesh.error(f"is not there: {mesh.file}", "put it there, or write its path as seen from the URDF")
+            raise mesh.error(
+                f"does not exist: {mesh.file}", "put it there, or correct its path, which is relative to the URDF"
+            )
         if not mesh.file.stat().st_size:
             raise mesh.error("is an empty file", "export it again")
         if mesh.file.suffix.lower() not in _FORMATS:
-            raise mesh.error("is of no known format", f"export it as one of {', '.join(_FORMATS)}")
+            raise mesh.error("has an unknown format", f"export it as one of {', '.join(_FORMATS)}")
 
 
 def check_meshes(robot: Robot) -> None:
     """Read every mesh of a robot and check it.
 
     Raises:
-        InputError: A mesh cannot be read, is far too large or small, or is flat where it is touched.
+        InputError: A mesh cannot be read, is far too large or small, or is a flat collision mesh.
     """
     known: dict[Path, FloatArray] = {}
     for piece in robot.pieces:
@@ -91,7 +93,7 @@ def _meshes(piece: Piece, robot: str) -> Iterator[_Mesh]:
 
 
 def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
-    """Read the meshes of a user's robot in a process with limits."""
+    """Read the meshes of a user's robot in a process with limited memory and time."""
     files = {mesh.file: mesh for mesh in meshes}
     found: dict[Path, FloatArray] = {}
     with TemporaryDirectory(prefix="nimbus-meshes-") as folder:
@@ -106,7 +108,7 @@ def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
 
 
 def write_points(file: str, target: str) -> None:
-    """Write the (n, 3) points [m] of a mesh file into a file of NumPy.
+    """Write the points (n, 3) [m] of a mesh file into a NumPy file.
 
     Raises:
         InputError: The file cannot be read.
@@ -115,7 +117,7 @@ def write_points(file: str, target: str) -> None:
 
 
 def _points(mesh: _Mesh) -> FloatArray:
-    """Return the vertices (n, 3) before scaling [m]; read like the meshes of an object library."""
+    """Return the vertices (n, 3) of a mesh before its ``scale`` is applied [m]."""
     try:
         return _corners(mesh.file) * _unit(mesh.file)
     except InputError as error:
@@ -123,7 +125,7 @@ def _points(mesh: _Mesh) -> FloatArray:
 
 
 def _unit(file: Path) -> float:
-    """Meters in the file's unit, which only Collada knows."""
+    """Return the length unit of a file [m]; only Collada files state one."""
     if file.suffix.lower() != ".dae":
         return 1.0
     found = re.search(rb'<unit\b[^>]*\bmeter="([^"]+)"', file.read_bytes())
@@ -140,7 +142,7 @@ def _corners(file: Path) -> FloatArray:
     except InputError as error:
         if "outside its folder" not in error.what:
             raise
-    # Textures of robots often lie in a folder beside that of the meshes.
+    # Robot packages often keep textures in a folder beside the meshes; they are not needed here.
     bare = trimesh.load_mesh(str(file), process=False, skip_materials=True)
     return np.asarray(bare.vertices, dtype=np.float64)
 
@@ -150,11 +152,11 @@ def _check_size(points: FloatArray, mesh: _Mesh) -> None:
     if _SMALLEST <= longest <= _LARGEST:
         return
     factor = 0.001 if longest > _LARGEST else 1000.0
-    instead = "give its <mesh> a 'scale' that brings it to meters"
+    instead = "write a 'scale' in its <mesh> that converts it to meters"
     if _LIKELY[0] <= longest * factor <= _LIKELY[1]:
         right = " ".join(f"{entry * factor:g}" for entry in mesh.scale)
-        instead = f'write scale="{right}" in its <mesh>, then it is {longest * factor:.3g} m'
-    raise mesh.error(f"is {longest:.3g} m long, possible are {_SMALLEST:g} to {_LARGEST:g} m", instead)
+        instead = f'write scale="{right}" in its <mesh>; it is then {longest * factor:.3g} m long'
+    raise mesh.error(f"is {longest:.3g} m long; the limits are {_SMALLEST:g} to {_LARGEST:g} m", instead)
 
 
 def _check_volume(points: FloatArray, mesh: _Mesh) -> None:

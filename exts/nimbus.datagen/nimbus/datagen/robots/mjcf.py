@@ -1,4 +1,4 @@
-"""MJCF: a robot described for MuJoCo becomes a URDF, so that everything else knows one format."""
+"""Conversion of MJCF robots to URDF, so that all other code reads one format."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def is_mjcf(path: Path) -> bool:
 
 
 def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
-    """Convert an MJCF file to URDF, once for its content.
+    """Convert an MJCF file to a URDF in the cache, and return the path of the URDF.
 
-    Links have the names and frames of the bodies. Free joints are omitted, because a robot stands on its base. Geoms
+    Links have the names and frames of the bodies. Free joints are omitted, because the base of a robot is fixed. Geoms
     without contact become visual; planes are omitted.
 
     Args:
         path: The file.
-        angles: Unit of its angles, radian or degree, where a file that includes it gives that; empty: its own.
+        angles: Unit of its angles, radian or degree, if only a file that includes it states the unit; otherwise empty.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
@@ -50,7 +50,7 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
 
 
 def convert_into_cache(file: str, angles: str = "") -> str:
-    """Convert an MJCF file in a process of its own; returns the path of the URDF in the cache.
+    """Convert an MJCF file, and return the path of the URDF in the cache; called in a separate process.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
@@ -58,7 +58,11 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     path = Path(file)
     try:
         model: Any = _read(path, angles)
-    except (ValueError, RuntimeError, ElementTree.ParseError) as error:  # RuntimeError: no room for an array
+    except (
+        ValueError,
+        RuntimeError,
+        ElementTree.ParseError,
+    ) as error:  # RuntimeError: memory is too small for an array
         reason = " ".join(str(error).split())
         raise InputError(
             f"not an MJCF that MuJoCo reads: {reason}",
@@ -81,7 +85,7 @@ def convert_into_cache(file: str, angles: str = "") -> str:
 
 
 def _read(path: Path, angles: str) -> Any:
-    """Compile an MJCF file, or with ``angles`` a part of one: of assets with the same name the first one counts."""
+    """Compile an MJCF file; with ``angles``, it is a part of a model, and the first of assets with one name is kept."""
     import mujoco
 
     if not angles:
@@ -99,7 +103,7 @@ def _read(path: Path, angles: str) -> Any:
 
 
 def _drop_repeated(root: Element) -> None:
-    """Remove assets whose name an earlier one has."""
+    """Remove assets that have the name of an earlier asset."""
     seen: set[tuple[str, str]] = set()
     for assets in root.findall("asset"):
         for asset in list(assets):
@@ -123,7 +127,7 @@ class _Conversion:
         for joint in range(model.njnt):
             if model.jnt_type[joint] == 1:  # mjJNT_BALL
                 what = f"joint '{self._name('joint', joint)}' is a ball joint"
-                raise InputError(what, where=where, instead="write three hinges")
+                raise InputError(what, where=where, instead="replace it by three hinges")
         first = self._base()
         for body in range(first, model.nbody):
             self._link(body)
@@ -132,7 +136,7 @@ class _Conversion:
         self._mimics()
 
     def write(self, folder: Path, name: str) -> None:
-        """Write each file whole, for several processes may convert the same model; the URDF comes last."""
+        """Write the meshes, then the URDF, each atomically, because several processes may convert the same model."""
         import trimesh
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -143,7 +147,7 @@ class _Conversion:
         write_atomic(folder / name, ElementTree.tostring(self.root), durable=False, shared=True)
 
     def _base(self) -> int:
-        """Return the root body: the world, or the only body on it if that is equivalent."""
+        """Return the root body: the only body on the world if it has the world's frame, or else the world (0)."""
         model = self.model
         solid = [geom for geom in range(model.ngeom) if model.geom_bodyid[geom] == 0 and model.geom_type[geom] != 0]
         on_world = [body for body in range(1, model.nbody) if model.body_parentid[body] == 0]
@@ -154,7 +158,7 @@ class _Conversion:
         return int(same)
 
     def _moves(self, body: int) -> list[int]:
-        """Joints of a body but free ones."""
+        """Return the joints of a body, without free joints."""
         first, count = self.model.body_jntadr[body], self.model.body_jntnum[body]
         return [joint for joint in range(first, first + count) if self.model.jnt_type[joint] != 0]
 
@@ -186,7 +190,7 @@ class _Conversion:
                 ElementTree.SubElement(paint, "color", rgba=_text(rgba))
 
     def _shapes(self, geom: int) -> Iterator[tuple[float, Element]]:
-        """Shapes of URDF, and where each is along the geom's z [m]."""
+        """Yield the URDF shapes of a geom, each with its position along the geom's z axis [m]."""
         import mujoco
 
         model, kind = self.model, int(self.model.geom_type[geom])
@@ -214,7 +218,9 @@ class _Conversion:
         """Convert the joints between a body and its parent, with links between several or off-origin joints."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
-        here = make_transform(model.body_pos[body], model.body_quat[body])  # the body, seen from the last link made
+        here = make_transform(
+            model.body_pos[body], model.body_quat[body]
+        )  # pose of the body relative to the last link made
         moves = self._moves(body)
         for joint in moves:
             anchor, axis = make_transform(model.jnt_pos[joint], (1.0, 0.0, 0.0, 0.0)), np.array(model.jnt_axis[joint])
@@ -240,7 +246,7 @@ class _Conversion:
         limited = bool(model.jnt_limited[joint])
         kind = "prismatic" if slides else "revolute" if limited else "continuous"
         element = self._connection(kind, self._name("joint", joint), parent, child)
-        start = float(model.qpos0[model.jnt_qposadr[joint]])  # where the file shows the joint
+        start = float(model.qpos0[model.jnt_qposadr[joint]])  # position of the joint in the pose of the file
         back = np.eye(4)
         if slides:
             back[:3, 3] = -start * axis
@@ -269,7 +275,7 @@ class _Conversion:
         return max(forces, default=EFFORT)
 
     def _mimics(self) -> None:
-        """Joints that an equality ties to another follow it."""
+        """Add ``<mimic>`` to each joint that an equality constraint couples to another joint."""
         model = self.model
         joints = {element.get("name"): element for element in self.root.findall("joint")}
         for equality in range(model.neq):

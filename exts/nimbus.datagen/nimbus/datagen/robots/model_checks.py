@@ -1,4 +1,4 @@
-"""Check that a URDF is a valid robot: one tree of links, movable joints, physical bodies."""
+"""Checks that a URDF is a valid robot: one tree of links, valid joints, physical inertias."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.robots.urdf import Element, child_of, parent_of, range_of
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed")
 _FREE = ("floating", "planar")
-"""Kinds of URDF that no planner here moves."""
+"""Joint types of URDF that the planners do not support."""
 _INERTIA = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 _NUMBERS = {
     "origin": {"xyz": 3, "rpy": 3},
@@ -46,7 +46,7 @@ _LARGEST = {
 } | dict.fromkeys(_INERTIA, 1e6)
 """Largest value of each attribute [m, rad, kg, N and their products]: simulators lose precision beyond it."""
 MOST_LINKS = 1000
-"""Links of a model; a humanoid with two hands has 100."""
+"""Largest number of links of a model; a humanoid with two hands has about 100."""
 _SOLIDS = ("box", "sphere", "cylinder")
 _ROUNDING = 1e-3
 """Tolerance of the triangle inequality, as a fraction of the largest moment of inertia, for files with few digits."""
@@ -57,14 +57,14 @@ def check_model(root: Element, path: Path) -> None:
 
     Args:
         root: The URDF.
-        path: The file that people wrote, URDF or MJCF.
+        path: The user's file, URDF or MJCF.
 
     Raises:
-        InputError: The first thing that no robot can have.
+        InputError: The model is invalid; the error describes the first fault.
     """
     file = ModelLines(path)
     if (count := len(root.findall("link"))) > MOST_LINKS:
-        raise InputError(f"{count} links; the limit is {MOST_LINKS}", where=str(path), instead="leave some out")
+        raise InputError(f"{count} links; the limit is {MOST_LINKS}", where=str(path), instead="remove links")
     links = _by_name(root, "link", file)
     joints = _by_name(root, "joint", file)
     for element in (*links.values(), *joints.values()):
@@ -76,7 +76,7 @@ def check_model(root: Element, path: Path) -> None:
     for link in links.values():
         _check_inertia(link, file)
     if root.find("link/collision/geometry") is None:
-        what = "no link has a <collision> shape: it could touch and hold nothing"
+        what = "no link has a <collision> shape: the robot could not touch or hold anything"
         raise InputError(what, where=str(path), instead="write one for each link, such as a copy of its <visual>")
 
 
@@ -86,7 +86,7 @@ def _by_name(root: Element, tag: str, file: ModelLines) -> dict[str, Element]:
         name = element.get("name", "")
         if not name or name in found:
             what = f"two {tag}s are called '{name}'" if name else f"a <{tag}> has no name"
-            raise file.error(element, what, instead="give each a name of its own")
+            raise file.error(element, what, instead="give each a unique name")
         found[name] = element
     return found
 
@@ -107,7 +107,7 @@ def _check_numbers(owner: Element, file: ModelLines) -> None:
                 )
                 instead = f"{most:g} is beyond {_LARGEST[attribute]:g}: write it in meters, radians, kilograms"
                 if attribute in ("lower", "upper"):
-                    instead = 'leave the limits out and write type="continuous" where it turns freely'
+                    instead = 'remove the limits, and write type="continuous" for a joint that turns freely'
                 raise file.error(owner, what, instead=instead)
             if element.tag in _SOLIDS and min(values) <= 0:
                 what = f"the {element.tag} of {owner.tag} '{owner.get('name')}' has {attribute}=\"{text}\""
@@ -125,7 +125,7 @@ def _finite(text: str) -> list[float]:
 def _check_joint(joint: Element, links: Mapping[str, Element], file: ModelLines) -> None:
     name, kind = joint.get("name"), joint.get("type", "")
     if kind in _FREE:
-        instead = "fix it, or write three slides and three turns: a robot stands on its base"
+        instead = "make it fixed, or replace it by prismatic and revolute joints"
         raise file.error(joint, f"joint '{name}' is {kind}, which planners do not support", instead=instead)
     if kind not in _KINDS:
         raise file.error(joint, f"joint '{name}' has the type '{kind}'", instead=suggest(kind, _KINDS))
@@ -147,7 +147,9 @@ def _check_tree(links: Mapping[str, Element], joints: Mapping[str, Element], fil
     above: dict[str, Element] = {}
     for joint in joints.values():
         if (other := above.get(child_of(joint))) is not None:
-            what = f"link '{child_of(joint)}' hangs on two joints, '{other.get('name')}' and '{joint.get('name')}'"
+            what = (
+                f"link '{child_of(joint)}' is the child of two joints, '{other.get('name')}' and '{joint.get('name')}'"
+            )
             raise file.error(joint, what, instead="remove one of them: a robot is a tree of links")
         above[child_of(joint)] = joint
     if circle := _circle({link: parent_of(joint) for link, joint in above.items()}, links):
@@ -205,6 +207,8 @@ def _check_inertia(link: Element, file: ModelLines) -> None:
     room = _ROUNDING * abs(most)
     if least >= -room and least + middle >= most - room:
         return
-    said = f"no body has the inertia of link '{name}': its principal moments are {least:.3g}, {middle:.3g}, {most:.3g}"
-    rule = "none is negative" if least < -room else "the largest is at most the sum of the others"
+    said = (
+        f"the inertia of link '{name}' is impossible: its principal moments are {least:.3g}, {middle:.3g}, {most:.3g}"
+    )
+    rule = "none may be negative" if least < -room else "the largest may not exceed the sum of the others"
     raise file.error(link, f"{said} kg m²; {rule}", instead="export it again, in kg m² about its center of mass")

@@ -1,4 +1,4 @@
-"""A robot: where its model comes from, and what a planner and a controller must know about it."""
+"""Robot: its model files, and the values that planners and controllers need."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.files.strict_yaml import FileName, StrictModel
 from nimbus.datagen.plan.grasp import GripperShape
 
 ONLY_ARM = "arm"
-"""Name of the arm of a robot that has one."""
+"""Name of the arm of a one-armed robot."""
 
 
 BASE_JOINTS = ("base_x", "base_y", "base_turn")
@@ -30,17 +30,18 @@ def _wrong_count(field: str, count: int, joints: int) -> PydanticCustomError:
 
 
 class Tool(StrictModel):
-    """The frame that grasps and poses are given in: z out of the hand, y along the closing direction."""
+    """Tool frame, in which grasps and poses are given: z points out of the hand, y along the closing direction."""
 
-    link: str = Field(description="the link that carries the tool")
+    link: str = Field(description="link to which the tool frame is fixed")
     position: Vector = Field(description="origin of the tool frame in the link's frame [m]")
     wxyz: Quaternion = Field(default=(1.0, 0.0, 0.0, 0.0), description="link_T_tool rotation")
 
 
 class Arm(StrictModel):
-    """Joints moved by the motion planner; one entry per joint in every list.
+    """Joints moved by the motion planner; every list has one entry per joint.
 
-    What a robot file leaves out is taken from the URDF (limits) or derived from its masses (gains).
+    Velocity and effort limits that a robot file omits are those of the URDF; gains and acceleration limits are derived
+    from its masses.
     """
 
     joints: tuple[str, ...]
@@ -62,30 +63,33 @@ class Arm(StrictModel):
 
 
 class Gripper(StrictModel):
-    """Two pads that close on something: fingers that slide or turn, or one jaw that closes on a fixed finger.
+    """Gripper with two pads, on fingers that slide or turn, or on a jaw and a fixed finger.
 
-    The first joint leads, the others follow it in a fixed ratio.
+    The first joint leads; the others follow it at a fixed ratio.
     """
 
     joints: tuple[str, ...] = Field(min_length=1)
     ratios: tuple[float, ...] = Field((), description="travel of each joint per travel of the first; default: URDF")
-    links: tuple[str, ...] = Field(description="links that may touch what is held")
+    links: tuple[str, ...] = Field(description="links that may touch the held object")
     fingers: tuple[str, str] = Field(description="links with the pads")
     open: float = Field(description="position of the first joint when open [m, rad]")
     closed: float = Field(description="position of the first joint when closed on nothing [m, rad]")
     opening: Metres | None = Field(
-        None, gt=0, le=_LARGEST_HAND, description="distance between the open pads [m]; default: both slide"
+        None,
+        gt=0,
+        le=_LARGEST_HAND,
+        description="distance between the open pads [m]; default: that of two sliding fingers",
     )
-    effort_limit: float = Field(gt=0, description="of each joint [N, N m]")
-    stiffness: float = Field(gt=0, description="[N/m, N m/rad]")
-    damping: float = Field(ge=0, description="[N s/m, N m s/rad]")
-    armature: float = Field(default=0.0, ge=0, description="[kg, kg m^2]")
+    effort_limit: float = Field(gt=0, description="effort limit of each joint [N, N m]")
+    stiffness: float = Field(gt=0, description="position gain [N/m, N m/rad]")
+    damping: float = Field(ge=0, description="velocity gain [N s/m, N m s/rad]")
+    armature: float = Field(default=0.0, ge=0, description="rotor inertia seen at the joint [kg, kg m^2]")
     pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
     pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
     finger_thickness: Metres = Field(
         gt=0, le=_LARGEST_HAND, description="extent of a finger outside its pad, along the tool's y [m]"
     )
-    finger_depth: Metres = Field(gt=0, le=_LARGEST_HAND, description="from the tool's origin back to the palm [m]")
+    finger_depth: Metres = Field(gt=0, le=_LARGEST_HAND, description="distance from the tool's origin to the palm [m]")
 
     @model_validator(mode="after")
     def _one_ratio_per_joint(self) -> Gripper:
@@ -107,7 +111,7 @@ class Gripper(StrictModel):
 
     @property
     def shape(self) -> GripperShape:
-        """Shape that decides where it can close."""
+        """Shape of the gripper, from which grasps are computed."""
         return GripperShape(
             opening=self.width,
             pad_width=self.pad_width,
@@ -127,7 +131,7 @@ class Manipulator(StrictModel):
 
 
 class BaseTravel(StrictModel):
-    """Ranges of a base that drives in any direction, seen from where it stands at home."""
+    """Ranges of a base that drives in any direction, relative to its pose at home."""
 
     x: tuple[Metres, Metres] = Field(description="Lowest and highest position forward [m].")
     y: tuple[Metres, Metres] = Field(description="Lowest and highest position to the left [m].")
@@ -146,33 +150,33 @@ class BaseTravel(StrictModel):
 
 
 class Piece(StrictModel):
-    """A URDF, or a part of one, that a robot is put together from."""
+    """URDF, or a part of one, from which a robot is assembled."""
 
-    package: str = Field(default="", description="Python package that carries it; empty: a file of the user's")
-    urdf: str = Field(description="path inside the package's data folder, or of the file")
-    root: str = Field(default="", description="only this link and what hangs on it; empty: all of it")
-    prefix: str = Field(default="", description="before the names of its links and joints")
-    mount: str = Field(default="", description="link of an earlier piece that carries it; empty: the robot's base")
+    package: str = Field(default="", description="Python package that contains it; empty: urdf is the user's file")
+    urdf: str = Field(description="path in the package's data folder, or path of the user's file")
+    root: str = Field(default="", description="use only this link and its descendants; empty: all links")
+    prefix: str = Field(default="", description="prefix of the names of its links and joints")
+    mount: str = Field(default="", description="link of an earlier piece that it is fixed to; empty: the robot's base")
     without: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda links: not links, description="links left out, with everything on them"
+        default=(), exclude_if=lambda links: not links, description="links to omit, with their descendants"
     )
     travel: BaseTravel | None = Field(
-        default=None, exclude_if=lambda travel: travel is None, description="ranges of a base that drives"
+        default=None, exclude_if=lambda travel: travel is None, description="ranges of a driving base"
     )
     position: Vector = (0.0, 0.0, 0.0)
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
 
 
 class Robot(StrictModel):
-    """Everything Nimbus knows about a robot beyond its URDF."""
+    """Description of a robot: the pieces of its URDF, and the values that a URDF does not contain."""
 
     name: FileName
     description: str = ""
     pieces: tuple[Piece, ...]
     arms: tuple[Manipulator, ...] = Field(min_length=1)
-    position: Vector = Field((0.0, 0.0, 0.0), description="where its base stands, seen from the scene's place [m]")
+    position: Vector = Field((0.0, 0.0, 0.0), description="position of its base in the frame of the scene's mount [m]")
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
-    locked: tuple[tuple[str, float], ...] = Field((), description="joints that stay at a position [rad, m]")
+    locked: tuple[tuple[str, float], ...] = Field((), description="joints that are fixed at a position [rad, m]")
     decompose: tuple[str, ...] = Field((), description="links whose collision meshes are cut into convex pieces")
     cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tools'")
 
@@ -215,7 +219,7 @@ class Robot(StrictModel):
 
     @property
     def action_index(self) -> tuple[int, ...]:
-        """Index of the action's entry that each joint follows."""
+        """Index of the entry of an action that each joint follows."""
         index: list[int] = []
         first = 0
         for one in self.arms:

@@ -1,4 +1,4 @@
-"""Robot file: a user's description of a robot, completed from its URDF and from robots that it borrows from."""
+"""Robot file: a user's description of a robot, completed from its model and from other robot files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class MountPose(StrictModel):
     """Pose of a mount: rotation about z, then x, then translation."""
 
     position: Vector = Field(default=(0.0, 0.0, 0.0), description="x, y, z [m]")
-    turn: Radians = Field(default=0.0, description="About z.")
-    tilt: Radians = Field(default=0.0, description="About the turned x.")
+    turn: Radians = Field(default=0.0, description="Rotation about z.")
+    tilt: Radians = Field(default=0.0, description="Rotation about the rotated x axis.")
 
     @property
     def wxyz(self) -> tuple[float, float, float, float]:
@@ -61,18 +61,18 @@ class MountPose(StrictModel):
 
 
 class RobotModelFile(StrictModel):
-    """File of a model: in an installed package, in a wheel, or the user's own."""
+    """Location of a model: in an installed package, in a wheel, or in a file of the user."""
 
-    package: str = Field("", description="Python package that carries the model; empty: urdf is a path seen from here.")
+    package: str = Field("", description="Python package with the model; empty: urdf is a path relative to this file.")
     wheel: Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+$")] = Field(
-        "", description="Wheel that carries the model, as in gym-aloha==0.1.5; it is read, and not installed."
+        "", description="Wheel with the model, such as gym-aloha==0.1.5; it is read, but not installed."
     )
-    urdf: str = Field("", description="URDF or MJCF: path in the package or the wheel, or seen from this file.")
+    urdf: str = Field("", description="URDF or MJCF: path in the package or the wheel, or relative to this file.")
     angles: Literal["", "radian", "degree"] = Field(
-        "", description="Unit of angles in an MJCF that is part of others, which give the unit; empty: its own."
+        "", description="Unit of angles in an MJCF, if only a file that includes it states the unit."
     )
-    part: str = Field("", description="Only this link, and what hangs on it.")
-    without: tuple[str, ...] = Field((), description="Links that are left out, with everything on them.")
+    part: str = Field("", description="Use only this link and its descendants.")
+    without: tuple[str, ...] = Field((), description="Links to omit, with their descendants.")
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -82,17 +82,17 @@ class RobotModelFile(StrictModel):
 
 
 class BorrowedHand(MountPose, RobotModelFile):
-    """A gripper fixed to a link of the robot: that of another robot with its tool frame, or a model of its own."""
+    """Gripper that is fixed to a link: the gripper and the tool frame of another robot, or a separate model."""
 
     of: str = Field(
-        "", description="Robot whose gripper it is: a name from scenes/robots, or a path; empty: it has an 'urdf'."
+        "", description="Robot with the gripper: a name from scenes/robots, or a path; empty: 'urdf' names a model."
     )
-    mount: str = Field(description="The link that it is fixed to.")
+    mount: str = Field(description="Link to which the gripper is fixed.")
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
         if bool(self.of) == bool(self.urdf):
-            raise ValueError("give either 'of', another robot, or a model of its own: 'urdf'")
+            raise ValueError("give either 'of' (another robot) or 'urdf' (a model of the gripper)")
         return self
 
 
@@ -106,10 +106,10 @@ class ArmEntry(StrictModel):
 
 
 class WholeArm(ArmEntry):
-    """One of several arms; instead of its parts it may name another robot, ``of`` which it is a copy."""
+    """One of several arms; instead of its parts, ``of`` may name a one-armed robot to copy."""
 
-    of: str = Field("", description="Another one-armed robot, as this arm.")
-    place: MountPose = Field(MountPose(), description="Where that robot stands.")
+    of: str = Field("", description="One-armed robot to use as this arm.")
+    place: MountPose = Field(MountPose(), description="Pose of that robot's base.")
 
 
 class RobotFile(ArmEntry, RobotModelFile):
@@ -117,12 +117,10 @@ class RobotFile(ArmEntry, RobotModelFile):
 
     name: FileName
     description: str = ""
-    place: MountPose = Field(
-        MountPose(), description="Where the robot's base stands, seen from the scene's place for robots."
-    )
-    base: BaseTravel | None = Field(None, description="Ranges of a base that drives; its joints come before the arm's.")
-    locked: dict[str, float] = Field({}, description="Joints that stay at a position [rad, m]; others not named: at 0.")
-    arms: dict[Name, WholeArm] = Field({}, description="Arms by name, of a robot with several.")
+    place: MountPose = Field(MountPose(), description="Pose of the robot's base in the frame of the scene's mount.")
+    base: BaseTravel | None = Field(None, description="Ranges of a driving base; its joints come before the arm's.")
+    locked: dict[str, float] = Field({}, description="Joints that are fixed at a position [rad, m]; default: at 0.")
+    arms: dict[Name, WholeArm] = Field({}, description="Arms by name, for a robot with several arms.")
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
     cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
 
@@ -135,7 +133,7 @@ class RobotFile(ArmEntry, RobotModelFile):
             at = f"arms.{name}: " if name else ""
             if isinstance(entry, WholeArm) and entry.of:
                 if entry.arm or entry.tool or entry.gripper or entry.hand:
-                    raise ValueError(f"{at}an arm of another robot has no parts of its own")
+                    raise ValueError(f"{at}an arm with 'of' cannot have parts of its own")
             elif entry.arm is None:
                 raise ValueError(f"{at}no 'arm'")
             elif (entry.hand is None or not entry.hand.of) == (entry.gripper is None):
@@ -173,14 +171,14 @@ def list_wheels(name_or_path: str, *, inside: tuple[Path, ...] = ()) -> dict[str
 
     Args:
         name_or_path: Name of a shipped robot, or path of a file.
-        inside: Robot files that it is part of.
+        inside: Robot files that contain this one.
 
     Raises:
-        InputError: There is no such robot, or its file is invalid, or a part of itself.
+        InputError: There is no such robot, its file is invalid, or it contains itself.
     """
     path = scene_file("robots", name_or_path, kind="robot")
     if path in inside:
-        raise InputError("the robot is a part of itself", where=str(path), instead="name another robot")
+        raise InputError("the robot contains itself", where=str(path), instead="name another robot")
     document = strict_yaml.read(path)
     file = document.validate(RobotFile)
     found = {file.wheel: document.where(("wheel",))} if file.wheel else {}
@@ -231,7 +229,7 @@ class _Completion:
         )
 
     def _piece(self, source: RobotModelFile, keys: Keys) -> Piece:
-        """Return the piece of a model that the file names, checked."""
+        """Check the model that an entry names, and return its piece."""
         model = source.urdf if source.package else str(self.folder / source.urdf)
         if source.wheel:
             model = str(model_in_wheel(source.wheel, source.urdf, where=self.document.where((*keys, "wheel"))))
@@ -264,12 +262,12 @@ class _Completion:
         return other
 
     def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece]]:
-        """Return an arm, and the pieces that its model needs beside the file's own URDF."""
+        """Return an arm, and the pieces that its model needs in addition to the file's own URDF."""
         prefix = f"{name}_" if self.file.arms else ""
         if isinstance(entry, WholeArm) and entry.of:
             other = self._borrowed(entry.of, self._at(name, "of"))
             if other.has_base:
-                what = f"robot '{other.name}' drives, and an arm of another robot cannot"
+                what = f"robot '{other.name}' has a driving base, which an arm cannot have"
                 raise self.document.error(self._at(name, "of"), what, instead="name one with a fixed base")
             place = {"position": entry.place.position, "wxyz": entry.place.wxyz}
             pieces = [
@@ -311,15 +309,17 @@ class _Completion:
         return Manipulator(name=name, tool=borrowed.tool, arm=own_arm, gripper=borrowed.gripper), [piece]
 
     def _check_unique(self, root: Element) -> None:
-        """Check that no two of its models have links or joints of one name."""
+        """Check that names of links and joints are unique over all models."""
         for kind in ("link", "joint"):
             names = [element.get("name", "") for element in root.findall(kind)]
             if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
                 what = f"two of its models have a {kind} '{repeated}'"
-                raise self.document.error((), what, instead="give one of them in a robot file, and name that by 'of'")
+                raise self.document.error(
+                    (), what, instead="describe one of them in another robot file, and use it with 'of'"
+                )
 
     def _check_names(self, root: Element, arms: list[Manipulator]) -> None:
-        """Check that the links and joints that the file names are in its model."""
+        """Check that the model has the links and joints that the file names."""
         for arm in arms:
             entry = self.file.arms.get(arm.name, self.file)
             if isinstance(entry, WholeArm) and entry.of:
@@ -338,7 +338,7 @@ class _Completion:
         self._check(root, "joint", tuple(self.file.locked), ("locked",))
 
     def _check_limits(self, root: Element, arms: list[Manipulator]) -> None:
-        """Check that its postures are within the limits of its model; borrowed parts are checked in their own file."""
+        """Check that postures are within the limits of the model; parts of other robots are checked in their files."""
         joints = {joint.get("name", ""): joint for joint in root.findall("joint")}
         for one in arms:
             entry = self.file.arms.get(one.name, self.file)
@@ -370,7 +370,7 @@ def _rest(joint: Element) -> float:
 
 
 def _prefixed(arm: Manipulator, prefix: str) -> Manipulator:
-    """The arm with a prefix before all names of its links and joints."""
+    """Return the arm with a prefix before all names of its links and joints."""
 
     def named(names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(prefix + name for name in names)

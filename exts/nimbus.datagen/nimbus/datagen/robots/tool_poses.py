@@ -1,4 +1,4 @@
-"""Poses of a robot's tools over an episode: its end effectors, in the world frame."""
+"""Poses of a robot's tools over an episode, in the world frame."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def find_end_effectors(robot: Robot, names: Sequence[str], positions: FloatArray
 
     Args:
         robot: The robot.
-        names: B body names.
-        positions: (T, B, 3) of the bodies [m], world frame.
-        wxyz: (T, B, 4) unit quaternions.
+        names: Names of the B bodies.
+        positions: (T, B, 3) positions of the bodies in the world frame [m].
+        wxyz: (T, B, 4) orientations of the bodies in the world frame, unit quaternions.
     """
     places, turns = [], []
     for one in robot.arms:

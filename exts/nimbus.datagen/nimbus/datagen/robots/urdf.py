@@ -33,10 +33,10 @@ _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 @lru_cache(maxsize=16)
 def package_folder(package: str) -> Path:
-    """Folder of a package's shared data, which its URDFs name as ``package://<package>/``.
+    """Return the folder of a package's shared data, ``package://<package>/`` in its URDFs.
 
     Raises:
-        InputError: The package is not installed, or carries no such folder.
+        InputError: The package is not installed, or has no such folder.
     """
     try:
         files = importlib.metadata.files(package) or []
@@ -57,7 +57,7 @@ def package_folder(package: str) -> Path:
 
 
 def piece_path(piece: Piece, *, robot: str) -> Path:
-    """Return the URDF file of a piece; for an MJCF file, the converted one.
+    """Return the URDF file of a piece; an MJCF file is converted.
 
     Raises:
         InputError: The piece has no such file.
@@ -133,7 +133,7 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
 
 
 def root_link(root: Element) -> str:
-    """Return the first link that no joint moves or fixes."""
+    """Return the first link that is not the child of a joint."""
     children = {child_of(joint) for joint in root.findall("joint")}
     return next(name for link in root.findall("link") if (name := link.get("name", "")) not in children)
 
@@ -196,7 +196,7 @@ def _add_travel(root: Element, travel: BaseTravel) -> None:
 
 
 def _remove_below(root: Element, link: str, children: Mapping[str, Element]) -> None:
-    """Remove a link and everything on it."""
+    """Remove a link and its descendants."""
     gone = {link} | {name for name in children if is_below(name, link, children)}
     for element in list(root):
         name = child_of(element) if element.tag == "joint" else element.get("name")
@@ -229,7 +229,7 @@ def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
 
 
 def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
-    """Return the path of a mesh: ``package://name/…`` in the package, or in a folder ``name`` around the URDF."""
+    """Return the path of a mesh; ``package://name/…`` is in the package, or in a parent folder ``name`` of the URDF."""
     name, _, inside = filename.removeprefix("package://").partition("/")
     if not filename.startswith("package://"):
         return urdf.parent / filename.removeprefix("file://")
@@ -267,7 +267,7 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
 
 
 def set_origin(element: Element, matrix: FloatArray) -> None:
-    """Add an ``origin`` (4, 4); URDF turns about fixed x, y, z: the matrix is Rz Ry Rx."""
+    """Add the ``origin`` of a pose (4, 4); URDF rotates about the fixed x, y and z axes: the rotation is Rz Ry Rx."""
     pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
     if abs(matrix[2, 0]) < 1.0 - 1e-9:
         roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])
@@ -297,7 +297,7 @@ def origin_of(element: Element) -> FloatArray:
 
 
 def axis_of(joint: Element) -> FloatArray:
-    """Read the unit axis (3,) of a joint in its own frame [no unit]."""
+    """Return the unit axis (3,) of a joint in the joint's frame."""
     axis = joint.find("axis")
     vector = _numbers(axis.get("xyz", "1 0 0")) if axis is not None else np.array([1.0, 0.0, 0.0])
     return vector / max(float(np.linalg.norm(vector)), 1e-12)

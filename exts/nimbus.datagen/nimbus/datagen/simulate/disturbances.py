@@ -1,4 +1,4 @@
-"""Disturbance in physics: a force on a body for some time, which can make the surface slippery meanwhile."""
+"""Disturbance in physics: a force on a body for some time, during which the body may be slippery."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import Disturbance
 
 _SLIPPERY_PRIORITY = 1
-"""Priority of the geoms of a slippery body, so that its friction applies and not the larger of two."""
+"""Priority of the geoms of a slippery body; with it, their friction applies instead of the larger of both."""
 
 
 class DisturbanceForce:
     """Applies a disturbance to a model while it lasts.
 
     Args:
-        model: Model of the world with the body, whose friction is changed while it is slippery.
+        model: Model of the world with the body; the body's friction is changed while it is slippery.
         disturbance: The disturbance.
         step_rate: Rate of physics [Hz].
     """

@@ -52,7 +52,7 @@ class IsaacSimSimulation(NewtonSimulation):
     """Randomizers that this simulator does not apply."""
     touch_gap: ClassVar[float] = 0.0005
     visual = VisualLayout(light=_DARK, cameras=())
-    """Looks, cameras and light of the stages that it writes."""
+    """Visual part of the stages that it writes: without light and cameras, because only physics uses them."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         steps_per_period(STEP_RATE, rate)
@@ -63,7 +63,7 @@ class IsaacSimSimulation(NewtonSimulation):
         self._loaded: PhysicalLayout | None = None
 
     def load(self, layout: PhysicalLayout) -> None:
-        """Write and open the stage of a layout, start physics, and bring everything to its start.
+        """Write and open the stage of a layout, start physics, and set the start state.
 
         The stage is reused if it is still open with the same layout.
 
@@ -255,7 +255,7 @@ class IsaacSimSimulation(NewtonSimulation):
         """Return the centers of mass (N, 3) from the bodies' origins, in the axes of the world [m].
 
         Args:
-            turns: (N, 3, 3) rotation matrices of the free bodies.
+            turns: (N, 3, 3) ``world_R_body`` of the free bodies.
         """
         return np.einsum("nij,nj->ni", turns, self.model.body_ipos[self._free_bodies])
 

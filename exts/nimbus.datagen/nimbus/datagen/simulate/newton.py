@@ -61,7 +61,7 @@ class NewtonSimulation:
     """
 
     touch_gap: ClassVar[float] = 0.0
-    """Distance of two surfaces up to which they count as touching while the robot acts [m]."""
+    """Distance between two surfaces up to which they count as touching while the robot acts [m]."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         self.robot, self.stage, self.rate = robot, stage, rate
@@ -69,7 +69,7 @@ class NewtonSimulation:
         self._base, self._scenes = stage, SceneBuilder(stage, robot, visuals=False)
 
     def load(self, layout: PhysicalLayout) -> None:
-        """Build the world of a layout, and bring everything to its start."""
+        """Build the world of a layout in its start state."""
         if (stage := layout_stage(self._base, layout)) is not self.stage:
             self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)

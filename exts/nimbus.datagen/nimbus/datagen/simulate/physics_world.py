@@ -33,13 +33,13 @@ class BodyStates:
     """State of N free bodies in the world frame."""
 
     positions: FloatArray
-    """(N, 3) origins of the bodies' frames [m]"""
+    """(N, 3) origins of the bodies' frames [m]."""
     wxyz: FloatArray
-    """(N, 4)"""
+    """(N, 4) orientations of the bodies' frames, unit quaternions."""
     linear: FloatArray
-    """(N, 3) velocities of the centers of mass [m/s]"""
+    """(N, 3) velocities of the centers of mass [m/s]."""
     angular: FloatArray
-    """(N, 3) [rad/s]"""
+    """(N, 3) angular velocities [rad/s]."""
 
 
 class JointGroup(Protocol):
@@ -68,7 +68,7 @@ class JointGroup(Protocol):
 
 
 class PhysicsWorld(Protocol):
-    """Loaded layout in an engine outside of this process or project."""
+    """Loaded layout in an engine outside this process or project."""
 
     @property
     def robot(self) -> JointGroup:

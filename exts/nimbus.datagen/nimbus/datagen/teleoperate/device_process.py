@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import tempfile
 import threading
@@ -13,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.teleoperate.device_file import DeviceFile, StillnessFilter
 from nimbus.datagen.teleoperate.operator_input import IDLE, DeviceLost, InputDevice, OperatorInput, ToolCommand
@@ -24,6 +24,8 @@ _START = 60.0
 """Time in which a device has to give its first reading [s]: it imports PyTorch, and asks for a calibration."""
 _AGAIN = 2.0
 """Time before a lost device is tried again [s]."""
+_LARGEST = 1e300
+"""Largest number of a device; larger whole numbers do not fit into a float."""
 _LINE = 1 << 16
 """Longest line of a device [bytes]."""
 
@@ -55,7 +57,7 @@ class ProcessDevice(InputDevice):
         command = [str(Path(settings.interpreter).expanduser()), "-u", str(_HOST)]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, errors="replace"
             )
         except OSError as error:
             what = f"{settings.interpreter}: {error.strerror or error}"
@@ -174,7 +176,7 @@ class JoinedInput(InputDevice):
 def _parse(line: str) -> tuple[dict[str, float] | None, str]:
     """Return the entries of a line of a device, and its error."""
     try:
-        found = json.loads(line)
+        found = parse_json(line)
     except ValueError:
         return None, "writes lines that are not JSON"
     if not isinstance(found, dict):
@@ -184,6 +186,6 @@ def _parse(line: str) -> tuple[dict[str, float] | None, str]:
     entries = found.get("action")
     if not isinstance(entries, dict) or not all(isinstance(value, (int, float)) for value in entries.values()):
         return None, "gives an action with values that are not numbers"
-    if not all(map(math.isfinite, entries.values())):
+    if not all(-_LARGEST <= value <= _LARGEST for value in entries.values()):
         return None, "gives a number that is not finite"
     return {str(name): float(value) for name, value in entries.items()}, ""

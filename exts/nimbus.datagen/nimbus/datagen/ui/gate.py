@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import ipaddress
 import secrets
 import socket
 import threading
@@ -11,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.local_server import why_foreign
 from nimbus.datagen.ui.page_script import PageScript
 
 _TOKEN_BYTES = 24
@@ -64,39 +63,13 @@ class Gate:
         Raises:
             Refused: The host is not the server's, the origin is another page, or the token is missing.
         """
-        if len(hosts) != 1 or not self._is_own(hosts[0]):
-            raise Refused("this host is not served here")
-        if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
-            raise Refused("pages of other origins are not served here")
+        if why := why_foreign(hosts, origins, listening=self.host):
+            raise Refused(why)
         place, mark, query = path.partition("?")
         first, _, rest = place.removeprefix("/").partition("/")
         if not secrets.compare_digest(first.encode(errors="replace"), self.token.encode()):
             raise Refused("open the address that was printed at the start; it has a secret part")
         return f"/{rest}{mark}{query}"
-
-    def _is_own(self, host: str) -> bool:
-        """Return True for the server's own host; if the server listens beyond loopback, also for any literal address.
-
-        A name server can redirect a name to another machine, but not a literal address.
-        """
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
-        if name in ("localhost", self.host.lower()):
-            return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or not _is_loopback(self.host)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

@@ -30,6 +30,8 @@ T = TypeVar("T")
 
 _make: Callable[[Any], None]
 """Function of this worker process. It is sent once, because it may contain the table of a whole dataset."""
+_SAFE_PATH = "PYTHONSAFEPATH"
+"""Environment variable that excludes the current folder from the module path of new interpreters."""
 _BLOCK = 32
 """Number of frames read at a time."""
 _PIXELS_PER_WORKER = 20_000_000
@@ -63,7 +65,10 @@ def make_all(
 def _in_processes(make: Callable[[T], None], items: Sequence[T], count: int, tell: Callable[[int], None]) -> None:
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(make,)) as pool:
+    with (
+        _without_current_folder(),
+        ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(make,)) as pool,
+    ):
         try:
             futures = [pool.submit(_make_one, item) for item in items]
             for done, future in enumerate(as_completed(futures), start=1):
@@ -74,6 +79,24 @@ def _in_processes(make: Callable[[T], None], items: Sequence[T], count: int, tel
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
             raise
+
+
+@contextmanager
+def _without_current_folder() -> Iterator[None]:
+    """Exclude the current folder from the module path of processes that start in this context.
+
+    Files in the current folder may have the names of modules. ``multiprocessing`` cannot pass the option ``-P`` to an
+    interpreter, so that the environment variable is set instead.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _begin(make: Callable[[Any], None]) -> None:

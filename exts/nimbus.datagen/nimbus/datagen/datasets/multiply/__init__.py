@@ -1,1 +1,1 @@
-"""Multiplication of demonstrations: they are read, cut into subtasks, and written as a task that repeats them."""
+"""Multiplication of demonstrations: reading, cutting into subtasks, and writing of a task that repeats them."""

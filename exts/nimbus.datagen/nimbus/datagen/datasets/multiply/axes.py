@@ -1,4 +1,4 @@
-"""Choice between two reference axes for a demonstrated motion: the axes of the object, or those of the world."""
+"""Axes in which a demonstrated motion is meant: those of the thing, or those of the world."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, matrix_of, pose_row
 
 _LEAST_TAKES = 3
-"""Smallest number of takes from which the axes can be inferred."""
+"""Smallest number of takes that show in which axes a motion is meant."""
 _DIFFERENT, _AGREED = 0.015, 0.5
-"""Limits for a choice of the world: smallest spread of the positions in the axes of the object [m], and largest ratio
-of the spread in the axes of the world to it."""
+"""Spread of the places in the axes of the thing above which these do not agree [m], and largest share of it in the axes
+of the world for which those do."""
 
 
 def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
-    """Express a subtask in the axes of the world if its takes agree there, but not in the axes of the object.
+    """Express a subtask in the axes of the world where its takes agree there and not in the axes of the thing.
 
-    Example: a block is put to the left of another block, whatever the orientation of the latter. The axes of the object
-    are kept if there are fewer than three takes, or if the motion carries no object.
+    A block is put to the left of another one however that is turned. A single demonstration, and a motion that only
+    takes the thing, cannot show this: these turn with the thing.
 
     Args:
-        column: One take of the subtask from each demonstration.
+        column: One subtask, as each demonstration shows it.
     """
     if len(column) < _LEAST_TAKES or not column[0].frame or not all(_carries(one) for one in column):
         return column
@@ -41,7 +41,7 @@ def _carries(subtask: Subtask) -> bool:
 
 
 def _key_place(take: Take) -> FloatArray:
-    """Return the position (3,) at which the carried object is put down, otherwise its last position [m]."""
+    """Return the place (3,) of the carried object where it is put down, or at the end [m]."""
     track = next(iter(take.tracks.values()))
     assert track.tool_T_held is not None
     opened = [event.row for event in track.events if event.action == "open"]

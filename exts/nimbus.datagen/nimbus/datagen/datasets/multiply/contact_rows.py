@@ -1,4 +1,4 @@
-"""Contacts in each row of a demonstration, found by collision detection in the recorded poses."""
+"""Contacts in each row of a demonstration, computed by posing the scene as recorded."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"
 _TOUCHING = 0.0015
-"""Distance up to which surfaces count as in contact [m]; recorded poses are rounded."""
+"""Largest distance of surfaces in contact [m]; recorded poses are rounded and one row apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRows:
-    """Motion and contacts of one arm over T rows."""
+    """One arm over T rows."""
 
     tool: FloatArray
-    """(T, 4, 4) ``world_T_tool`` in each row [m]."""
+    """(T, 4, 4) ``world_T_tool`` [m]."""
     touched: tuple[frozenset[str], ...]
-    """Bodies that the gripper touches in each row, ``world`` for fixed ones; links of the robot are omitted."""
+    """Bodies that the gripper touches, ``world`` for fixed ones; bodies of other arms are omitted."""
     gripped: tuple[frozenset[str], ...]
-    """Bodies that all fingers touch in each row."""
+    """Those that all fingers touch."""
     shares: FloatArray
     """(T,) measured opening, as a fraction of the full opening."""
     commanded: FloatArray
     """(T,) commanded opening, as a fraction of the full opening."""
     postures: FloatArray | None = None
-    """(T, J) positions of the arm's joints [rad or m]; None if they are not known."""
+    """(T, J) positions of the arm's joints [rad or m]; None where they are not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +43,17 @@ class ContactRows:
 
     arms: dict[str, ArmRows]
     neighbours: tuple[dict[str, frozenset[str]], ...]
-    """Bodies that each object or part touches in each row; a gripper has the name ``hand:`` followed by its arm."""
+    """Other bodies that each object or part touches, row by row; grippers are named ``hand:`` and their arm."""
     base: FloatArray
-    """(3,) position of the first arm's base in the world [m]."""
+    """(3,) base of the first arm [m]."""
 
 
 def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation) -> ContactRows:
-    """Find the contacts in every row of a demonstration.
+    """Find the contacts of every row.
 
     Args:
-        demonstration: Recorded states.
-        simulation: Simulation of the task's scene and robot; the demonstration's layout is loaded into it.
+        demonstration: The states.
+        simulation: Simulation of the task's scene and robot, which loads the layout.
     """
     simulation.load(demonstration.layout)
     poser = _Poser(simulation, demonstration)
@@ -105,10 +105,10 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
 
 
 class _Poser:
-    """Copy of the simulation's model that is set to the recorded poses of a demonstration.
+    """Copy of the simulation's model, posed as in a demonstration.
 
-    The robot is posed by its joint positions. All other bodies are placed at their recorded poses; the joint positions
-    of jointed parts are not needed.
+    The robot follows its joints. Everything else is placed by its recorded pose, so that the joints of parts need not
+    be known.
     """
 
     def __init__(self, simulation: NewtonSimulation, demonstration: Demonstration) -> None:
@@ -130,7 +130,7 @@ class _Poser:
         self._shape = quat_to_matrix(model.geom_quat[self._geoms]) if len(self._geoms) else np.zeros((0, 3, 3))
 
     def contacts(self, row: int) -> set[tuple[str, str]]:
-        """Set the poses of a row, and return the pairs of touching bodies; fixed bodies have the name ``world``."""
+        """Return the pairs of touching bodies in a row; fixed bodies are ``world``."""
         model, data = self._model, self._data
         data.qpos[self._joints] = self._demonstration.joint_positions[row]
         mujoco.mj_kinematics(model, data)
@@ -150,7 +150,7 @@ class _Poser:
         return {(self._name(one), self._name(other)) for one, other in np.unique(pairs, axis=0) if one != other}
 
     def tool_pose(self, link: str) -> FloatArray:
-        """Return ``world_T_link`` (4, 4) [m] in the row of the last call of :meth:`contacts`."""
+        """Return ``world_T_link`` (4, 4) in the row posed last."""
         pose, body = np.eye(4), self._data.body(link)
         pose[:3, :3], pose[:3, 3] = body.xmat.reshape(3, 3), body.xpos
         return pose

@@ -1,4 +1,4 @@
-"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, whose columns a mapping file describes."""
+"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, by a mapping file."""
 
 from __future__ import annotations
 
@@ -27,33 +27,31 @@ from nimbus.datagen.store.episode_file.contents import check_own, check_size
 from nimbus.datagen.tasks.task import Task
 
 _LARGEST = 1e6
-"""Limit of the absolute value of mapped entries [rad or m]."""
+"""Bound of mapped entries [rad or m]."""
 _MOST_NUMBERS = 1 << 27
-"""Largest number of values in an array; one hour of 500 values at 20 Hz has 36 million."""
+"""Largest array that is read; an hour at 20 Hz of 500 numbers has 36 million."""
 _TABLE_RATE = 20.0
-"""Control rate of robosuite [Hz]; robomimic files do not contain it."""
+"""Control rate of robosuite, which robomimic files do not state [Hz]."""
 
 
 class SignalSet(ABC):
-    """Dataset whose episodes consist of signals: arrays (T, D) by name."""
+    """Signals of the episodes of a dataset: (T, D) arrays by name."""
 
     names: Mapping[str, Sequence[str]]
-    """Names of the columns of each signal; empty if the dataset does not name them."""
+    """Names of columns by signal, if the dataset has them."""
     rate: float
-    """Rows per second [Hz]."""
     episodes: Sequence[str]
-    """Names of the episodes."""
 
     @abstractmethod
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
-        """Return the signals (T, D) or (T,) of an episode, given its index."""
+        """Return the signals of an episode."""
 
 
 class LeRobotSignals(SignalSet):
     """Signals of a LeRobot v3.0 dataset.
 
     Args:
-        folder: Folder that contains ``meta/``.
+        folder: Folder that holds ``meta/``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +65,7 @@ class LeRobotSignals(SignalSet):
         self.episodes = [f"episode {index}" for index in range(len(self._frames.lengths))]
 
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
-        """Return the signals (T, D) or (T,) of an episode, given its index."""
+        """Return the signals of an episode."""
         return self._frames.signals(episode)
 
 
@@ -75,7 +73,7 @@ class RobomimicSignals(SignalSet):
     """Signals of a robomimic file.
 
     Args:
-        path: Path of the HDF5 file.
+        path: The HDF5 file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,14 +85,12 @@ class RobomimicSignals(SignalSet):
         names = data if isinstance(data, h5py.Group) else ()
         found = [name for name in map(str, names) if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
-            raise InputError(
-                "the file has no group data/demo_0: not a robomimic file", where=str(path), instead="give another file"
-            )
+            raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
         self.names, self.rate = {}, _TABLE_RATE
 
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
-        """Return ``obs/NAME``, ``actions``, ``actions_abs`` and ``states`` of an episode, each (T, D) or (T,)."""
+        """Return the signals of an episode: those of ``obs`` as ``obs/NAME``, and ``actions``."""
         demo = f"data/{self.episodes[episode]}"
         with self._reading(f"{demo}/obs"):
             obs = check_own(self._file, f"{demo}/obs")
@@ -103,7 +99,7 @@ class RobomimicSignals(SignalSet):
         return {name: rows for name, rows in found.items() if rows is not None}
 
     def _rows(self, place: str) -> FloatArray | None:
-        """Read an array of numbers (T,) or (T, D); return None for images and for missing names."""
+        """Read an array of numbers (T,) or (T, D); None for images and for a name that is not there."""
         with self._reading(place):
             found = check_own(self._file, place)
             if not isinstance(found, h5py.Dataset) or found.shape is None or not 1 <= found.ndim <= 2:
@@ -117,7 +113,7 @@ class RobomimicSignals(SignalSet):
 
     @contextmanager
     def _reading(self, place: str) -> Iterator[None]:
-        """Convert errors of the HDF5 library to an ``InputError``."""
+        """Turn errors of the library about a damaged file into one line."""
         try:
             yield
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -126,7 +122,7 @@ class RobomimicSignals(SignalSet):
 
 
 def is_foreign_set(path: Path) -> bool:
-    """Return True for a LeRobot folder or an HDF5 file; their demonstrations require a mapping file."""
+    """Return True for a LeRobot folder or an HDF5 file, which need a mapping."""
     return path.suffix in (".hdf5", ".h5") or (path / "meta/info.json").is_file()
 
 
@@ -136,14 +132,14 @@ def read_foreign_set(
     """Read the demonstrations of a LeRobot or robomimic dataset.
 
     Args:
-        path: Path of the LeRobot folder or robomimic file.
-        mapping_file: Path of a YAML file with a :class:`DemonstrationMapping`.
-        task: Task that the demonstrations show.
-        robot: Robot of the task.
-        limit: Largest number of demonstrations to read; all by default.
+        path: LeRobot folder or robomimic file.
+        mapping_file: YAML file of :class:`DemonstrationMapping`.
+        task: Task to multiply them for.
+        robot: Its robot.
+        limit: Largest number of demonstrations; all by default.
 
     Raises:
-        InputError: The mapping is incomplete or names missing columns, or the dataset cannot be read.
+        InputError: The mapping is incomplete, or names missing columns.
     """
     document = read(mapping_file)
     mapping = document.validate(DemonstrationMapping)
@@ -154,7 +150,7 @@ def read_foreign_set(
 
 
 class _SetReader:
-    """Converts the signals of a dataset to demonstrations, according to a mapping."""
+    """Reads the demonstrations of a dataset by its mapping."""
 
     def __init__(
         self, document: Document, mapping: DemonstrationMapping, signals: SignalSet, task: Task, robot: Robot
@@ -163,7 +159,7 @@ class _SetReader:
         self._task, self._robot = task, robot
 
     def demonstration(self, index: int, name: str) -> Demonstration:
-        """Return the demonstration with an index."""
+        """Read one demonstration."""
         mapping, robot, signals = self._mapping, self._robot, self._set.signals(index)
         self._check(signals, name)
         columns = [self._column(signals, ("joints",), mapping.joints.source, self._joint(joint)) for joint in self._led]
@@ -190,36 +186,35 @@ class _SetReader:
         )
 
     def _check(self, signals: Mapping[str, NDArray[Any]], name: str) -> None:
-        """Check the mapped signals of an episode.
+        """Refuse mapped signals of different lengths, of fewer than two rows, or with entries that are not numbers.
 
         Raises:
-            InputError: The signals have different lengths or fewer than two rows, or an entry is not finite or too
-                large.
+            InputError: A signal is refused.
         """
         parts = (self._mapping.joints, *self._mapping.grippers.values(), *self._mapping.objects.values())
         sources = [part.source for part in parts if part.source in signals]
         if not sources:
-            return  # the reading of the first signal raises the error
+            return  # the first missing one is named where it is read
         wanted = len(signals[sources[0]])
         for source in sources:
             rows = signals[source]
             if len(rows) != wanted or wanted < 2:
-                what = f"{name}: '{source}' has {len(rows)} rows, '{sources[0]}' has {wanted}"
-                raise self._document.error((), what, instead="map signals of equal length, with at least two rows")
-            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # also False for NaN
-                what = f"{name}: '{source}' has an entry that is not a valid number of rad or m"
-                raise self._document.error((), what, instead="restore the dataset, or leave the episode out")
+                what = f"{name}: '{source}' has {len(rows)} rows, '{sources[0]}' {wanted}"
+                raise self._document.error((), what, instead="map signals of one length, of two rows and more")
+            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # NaN is not, either
+                what = f"{name}: '{source}' has an entry that is not a number of rad or m"
+                raise self._document.error((), what, instead="restore the set from a copy, or leave the episode out")
 
     @property
     def _led(self) -> list[str]:
-        """Names of the arms' joints, without the grippers."""
+        """Return the arm joints without the grippers."""
         return [joint for arm in self._robot.arms for joint in arm.arm.joints]
 
     def _joint(self, joint: str) -> Entry:
         return self._mapping.joints.entries[joint]
 
     def _with_fingers(self, joints: FloatArray, openings: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the positions of all joints (T, J) [rad or m]; the gripper's opening gives those of the fingers."""
+        """Return all joints (T, J); unmapped fingers take the value of the gripper."""
         columns: list[FloatArray] = []
         first = 0
         for arm in self._robot.arms:
@@ -233,7 +228,7 @@ class _SetReader:
         self, signals: Mapping[str, NDArray[Any]], keys: tuple[str, ...], source: str, entry: Entry
     ) -> FloatArray:
         if source not in signals:
-            what = f"the dataset has no signal '{source}'"
+            what = f"the set has no signal '{source}'"
             raise self._document.error((*keys, "source"), what, instead=suggest(source, signals))
         rows = np.asarray(signals[source], dtype=float)
         rows = rows[:, None] if rows.ndim == 1 else rows
@@ -243,19 +238,19 @@ class _SetReader:
             raise self._document.error(keys, what, instead=suggest(entry, names) if names else "write its number")
         place = names.index(entry) if isinstance(entry, str) else entry
         if not 0 <= place < rows.shape[1]:
-            what = f"'{source}' has {rows.shape[1]} columns; there is no column {place}"
-            raise self._document.error(keys, what, instead="count columns from 0")
+            what = f"'{source}' has {rows.shape[1]} columns, not one of number {place}"
+            raise self._document.error(keys, what, instead="count from 0")
         return rows[:, place]
 
     def _poses(self, signals: Mapping[str, NDArray[Any]], thing: str, mapped: MappedObject) -> FloatArray:
-        """Return ``world_T_object`` (T, 4, 4) of an object [m]."""
+        """Return ``world_T_object`` (T, 4, 4)."""
         keys = ("objects", thing)
         place = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.position], axis=1)
         values = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.rotation], axis=1)
         parts = values.reshape(len(values), -1, 3) if mapped.rotation_6d else values[:, None]
         norm = np.linalg.norm(parts, axis=2)
         if not np.all(np.abs(norm - 1.0) < 0.05):
-            what = f"the rotation of '{thing}' does not have unit length"
+            what = f"the rotation of '{thing}' is not of unit length"
             raise self._document.error(keys, what, instead="map the columns of its rotation")
         poses = np.tile(np.eye(4), (len(place), 1, 1))
         if mapped.rotation_6d:
@@ -291,11 +286,7 @@ class _SetReader:
 
 
 def _check(document: Document, mapping: DemonstrationMapping, *, task: Task, robot: Robot) -> None:
-    """Check that a mapping contains all joints, grippers and objects of the task.
-
-    Raises:
-        InputError: One of them is missing, or the task has no such object.
-    """
+    """Refuse a mapping that lacks joints, grippers or objects of the task."""
     wanted = [joint for arm in robot.arms for joint in arm.arm.joints]
     if missing := [joint for joint in wanted if joint not in mapping.joints.entries]:
         what = f"the joint '{missing[0]}' of '{robot.name}' is not mapped"
@@ -308,13 +299,13 @@ def _check(document: Document, mapping: DemonstrationMapping, *, task: Task, rob
         what = f"the task '{task.name}' has no object '{unknown[0]}'"
         raise document.error(("objects", unknown[0]), what, instead=suggest(unknown[0], task.objects))
     if missing := [name for name in task.objects if name not in groups]:
-        what = f"the pose of '{missing[0]}' is not mapped, so that motions cannot be adapted to it"
-        instead = "map its columns, such as those of observation.environment_state, or record object poses"
+        what = f"the pose of '{missing[0]}' is missing, without which no motion can be moved with it"
+        instead = "map its columns of observation.environment_state, or record object poses"
         raise document.error(("objects",), what, instead=instead)
 
 
 def _full(name: str) -> str:
-    """Return the name of an object in a layout: ``peg`` in a mapping is ``peg_0`` in a layout."""
+    """Return the name of an object in a layout: the task's ``peg`` is ``peg_0``."""
     return name if re.search(r"_\d+$", name) else f"{name}_0"
 
 
@@ -323,7 +314,7 @@ def _group(name: str) -> str:
 
 
 def _flat(names: Any) -> list[str]:
-    """Return the names of columns as a flat list; LeRobot nests them in various ways."""
+    """Return the names of columns from any nesting that LeRobot uses."""
     if isinstance(names, dict):
         return [name for part in names.values() for name in _flat(part)]
     return [str(name) for name in names] if isinstance(names, (list, tuple)) else []

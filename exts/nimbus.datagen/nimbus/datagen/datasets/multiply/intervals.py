@@ -1,7 +1,7 @@
-"""Intervals in which an arm interacts with an object; between intervals, the arm moves freely.
+"""Intervals in which an arm interacts with an object; between them it moves freely.
 
-An interval begins 7 cm of travel before the first contact and ends 7 cm after the last one, so that a planner can reach
-both ends without collision.
+An interval begins a hand's breadth before the first contact and ends as far after the last one, so that the planner can
+reach both ends.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ArmRows, Contac
 from nimbus.datagen.datasets.multiply.source import Demonstration
 
 _APPROACH, _RETREAT = 0.07, 0.07
-"""Distance of the tool from its position at the first and at the last contact, at the ends of an interval [m]."""
+"""Travel of the tool before the first and after the last contact that belongs to an interval [m]."""
 _SAME = 0.05
-"""Travel of the tool between two contacts below which they belong to one interval [m]."""
+"""Largest travel of the tool between two contacts of one interval [m]."""
 _PAUSE = 0.35
-"""Longest pause without contact within an interval [s]."""
+"""Largest gap without contact within an interval [s]."""
 _LEAST_GRIP = 0.2
-"""Shortest grasp [s]; shorter contacts of all fingers are ignored."""
+"""Shortest grasp [s]; shorter contacts of all fingers are incidental."""
 _TILT = np.radians(25)
-"""Tilt of a carried object since its lift above which the tilt counts as intended, as in pouring [rad]."""
+"""Smallest intended tilt of a carried object from its pose when lifted [rad], as in pouring or turning over."""
 _OPENING = 0.97
-"""Opening from which the fingers hold nothing, as a fraction of the full opening."""
+"""Fraction of the opening above which fingers hold nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,20 +37,19 @@ class WorkInterval:
     start: int
     stop: int
     held_before: str
-    """Body in the hand at the start; empty for none."""
+    """Body in the hand at its start; empty for none."""
     held_after: str
-    """Body in the hand at the end; empty for none."""
     touched: tuple[str, ...]
-    """Other objects that the hand or the held object touches, longest contact first; ``world`` for fixed bodies."""
+    """Other objects that the hand or its load touches, those touched longest first; ``world`` for fixed bodies."""
     gripped: tuple[str, ...]
     """Bodies gripped during the interval, in order."""
 
 
 def find_grips(arm: ArmRows, rate: float) -> list[str]:
-    """Return the body in the hand in each of T rows; empty for none.
+    """Return the body in the hand of each row (T); empty for none.
 
     Args:
-        arm: Contacts of the arm.
+        arm: Rows of an arm.
         rate: Rows per second [Hz].
     """
     count = len(arm.touched)
@@ -67,12 +66,12 @@ def find_grips(arm: ArmRows, rate: float) -> list[str]:
 
 
 def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -> list[WorkInterval]:
-    """Find the intervals of an arm, in order of time.
+    """Find the intervals of an arm, in order.
 
     Args:
-        demonstration: Recorded states.
-        rows: Contacts of the demonstration.
-        name: Name of the arm.
+        demonstration: The states.
+        rows: Its contacts.
+        name: The arm.
     """
     arm = rows.arms[name]
     held = find_grips(arm, demonstration.rate)
@@ -103,19 +102,13 @@ def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -
 
 
 def runs(values: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the maximal ranges ``[start, stop)`` of true values (T,)."""
+    """Return the maximal runs ``[start, stop)`` of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], values, [False]]).astype(int)))
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
 def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: int) -> NDArray[np.bool_]:
-    """Fill gaps between true values.
-
-    Args:
-        values: (T,) values.
-        where: (T,) condition that must hold in all rows of a gap; None for no condition.
-        gap: Longest gap to fill [rows].
-    """
+    """Fill gaps between true values of up to ``gap`` rows; with ``where``, only gaps in which it holds."""
     filled = values.copy()
     for (_, stop), (start, _) in zip(runs(values)[:-1], runs(values)[1:], strict=True):
         if start - stop <= gap and (where is None or where[stop:start].all()):
@@ -124,7 +117,7 @@ def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: in
 
 
 def _working(demonstration: Demonstration, rows: ContactRows, name: str, held: list[str]) -> NDArray[np.bool_]:
-    """Return True (T,) for the rows in which an arm interacts with an object rather than moving or carrying freely."""
+    """Return True for rows (T,) in which an arm does more than move freely."""
     arm, count = rows.arms[name], len(held)
     movable = {item.name for item in demonstration.layout.objects if not item.anchored}
     works = np.zeros(count, dtype=bool)
@@ -148,7 +141,7 @@ def _working(demonstration: Demonstration, rows: ContactRows, name: str, held: l
 
 
 def _merge(spans: list[tuple[int, int]], tool: FloatArray) -> list[tuple[int, int]]:
-    """Merge successive intervals between which the tool hardly moves."""
+    """Merge intervals between which the tool hardly moves."""
     merged: list[tuple[int, int]] = []
     for start, stop in spans:
         if merged and _way(tool, merged[-1][1] - 1, start) < _SAME:
@@ -161,7 +154,7 @@ def _merge(spans: list[tuple[int, int]], tool: FloatArray) -> list[tuple[int, in
 def _cut_at_labels(
     spans: list[tuple[int, int]], demonstration: Demonstration, held: list[str]
 ) -> list[tuple[int, int]]:
-    """Split intervals at the start of another skill while the hand holds the same object; contacts do not show it."""
+    """Split intervals where another skill begins with the same object in the hand, which contacts do not show."""
     labels = [one for one in demonstration.labels if one.skill]
     steps = [(one.skill, one.target) for one in labels]
     cuts = [labels[at].start for at in range(1, len(labels)) if steps[at] != steps[at - 1]]
@@ -173,7 +166,7 @@ def _cut_at_labels(
 
 
 def _widen(tool: FloatArray, first: int, last: int, before: int, after: int) -> tuple[int, int]:
-    """Extend an interval by approach and retreat, within the limits given by its neighbors; return start and stop."""
+    """Return an interval extended by approach and retreat, without overlap with its neighbors."""
     start, stop = first, last
     while start > before and _far(tool, first, start) < _APPROACH:
         start -= 1
@@ -187,13 +180,13 @@ def _far(tool: FloatArray, one: int, other: int) -> float:
 
 
 def _way(tool: FloatArray, begin: int, end: int) -> float:
-    """Return the largest distance of the tool from its position in row ``begin``, up to row ``end`` [m]."""
+    """Return the largest distance of the tool from its position at ``begin`` up to ``end`` [m]."""
     places = tool[begin : end + 1, :3, 3]
     return float(np.linalg.norm(places - places[0], axis=1).max(initial=0.0))
 
 
 def _touched(rows: ContactRows, arm: ArmRows, held: list[str], first: int, last: int) -> tuple[str, ...]:
-    """Return the objects that an arm or the object in its hand touches: longest contact first, the world last."""
+    """Return the other objects that an arm or its load touches, those touched longest first, the world last."""
     counts: dict[str, int] = {}
     for row in range(first, last):
         thing = held[row]

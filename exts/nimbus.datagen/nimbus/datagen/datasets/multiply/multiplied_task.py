@@ -1,4 +1,4 @@
-"""Task that repeats demonstrations: the demonstrated task, with ``do:`` steps in place of its own."""
+"""Task that repeats demonstrations: the demonstrations' task with steps ``do:`` in place of its own."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
 Key = tuple[tuple[str, ...], int]
-"""Arms of a subtask, and its number among the subtasks of these arms."""
+"""Arms of a subtask, and its number among the subtasks of the same arms."""
 _SAME_VERB = {"work on": "move"}
-"""Verbs that are replaced before demonstrations are compared: a drawer can be pulled with one finger or by a grip."""
+"""Verbs that count as another one when demonstrations are compared: a drawer is pulled with all fingers on the handle,
+or with one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutDemonstrations:
-    """Demonstrations with the same sequence of subtasks."""
+    """Demonstrations of the same procedure, cut into subtasks."""
 
     columns: Mapping[Key, tuple[Subtask, ...]]
-    """Subtasks in order, each with one entry per used demonstration."""
+    """Subtasks in order, each with one take per demonstration."""
     used: tuple[str, ...]
     """Names of the used demonstrations."""
     left_out: Mapping[str, str]
-    """Reason by name of each unused demonstration."""
+    """Names of the unused ones, with the reason."""
 
 
 def cut_all(
@@ -54,13 +55,13 @@ def cut_all(
     """Cut demonstrations into subtasks, and keep those with the most common sequence.
 
     Args:
-        demonstrations: Demonstrations to cut.
-        task: Task that they show.
-        stage: Scene of the task.
-        robot: Robot of the task.
+        demonstrations: The demonstrations.
+        task: Their common task.
+        stage: Its scene.
+        robot: Its robot.
 
     Raises:
-        InputError: No demonstration can be used; the message gives the reason for the first one.
+        InputError: No demonstration can be used; the message has the reason for the first.
     """
     simulation = NewtonSimulation(stage, robot, rate=task.rate)
     cut: dict[str, dict[Key, Subtask]] = {}
@@ -72,7 +73,7 @@ def cut_all(
             rows = find_contact_rows(one, simulation)
             fixtures = stage.fixtures.keys() & set(simulation.body_names)
             still = {name: np.tile(simulation.body_pose(name), (one.row_count, 1, 1)) for name in sorted(fixtures)}
-            whole = replace(one, bodies=still | dict(one.bodies))  # third-party datasets have no poses of fixtures
+            whole = replace(one, bodies=still | dict(one.bodies))  # third-party sets contain no fixtures
             cut[one.name] = _numbered(cut_demonstration(whole, rows, related=find_related(task, one.layout, stage)))
         except InputError as error:
             left_out[one.name] = error.what
@@ -80,7 +81,7 @@ def cut_all(
     if first and not cut:
         raise first
     if not cut:
-        raise InputError("there are no demonstrations", where="DEMOS", instead="give a dataset with episodes")
+        raise InputError("no demonstrations", where="DEMOS", instead="give a set with episodes")
     forms = {
         name: tuple((key, one.frame, _SAME_VERB.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
         for name, parts in cut.items()
@@ -89,26 +90,26 @@ def cut_all(
     used = tuple(name for name in cut if forms[name] == usual)
     for name in cut:
         if name not in used:
-            left_out[name] = f"has another sequence of subtasks: {describe(cut[name].values())}"
+            left_out[name] = f"goes another way: {describe(cut[name].values())}"
     columns = {key: agree_on_axes(tuple(cut[name][key] for name in used)) for key, _, _ in usual}
     order = sorted(columns, key=lambda key: (median(one.start for one in columns[key]), key))
     return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out)
 
 
 def describe(subtasks: Any) -> str:
-    """Describe subtasks in order of time, such as ``take peg_0, put board_0``."""
+    """Describe subtasks in order: ``take peg_0, put on board_0``."""
     ordered = sorted(subtasks, key=lambda one: one.start)
     return ", ".join(f"{one.verb} {one.frame or 'in the world'}" for one in ordered)
 
 
 def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: StageInfo, folder: Path) -> Path:
-    """Write the files of the takes and the task that repeats them; return the path of the task file.
+    """Write the demonstrations and the task that repeats them; return the task file.
 
     Args:
-        cut: Demonstrations, cut into subtasks.
-        task: Task that they show.
-        robot: Robot of the task.
-        stage: Scene of the task.
+        cut: The subtasks.
+        task: Their task.
+        robot: Its robot.
+        stage: Its scene.
         folder: Folder for the files; created if missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -144,7 +145,7 @@ def _numbered(subtasks: Sequence[Subtask]) -> dict[Key, Subtask]:
 
 
 def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
-    """Return, for each object, the other objects that occur with it in a condition of success; regions are omitted."""
+    """Return the objects that conditions of success relate to each object, without regions."""
     names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
     objects = {item.name for item in layout.objects}
     related: dict[str, list[str]] = {name: [] for name in objects}
@@ -160,25 +161,25 @@ def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[s
 
 
 def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
-    """Yield every condition with its scope; a condition in a loop is yielded once per member."""
+    """Yield every condition with its scope, once for each member that a loop binds."""
     for step in steps:
         if isinstance(step, Step):
             yield step, scope
             continue
         if (draw := step.draws(scope)) and draw[0] not in scope.choices:
-            continue  # third-party datasets do not record draws
+            continue  # a third-party set does not record draws
         for inner in step.scopes(scope):
             for block in step.blocks():
                 yield from _conditions(block, inner)
 
 
 def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list[str]:
-    """Return the lines of the task's steps; subtasks of different arms that overlap in time are run in parallel."""
+    """Return the lines of the steps; subtasks of different arms that overlap in time run in parallel."""
     lines: list[str] = []
     batch: list[Key] = []
 
     def flush() -> None:
-        """Write the lines of the collected subtasks."""
+        """Write the collected subtasks."""
         entries = {key: {"do": _parameters(cut.columns[key][0], names[key], task)} for key in batch}
         arms = list(dict.fromkeys(key[0] for key in batch))
         if len(arms) > 1:
@@ -213,7 +214,7 @@ def _parameters(subtask: Subtask, name: str, task: Task) -> dict[str, str]:
 
 
 def _reference(name: str, task: Task) -> str:
-    """Return the reference in a task file for an object of a layout."""
+    """Return the reference to an object of a layout in a task file."""
     group = _group(name)
     if group not in task.objects or name == group:
         return name
@@ -225,7 +226,7 @@ def _group(name: str) -> str:
 
 
 def _with_absolute_paths(entry: Any, folder: Path) -> Any:
-    """Return the settings of a randomizer with its paths made absolute."""
+    """Return the settings of a randomizer with absolute paths."""
     if not isinstance(entry, Mapping):
         return entry
     moved = dict(entry)
@@ -237,7 +238,7 @@ def _with_absolute_paths(entry: Any, folder: Path) -> Any:
 
 
 def _text(task: Task, steps: str) -> str:
-    """Return the text of a task file with other steps, and with its paths made absolute."""
+    """Return the text of a task with other steps and absolute paths."""
     data = dict(task.document.data)
     folder = Path(task.path).parent
     for field in ("robot", "scene", "pipeline"):

@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular, parse_plain, read_text
+from nimbus.datagen.files.bounded import parse_plain, read_text
+from nimbus.datagen.files.foreign_tables import read_parquet
 
 _ROWS_BYTES = 1 << 31
 """Largest file of JSON rows [bytes]; statistics of 100,000 episodes take some 100 MB."""
-_VALUES, _VALUES_BY_BYTE = 10_000_000, 64
-_UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
-"""Limits on the number of values and on the unpacked size that a table may declare: constant + factor × file size."""
 _LARGEST = 2**53
 """Largest whole number in a column."""
 _LATEST = 1e9
@@ -33,29 +30,11 @@ def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
         Unreadable: The table is missing or damaged, declares too many values for its size, or has a column twice.
     """
     try:
-        size = check_regular(path)
-        # ParquetFile reads only this file; other readers may interpret folder names as partitions.
-        file = pq.ParquetFile(path, pre_buffer=False)
-        _check_declared(file.metadata, size)
-        names = file.schema_arrow.names
-        if twice := next((name for place, name in enumerate(names) if name in names[:place]), ""):
-            raise pa.ArrowInvalid(f"column {twice} occurs twice")
-        return file.read(columns=None if columns is None else list(columns), use_threads=False)
+        return read_parquet(path, columns=columns)
     except (OSError, pa.ArrowException) as error:
         raise Unreadable(_short(path), f"cannot be read: {error}") from None
     except InputError as error:
         raise Unreadable(_short(path), error.what) from None
-
-
-def _check_declared(metadata: Any, size: int) -> None:
-    """Refuse a small file that declares so many values that they would fill the memory."""
-    values = unpacked = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            values += max(chunk.num_values, group.num_rows)
-            unpacked += chunk.total_uncompressed_size
-    if values > _VALUES + _VALUES_BY_BYTE * size or unpacked > _UNPACKED + _UNPACKED_BY_BYTE * size:
-        raise pa.ArrowInvalid(f"the file of {size} bytes declares {values} values of {unpacked} bytes")
 
 
 def check_columns(table: Any, wanted: Mapping[str, str]) -> None:

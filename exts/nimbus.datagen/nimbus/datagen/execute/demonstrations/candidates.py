@@ -15,15 +15,15 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 ANGLE_LENGTH = 0.15
 """Length equivalent to a rotation of one radian in the change of a motion [m]."""
 _OTHER_KIND, _OTHER_SIZE = 0.02, 20.0
-"""Penalty of a take with an object of another kind [m], and for each meter by which its extents differ.
+"""Penalty of a take for an object of another kind [m], and penalty per meter of difference between the extents.
 
-A take with an object of the same shape is preferred to a nearer one: fingers that straddle a cube push a brick away."""
+They favor a take for an object of the same shape: fingers that fit around a cube push a brick away."""
 _EQUAL_SIDES = 0.02
 """Largest relative difference of two sides of a box that count as equal."""
 _ROUND_TURNS = 12
 """Number of rotations tried for an object of revolution."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
-"""Half turn of the hand, after which two pads grasp equally."""
+"""Half turn of the hand about its approach; it maps the grasp of two pads to itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +87,18 @@ def list_candidates(
 ) -> list[Candidate]:
     """List the candidates for repeating a demonstration, those with the smallest change of the motion first.
 
-    A hand that holds an object repeats the path of the object, not its own, which compensates for a grasp that differs
-    from the demonstrated one. Further candidates are rotations of a symmetric object, and half a turn of an empty hand.
+    A hand that holds an object repeats the object's path instead of the hand's path; this compensates for a grasp that
+    differs from the demonstrated one. Rotations of a symmetric object and half turns of an empty hand give further
+    candidates.
 
     Args:
         demonstration: The takes.
-        world_T_frame: (4, 4) pose of the object in whose frame the takes are [m].
-        base: (3,) base of the first arm [m].
-        kind: Kind of that object.
-        symmetry: Its symmetry.
+        world_T_frame: (4, 4) pose of the object whose frame the takes use [m].
+        base: (3,) position of the first arm's base [m].
+        kind: Kind of the object.
+        symmetry: Symmetry of the object, see :func:`find_turns`.
         held: Objects in the hands by arm.
-        size: Extents of the object [m].
+        size: Extents of the object along its own axes [m].
     """
     found: list[Candidate] = []
     turns = find_turns(symmetry, size)
@@ -131,7 +132,7 @@ def _paths(
     track = take.tracks[name]
     if track.tool_T_held is None:
         plain = placed @ track.matrices()
-        # Half a turn changes nothing for two pads, as long as the arms do not meet.
+        # A half turn leaves the grasp as it is. It is tried with one arm only: two arms could collide after it.
         yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
         return
     for turn in held_turns.get(name, [np.eye(4)]):

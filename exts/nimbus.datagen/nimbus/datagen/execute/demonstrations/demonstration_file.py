@@ -23,7 +23,8 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 
 SUFFIX = ".demo.json"
 ON, HAND = "on", "hand:"
-"""Objects that fingers close on: the frame's (``on``, ``on.drawer_0``), or the one in a hand (``hand:left``)."""
+"""Roles of objects that fingers close on: the object of the frame or a part of it (``on``, ``on.drawer_0``), or the
+object in a hand (``hand:left``)."""
 _DECIMALS = 6
 """Decimals of stored numbers, a micrometer: far below the accuracy of a controller."""
 _LARGEST = 64 << 20
@@ -38,9 +39,9 @@ Size = tuple[float, float, float]
 class GripperEvent(StrictModel):
     """Closing or opening of a gripper, before the motion to one of the poses."""
 
-    row: int = Field(ge=0, description="pose before whose motion it happens; the number of poses for the end")
+    row: int = Field(ge=0, description="number of poses before the event; it occurs before the motion to the next pose")
     action: Literal["close", "open", "set"] = Field(description="close on a thing, open, or set without a thing")
-    on: str = Field(default="", description="what it closes on: on, on.PART, or hand:ARM")
+    on: str = Field(default="", description="thing to close on: on, on.PART, or hand:ARM")
     opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening after it")
 
 
@@ -59,9 +60,9 @@ class Track(StrictModel):
     def _events_in_order(self) -> Track:
         rows = [event.row for event in self.events]
         if rows != sorted(rows) or any(row > len(self.poses) for row in rows):
-            raise ValueError("events are not in the order of the poses, or behind the last one")
+            raise ValueError("events must be in the order of their rows, and a row is at most the number of poses")
         if bool(self.held) != (self.tool_T_held is not None):
-            raise ValueError("held and tool_T_held stand together")
+            raise ValueError("give both held and tool_T_held, or neither")
         return self
 
     def matrices(self) -> FloatArray:
@@ -77,7 +78,7 @@ class Take(StrictModel):
     size: Size | None = Field(default=None, description="extents of that thing along its own axes [m]")
     base_T_frame: PoseRow = Field(description="pose of that thing from the base of the first arm, in world axes")
     rate: float = Field(gt=0, le=1000, description="rows per second [Hz]")
-    tracks: dict[str, Track] = Field(min_length=1, description="motions by arm; those of several arms run in step")
+    tracks: dict[str, Track] = Field(min_length=1, description="motions by arm; several arms move in step")
 
     @model_validator(mode="after")
     def _in_step(self) -> Take:
@@ -92,9 +93,10 @@ class DemonstrationFile(StrictModel):
     nimbus_demonstration: Literal[1] = 1
     robot: str
     task: str
-    subtask: str = Field(description="what it does, for people")
+    subtask: str = Field(description="description of the subtask for readers")
     axes: Literal["thing", "world"] = Field(
-        default="thing", description="axes of the poses; world where the way around the thing does not turn with it"
+        default="thing",
+        description="axes of the poses: those of the thing, or of the world",
     )
     takes: tuple[Take, ...] = Field(min_length=1)
 
@@ -129,7 +131,7 @@ def pose_row(matrix: FloatArray) -> PoseRow:
 
 
 def extents_of(vertices: FloatArray) -> Size:
-    """Return the extents of vertices (V, 3) along the axes, in millimeters' precision [m]."""
+    """Return the extents of vertices (V, 3) along the axes, rounded to millimeters [m]."""
     x, y, z = np.round(np.ptp(vertices, axis=0), 3).tolist()
     return x, y, z
 
@@ -152,7 +154,7 @@ def read_demonstration(path: str | Path, *, where: str = "") -> DemonstrationFil
 
     Args:
         path: The file.
-        where: Location that names it, for errors.
+        where: Location of the reference to the file, for errors.
 
     Raises:
         InputError: There is no such file, or it is not a demonstration.

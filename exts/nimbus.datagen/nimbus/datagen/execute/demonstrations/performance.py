@@ -37,19 +37,19 @@ _DEEPEST = 0.002
 _LOOKED_AT = 3
 """Stride of the rows checked for collisions in a demonstrated motion."""
 _CHOICE = 0.02
-"""Mean of the random addition to a candidate's change, so that a further attempt tries another take [m]."""
+"""Mean of the random number added to a candidate's change, so that a further attempt may try another take [m]."""
 _BLEND = 6
-"""Record periods over which the displacement of a hand pushed aside by its fingers decays."""
+"""Record periods over which a hand returns to its path after closing fingers have pushed it aside."""
 _YIELDS = 4
 """Largest number of times that an arm may yield to an obstacle between two gripper events."""
 _ASIDE, _ASKEW = 0.006, 0.2
-"""Largest deviation of a hand that yields at the limit of a joint [m, rad]."""
+"""Largest deviation of a hand from its path where a joint is at its limit [m, rad]."""
 _YIELD_STEPS, _YIELD_STEP = 6, 0.03
-"""Iterations of inverse kinematics in a row, and their largest step of a joint [rad]."""
+"""Iterations of inverse kinematics per row, and the largest joint step of an iteration [rad]."""
 _FINGER_STEPS = 4
 """Record periods in which fingers move to their initial opening."""
 _SAME_OPENING = 0.05
-"""Difference of two openings that needs no motion of the fingers."""
+"""Difference between two openings up to which the fingers stay, as a fraction of the full opening."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +58,9 @@ class ReachableTake:
 
     candidate: Candidate
     plans: Mapping[str, MotionPlan]
-    """Free motion to its start, by arm."""
+    """Free motion to the start of the path, by arm."""
     postures: Mapping[str, FloatArray]
-    """(N, J) by arm [rad or m]."""
+    """Postures (N, J) along the path, by arm [rad or m]."""
 
 
 class DemonstratedMotion:
@@ -76,9 +76,10 @@ class DemonstratedMotion:
         unknown = [name for name in demonstration.arms if name not in arm.arms]
         if unknown and len(demonstration.arms) > 1:
             raise InputError(
-                f"a demonstration of '{demonstration.subtask}' for the arms {', '.join(demonstration.arms)}",
+                f"the demonstration of '{demonstration.subtask}' needs the arms {', '.join(demonstration.arms)}; "
+                f"this robot has {', '.join(arm.arms)}",
                 where="do",
-                instead=f"this robot has {', '.join(arm.arms)}: record one with it",
+                instead="record a demonstration with this robot",
             )
         # A robot with one arm, or a step of `parallel:`, accepts a demonstration of one arm of any name.
         only = len(demonstration.arms) == 1
@@ -226,14 +227,17 @@ class DemonstratedMotion:
         shown: tuple[float, ...] | None,
         rng: np.random.Generator,
     ) -> list[FloatArray]:
-        """Return postures at the start of a path, first like the demonstrated one, from which the path went on."""
+        """Return postures at the start of a path.
+
+        Postures like the demonstrated one come first, because the demonstrated arm could follow the path from it.
+        """
         found = list[FloatArray]()
         if shown is not None and len(shown) == len(arm.arm_command):
             found += solve_ik(scene, pose, seed_q=shown, rng=rng, solutions=1, restarts=3)
         return [*found, *solve_ik(scene, pose, seed_q=arm.arm_command, rng=rng, solutions=2, restarts=6)]
 
     def _collision(self, arm: Workcell, postures: FloatArray, partners: set[str]) -> str:
-        """Return an object that a path collides with, other than those it manipulates; empty for none."""
+        """Return the name of an object that a path collides with, except for ``partners``; empty for none."""
         scene = arm.look()
         robot = {*arm.robot.gripper.links, *arm.robot.gripper.fingers}
         for posture in postures[::_LOOKED_AT]:
@@ -246,7 +250,7 @@ class DemonstratedMotion:
     # The motion
 
     def _repeat(self, chosen: ReachableTake) -> None:
-        """Follow the postures of all arms in step, with the gripper events between them."""
+        """Follow the postures of all arms in step, and perform the gripper events at their rows."""
         take = chosen.candidate.take
         count = min(map(len, chosen.postures.values()))
         rows = sorted({0, count - 1, *(min(e.row, count - 1) for track in take.tracks.values() for e in track.events)})
@@ -330,9 +334,9 @@ class DemonstratedMotion:
 
 
 def _trace_nearly(scene: PlanningScene, start: FloatArray, poses: FloatArray) -> FloatArray:
-    """Return postures (N, J) near one pose (4, 4) after another, within the limits of the joints.
+    """Return postures (N, J) that approximate the poses (4, 4) within joint limits, up to the first that deviates.
 
-    At a limit the operator's tool yielded as well: the handle of a drawer is pulled with a hand that is a bit askew.
+    The operator's arm also deviated at joint limits, for example while a tilted hand pulled a drawer.
     """
     path = [start]
     for pose in poses:
@@ -347,7 +351,7 @@ def _trace_nearly(scene: PlanningScene, start: FloatArray, poses: FloatArray) ->
 
 
 def _needed_rows(take: Take) -> int:
-    """Return the number of rows without which a take is not repeated: those up to half of the retreat."""
+    """Return the number of rows that an arm must reach: all up to the middle of the retreat."""
     tracks = take.tracks.values()
     count = len(next(iter(tracks)).poses)
     last = max((event.row for track in tracks for event in track.events), default=count)
@@ -359,9 +363,9 @@ def _call(work: Callable[[], object]) -> None:
 
 
 def _follow_rows(arm: Workcell, start: FloatArray, path: FloatArray) -> None:
-    """Command postures (M, J), and let the arm's initial displacement from them decay.
+    """Command postures (M, J), and reduce the arm's initial offset from them to zero.
 
-    An arm that pushes against something yields a few times: it continues from its actual posture, without catching up.
+    A blocked arm yields a few times: it accepts its actual posture and continues the path with this offset.
     """
     shift, kept, yields = arm.arm_command - start, np.zeros(len(start)), 0
     for row, posture in enumerate(path, start=1):

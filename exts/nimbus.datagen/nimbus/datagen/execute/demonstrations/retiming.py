@@ -1,4 +1,4 @@
-"""Timing of demonstrated postures: within joint limits, and at least at human speed, without pauses."""
+"""Timing of demonstrated postures: at the demonstrated speed, or slower where velocity limits require it."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ def find_frame(cell: SceneState, name: str, frame: str) -> FloatArray:
 
 
 def make_facing_pose(world_T_frame: FloatArray, *, turns: Iterable[float], against: bool = True) -> list[FloatArray]:
-    """Return poses with z along or against a frame's z, rotated about it.
+    """Return poses whose z axis is parallel or opposite to a frame's z axis, rotated about it.
 
     Args:
-        world_T_frame: (4, 4) the frame, translation in [m].
+        world_T_frame: (4, 4) pose of the frame, translation in [m].
         turns: Angles about z [rad].
-        against: True for z of the poses against z of the frame.
+        against: True if the z axes are opposite.
 
     Returns:
         A pose (4, 4) in the world for each angle, translation in [m].
@@ -58,13 +58,13 @@ def shift_pose(world_T_frame: FloatArray, way: FloatArray) -> FloatArray:
 
 
 class Alignment:
-    """Moves the held object by one of its frames.
+    """Moves the held object so that one of its frames reaches given poses.
 
     Args:
         cell: The scene, with the object in the hand.
         name: The held object.
-        object_T_frame: (4, 4) pose of the frame.
-        touching: Bodies that the object may touch when it arrives.
+        object_T_frame: (4, 4) pose of the frame in the object's frame.
+        touching: Bodies that the object may touch in a straight motion.
     """
 
     def __init__(self, cell: Workcell, name: str, object_T_frame: FloatArray, *, touching: Iterable[str]) -> None:
@@ -81,10 +81,14 @@ class Alignment:
         return world_T_frame @ np.linalg.inv(self._cell.tool_T_held() @ self._frame)
 
     def carry(self, poses: Iterable[FloatArray], final: Iterable[FloatArray]) -> FloatArray:
-        """Move freely to the first of some poses from which its final pose is reachable as well.
+        """Move freely to the nearest of several poses from which the final pose is reachable as well.
+
+        Args:
+            poses: Poses ``world_T_frame`` (4, 4) before the final motion.
+            final: The final pose (4, 4) for each of them.
 
         Returns:
-            The final pose (4, 4) of the chosen one.
+            Final pose (4, 4) that belongs to the chosen pose.
         """
         cell = self._cell
         pairs = [(self.tool_at(pose), end) for pose, end in zip(poses, final, strict=True)]

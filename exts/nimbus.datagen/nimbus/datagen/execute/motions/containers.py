@@ -21,17 +21,18 @@ _WALL = 0.012
 _ROOM = 0.002
 """Clearance to the walls of an object's cavity [m]."""
 _OVER_RIM = (0.05, 0.02)
-"""Heights above the rim at which the straight descent begins, the lower as a fallback [m]."""
+"""Heights above the rim at which the straight descent begins [m]; the lower one is the fallback."""
 _TURNS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
+"""Rotations of the hand about the vertical [rad]."""
 _TURN_COUNT = 12
-"""Number of best-fitting rotations of the object that are tried."""
+"""Number of rotations that are tried; those that fit best come first."""
 
 
 def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the space inside an open fixture or object: frame (4, 4) in the world, lower and upper corner (3,) [m].
 
     Raises:
-        SkillFailure: It is not open.
+        SkillFailure: The object has no cavity.
     """
     if name in cell.stage.fixtures:
         low, high = (np.array(corner) for corner in cell.fixture(name).bounds)
@@ -43,7 +44,7 @@ def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, Floa
 def releases_inside(
     cell: Workcell, name: str, world_T_box: FloatArray, low: FloatArray, high: FloatArray, *, drop: float
 ) -> Iterator[Release]:
-    """Yield releases of the held object into a container, most promising first.
+    """Yield releases of the held object into a container, the most promising first.
 
     Args:
         cell: The scene, with the object in the hand.
@@ -51,7 +52,7 @@ def releases_inside(
         world_T_box: (4, 4) frame of the space inside.
         low: (3,) lower corner [m].
         high: (3,) upper corner [m], at the height of the rim.
-        drop: Height above the floor at which to let go [m].
+        drop: Height of the object above the container's floor at its release [m].
     """
     tool_T_object = cell.tool_T_held()
     vertices, turn_now = cell.model(name).vertices, cell.tool_pose()[:3, :3]
@@ -61,8 +62,7 @@ def releases_inside(
         object_turn = world_T_box[:3, :3].T @ turn @ tool_T_object[:3, :3]
         points = vertices @ object_turn.T
         lower, upper = points.min(axis=0), points.max(axis=0)
-        # Rotations that fit come first, then small rotations of the hand; rounded, so that ties do not depend on the
-        # last bit.
+        # Sorted by the overflow, then by the rotation of the hand. Rounding makes ties independent of the last bit.
         overflow = np.maximum((upper - lower)[:2] - (high - low)[:2], 0.0).sum()
         candidates.append((round(float(overflow), 3), abs(float(yaw)), float(yaw), lower, upper, object_turn))
     best = sorted(candidates, key=lambda entry: entry[:3])[:_TURN_COUNT]

@@ -26,7 +26,7 @@ _THINNEST_WALL = 0.002
 _TURNS = (0.6, -0.6, 0.9, -0.9, 1.2, -1.2, 1.4, -1.4, 1.57, -1.57)
 """Rotations of the hand from straight down that are tried [rad]."""
 _CLEAR = 0.015
-"""Clearance of the arm behind the hand [m], because a level hand is low."""
+"""Clearance of the arm's links [m]; they are close to the table when the hand is level."""
 _THICK = 0.018
 """Thickness below which a feature counts as a wall or a handle [m]."""
 _ROUND_THE_AXIS = np.arange(24) * (2 * np.pi / 24)
@@ -34,7 +34,7 @@ _ROUND_THE_AXIS = np.arange(24) * (2 * np.pi / 24)
 _APART = 0.03
 """Smallest distance between the pad centers of the two hands [m]."""
 _FAR = 0.07
-"""Distance above which the two hands are no better separated [m]."""
+"""Distance between the two hands above which a larger one no longer improves the score [m]."""
 _LEAST_ANGLE = np.cos(np.radians(35))
 """Cosine of the smallest angle between the approaches of two hands that do not touch."""
 _PUTS_DOWN = np.cos(np.radians(62))
@@ -42,7 +42,7 @@ _PUTS_DOWN = np.cos(np.radians(62))
 _ABOVE_TABLE = 0.003
 """Clearance of the finger tips above the support when the object is put down [m]."""
 _MOST_TILT, _MOST_HELD = 1.1, 40
-"""Largest tilt from straight down [rad] and number of the grasps that are accepted because they held at import."""
+"""Largest tilt from straight down [rad], and largest number, of grasps that are taken from the trial at import."""
 _NEAR = 0.03
 """Distance to the tool's x-z plane within which geometry can touch the palm [m]."""
 
@@ -60,13 +60,13 @@ def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, sca
 @lru_cache(maxsize=512)
 def _library_axes(
     library: ObjectLibrary, kind: str, variant: int, gripper: GripperShape, scale: float
-) -> GraspAxes:  # by library and not by its name, which another one can have later
+) -> GraspAxes:  # the library itself is the key, because another library may later have its name
     return find_model_axes(library.model(kind, variant, scale), gripper)
 
 
 def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
     """Return grasp axes of a model."""
-    # A stream of the variant, not of the episode: axes are the same in all episodes, and are cached.
+    # The stream belongs to the variant, not to the episode: axes are equal in all episodes and can be cached.
     rng = generator(0, "grasps", model.kind, model.variant)
     if not model.open_inside:
         return find_axes(model.vertices, model.faces, gripper, rng=rng, center_of_mass=model.center_of_mass)
@@ -86,10 +86,10 @@ def prefer_tried(
 ) -> list[Grasp]:
     """Order grasps by their trial at import: those that held, then untested ones, then those that failed.
 
-    When none of the ranked grasps held, those that held in the trial come first, the least tilted at the front.
+    If none of the ranked grasps held, the grasps that held in the trial come first, sorted by their tilt.
 
     Args:
-        ranked: Best first.
+        ranked: Grasps, best first.
         model: The object.
         world_T_object: (4, 4) pose of the object.
         gripper: Shape of the gripper.
@@ -181,8 +181,8 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
     same_side = frames[:, :, 2] @ hand[:3, 2]
     away: FloatArray = receiver.pose(name)[:3, 3] - receiver.pose(receiver.base_link())[:3, 3]
     away /= np.linalg.norm(away)
-    # Hard limits first; among the grasps that satisfy them, the score prefers hands far apart, approaches away from the
-    # receiver's base and from opposite sides.
+    # Limits on distance, angle and depth come first. Among the remaining grasps, the score prefers hands that are far
+    # apart, approaches that point away from the receiver's base, and approaches from opposite sides.
     keep = (apart > _APART) & (same_side < _LEAST_ANGLE)
     from_above = _from_above(receiver, axes, name, frames, origins)
     keep &= from_above > _PUTS_DOWN
@@ -201,7 +201,7 @@ def make_handover_grasps(giver: Workcell, receiver: Workcell, name: str, *, limi
 
 
 def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return frames (C, 3, 3), origins (C, 3) and pad-to-surface alignments of all approaches to all axes."""
+    """Return frames (C, 3, 3), origins (C, 3) [m] and pad-to-surface alignments (C,) of all approaches to all axes."""
     closing = axes.directions @ world[:3, :3].T
     middles = axes.middles @ world[:3, :3].T + world[:3, 3]
     any_axis = np.where(np.abs(closing[:, :1]) < 0.7, [[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0]])
@@ -218,9 +218,9 @@ def _hands(axes: GraspAxes, world: FloatArray) -> tuple[FloatArray, FloatArray, 
 
 
 def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """Return (C,) the downward component of each approach in the object's best rest pose.
+    """Return the largest downward component (C,) of each approach over the object's rest poses.
 
-    A rest pose in which the open fingers would be in the table does not count.
+    A rest pose in which the open fingers would penetrate the table does not count.
     """
     world_T_object, gripper = cell.pose(name), axes.gripper
     turned = world_T_object[:3, :3].T @ frames

@@ -30,13 +30,13 @@ _FINGER_CLEARANCE = 5e-4
 _MOST_GAP = 0.06
 """Largest gap from which fingers may press [m]."""
 _FEELS, _FELT = 5, 1e-4
-"""Steps in which the fingers approach contact, and the gap that counts as contact [m]."""
+"""Largest number of steps until fingers are in contact, and the gap that counts as contact [m]."""
 _SHARES = (1.0, 0.5, 0.0)
-"""Fractions of a part's rotation that the hand follows, where the handle is round."""
+"""Fractions of a part's rotation that a hand on a round handle copies."""
 _MOST_GRIPS = 36
 """Number of grasps that are checked, both orientations included."""
 _LEAST_STROKE = 0.25
-"""Smallest fraction of the motion that makes a stroke worthwhile; another grasp continues after it."""
+"""Smallest fraction of the motion for which a stroke is executed; another grasp then continues the motion."""
 _LENGTHS = (1.0, 0.85, 0.7, 0.5, 0.3)
 """Fractions of a stroke that are tried when the actual grasp differs from the planned one."""
 _HALF_TURN = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -51,7 +51,7 @@ class _Stroke:
     way: tuple[MotionPlan, MotionPlan]
     """Free motion, and straight approach to the grasp."""
     end: float
-    """Joint position that it reaches [rad or m]."""
+    """Joint position at the end of the stroke [rad or m]."""
 
 
 class PartManipulator:
@@ -138,7 +138,7 @@ class PartManipulator:
     # The phases
 
     def _set_fingers(self, width: float) -> None:
-        """Open the fingers as far as a handle needs, so that they fit behind it."""
+        """Open the fingers just wide enough for a handle, so that they fit behind it."""
         gripper = self._cell.robot.gripper
         wanted = (width / 2 + _HANDLE_ROOM) * gripper.travel_per_metre + gripper.closed
         low, high = sorted((gripper.open, gripper.closed))
@@ -215,7 +215,7 @@ class PartManipulator:
         return reach or None
 
     def _furthest(self, grip: PartGrasp, q: FloatArray, start: float, goal: float, share: float) -> float:
-        """Return the joint position that a hand reaches while touching nothing but the part itself."""
+        """Return the joint position up to which a hand can move the part without touching anything else."""
         scene, part = self._cell.look(), self._part
         poses = part.hand_path(grip.world_T_tool, start, goal, share=share)
         with scene.allow(part.label):
@@ -227,7 +227,7 @@ class PartManipulator:
         return goal if free == len(poses) else start + (goal - start) * max(free - 2, 0) / len(poses)
 
     def _touch(self, stroke: _Stroke) -> None:
-        """Bring the finger tips into contact by the gap that the planning scene measures."""
+        """Move the finger tips forward by the gaps that the planning scene measures, until they touch the part."""
         cell, part = self._cell, self._part
         scene, q, goal = cell.look(), cell.arm_command, cell.tool_pose()
         into = part.pose[:3, :3] @ stroke.grip.into
@@ -260,7 +260,7 @@ class PartManipulator:
         start, plan = part.position, MotionPlan(status=MotionStatus.NO_PATH)
         end = stroke.end + np.sign(stroke.end - start) * self._as_joint(beyond)
         scene = cell.look()
-        # Planned again from the actual poses: closing the fingers has moved hand or part.
+        # The motion is planned again from the actual poses, because closing fingers move the hand or the part.
         for length in _LENGTHS:
             poses = part.hand_path(cell.tool_pose(), start, start + length * (end - start), share=stroke.share)
             with scene.allow(part.label):

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 _TIPS = 0.004
 """Height of the finger tips above the object's support [m]."""
 _BEHIND = (0.025, 0.012)
-"""Clearances between fingers and object at the descent, the smaller as a fallback [m]."""
+"""Clearances between fingers and object at the descent [m]; the smaller one is the fallback."""
 _OVER = 0.05
 """Height of the free motion above the object [m]."""
 _HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
 _LOW = 0.04
-"""Height of an object above which the hand leans back, so that the tips touch first [m]."""
+"""Height of an object above which the hand leans back [m], so that the finger tips touch it first."""
 _LEAN = 0.4
 """Angle by which the hand leans back [rad]."""
 _LONGEST = 0.12
 """Longest stroke [m]; the next one aims again."""
 _SHORT = 0.004
-"""Distance by which a stroke stops short of the target [m]: an object can be pushed on, but not back."""
+"""Distance by which a stroke stops short of the target [m]; a further stroke can push an object on, but not back."""
 _TOPPLED = 0.5
 """Tilt at which an object counts as toppled [rad]."""
 
 
 def plan_straight(cell: Workcell, goal: ArrayLike, *, speed: float = 0.25, touching: Iterable[str] = ()) -> None:
-    """Move the tool in a straight line to ``world_T_tool`` (4, 4); some bodies may be touched.
+    """Move the tool in a straight line to ``world_T_tool`` (4, 4); it may touch the bodies ``touching``.
 
     Raises:
         SkillFailure: There is no such line, or the arm did not follow.
@@ -95,7 +95,7 @@ def push_object(
     for _ in range(strokes):
         if is_there():
             return
-        # The measured distance between tool and object replaces the estimate from the outline in the next stroke.
+        # The first stroke estimates the distance from tool to object by the outline; later ones use the measured one.
         reach = _stroke(cell, name, target - object_center(cell, name), reach=reach, speed=speed, touching=bodies)
         turned = cell.pose(name)[:3, :3] @ upright.T
         if np.arccos(np.clip(turned[2, 2], -1.0, 1.0)) > _TOPPLED:
@@ -151,7 +151,7 @@ def _stroke(
 def _come_behind(
     cell: Workcell, hand: FloatArray, contact: FloatArray, direction: FloatArray, width: float, over: float
 ) -> FloatArray:
-    """Descend behind an object; returns the nearer of two hand poses (4, 4) half a turn apart.
+    """Descend behind an object, and return the rotation (4, 4) of the hand that was nearer: none, or a half turn.
 
     Raises:
         SkillFailure: There is no room, even for closed fingers.

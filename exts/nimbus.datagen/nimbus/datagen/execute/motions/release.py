@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.workcell_interface import Workcell
 
 _DEPTH = 2.0
-"""Depth below which no support is searched for [m]."""
+"""Largest distance below the start of a search at which a support is found [m]."""
 Release = tuple[FloatArray, FloatArray]
 """Two poses ``world_T_tool`` (4, 4): above the release, and at the release."""
 
@@ -34,7 +34,7 @@ SIDES: dict[str, FloatArray] = {
 _FINGERS = 0.02
 """Clearance for the fingers around an object that is put down [m]."""
 FIRST_OPENING = 0.01
-"""First opening of each finger at a release, which avoids touching walls and neighbors [m]."""
+"""Travel of each finger before the retreat [m]; it is short, so that fingers do not touch walls and neighbors."""
 _GAP = 0.001
 """Height above its support at which an object is released [m]."""
 _ABOVE = 0.06
@@ -43,7 +43,7 @@ _TURNS = np.radians([0, 90, -90, 180, 45, -45, 135, -135])
 _LEVEL = 0.002
 """Roughness up to which a surface supports an object [m]."""
 _STEP, _MOST_STEPS = 0.015, 4
-"""Smallest distance between spots of a region [m], and their number to each side of its center."""
+"""Smallest distance between spots of a region [m], and largest number of spots to each side of its center."""
 _CELLS = 7
 """Number of spots along each side of a surface."""
 
@@ -67,7 +67,7 @@ def measure_support_heights(
 
 
 def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
-    """Return (B,) the bodies to ignore."""
+    """Return a mask (B,) of the bodies to ignore."""
     model = cell.simulation.model
     hand = model.body(cell.robot.tool.link).id
     passed = np.asarray(model.body_rootid == model.body_rootid[hand]) & (np.arange(model.nbody) > 0)
@@ -99,10 +99,10 @@ class ReleaseSpot:
     position: FloatArray
     """(2,) x, y in the world [m]."""
     side: FloatArray = field(default_factory=lambda: np.zeros(2))
-    """(2,) side of that point on which the object's outline lies: ``(0, 1)`` for beyond it along y, zero for
-    centered."""
+    """(2,) direction from the position to the object; zeros center the object's outline at the position, and
+    ``(0, 1)`` places it beyond the position along y."""
     room: float | None = _FINGERS
-    """Clearance of the outline on one level surface [m]; None where neither matters."""
+    """Clearance [m] around the outline, which must lie on one level surface; None omits both checks."""
 
 
 def nearest_rest_pose(model: ObjectModel, rotation: FloatArray) -> RestPose:
@@ -112,7 +112,7 @@ def nearest_rest_pose(model: ObjectModel, rotation: FloatArray) -> RestPose:
 
 
 def heading(rotation: FloatArray) -> float:
-    """Return the angle about the vertical of the more level of the axes x and y of (3, 3) ``world_R_frame`` [rad]."""
+    """Return the heading [rad] of a frame (3, 3) ``world_R_frame``, from its x or y axis, whichever is more level."""
     axis = 0 if abs(rotation[2, 0]) <= abs(rotation[2, 1]) else 1
     angle = float(np.arctan2(rotation[1, axis], rotation[0, axis]))
     return angle - axis * np.pi / 2
@@ -121,13 +121,13 @@ def heading(rotation: FloatArray) -> float:
 def release_poses(
     cell: Workcell, name: str, spots: Iterable[ReleaseSpot], *, rest: RestPose, yaws: Iterable[float], top: float
 ) -> Iterator[Release]:
-    """Yield releases that put down the held object at rest, spot by spot.
+    """Yield releases that put the held object down in a rest pose, spot by spot.
 
     Args:
         cell: The scene, with the object in the hand.
         name: The object.
         spots: Spots in order of preference.
-        rest: Rest pose to put it down in.
+        rest: Rest pose of the object after the release.
         yaws: Headings in order of preference [rad].
         top: Height above all possible supports [m].
     """
@@ -154,7 +154,7 @@ def release_poses(
 def _standing_height(
     cell: Workcell, points: FloatArray, origin: FloatArray, top: float, room: float | None
 ) -> float | None:
-    """Return the height at which a shape, (n, 3) points about its origin, is supported; None where it cannot stand."""
+    """Return the height at which a shape, points (n, 3) about its origin, is supported; None if it cannot stand."""
     lower, upper = points.min(axis=0), points.max(axis=0)
     grid = _grid(lower[:2], upper[:2], 5)
     low = np.concatenate([points[:, 2], np.full(len(grid), lower[2])])
@@ -165,7 +165,7 @@ def _standing_height(
     if room is not None:
         around = _grid(lower[:2] - room, upper[:2] + room, 5)
         around = measure_support_heights(cell, origin + around, top=top)
-        # The outline must lie on one level surface, and nothing around it may be higher, where the fingers open.
+        # The outline must lie on one level surface. Nothing around it may be higher, because the fingers open there.
         if np.ptp(support[len(points) :]) > _LEVEL or around.max() > height + lower[2] + _LEVEL:
             return None
     return height
@@ -181,7 +181,7 @@ def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[f
 
     Args:
         turn: (3, 3) current rotation of the object relative to its rest pose.
-        along: (3, 3) ``world_R_reference``, whose sides its own sides shall align with.
+        along: (3, 3) ``world_R_reference`` of a thing whose sides the object aligns with.
     """
     now = float(np.arctan2(turn[1, 0], turn[0, 0]))
     if along is None:
@@ -192,7 +192,7 @@ def similar_yaws(turn: FloatArray, *, along: FloatArray | None = None) -> list[f
 
 
 def find_spots_inside(center: FloatArray, size: FloatArray, *, outline: FloatArray) -> list[ReleaseSpot]:
-    """Return spots of a rectangle by distance from its center, those that contain the outline first.
+    """Return spots in a rectangle: first those where the outline fits inside, each group by distance from the center.
 
     Args:
         center: (2,) [m].
@@ -224,7 +224,7 @@ def draw_spots_inside(
     Args:
         center: (2,) [m].
         size: (2,) [m].
-        outline: (2,) size of the object, which stays inside where there is room [m].
+        outline: (2,) size of the object, which stays inside the rectangle if it fits [m].
         spread: Fraction of the rectangle, about its center, to draw from.
         rng: Stream of the draws.
         count: Number of spots.
@@ -238,7 +238,7 @@ def _inner_half(size: FloatArray, outline: FloatArray) -> FloatArray:
 
 
 def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
-    """Return free spots between (2,) corners by distance from the center, then the center even if it is occupied."""
+    """Return spots between corners (2,) [m] by distance from the center, then the center without any check."""
     middle = (lower + upper) / 2
     inner = _grid(lower + (upper - lower) * 0.1, upper - (upper - lower) * 0.1, _CELLS)
     inner = inner[np.argsort(np.linalg.norm(inner - middle, axis=1), kind="stable")]
@@ -246,7 +246,7 @@ def find_spots_on(lower: FloatArray, upper: FloatArray) -> list[ReleaseSpot]:
 
 
 def find_spots_beside(lower: FloatArray, upper: FloatArray, *, sides: Iterable[str], gap: float) -> list[ReleaseSpot]:
-    """Return spots beside an outline, (2,) corners [m], with a gap between."""
+    """Return spots beside an outline, given by corners (2,) [m], at a distance of ``gap`` [m]."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     room = max(0.0, min(_FINGERS, gap - 0.005))
     return [ReleaseSpot(middle + SIDES[side] * (half + gap), SIDES[side], room) for side in sides]

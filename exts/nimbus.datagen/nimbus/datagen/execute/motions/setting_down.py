@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4
-"""Number of releases planned for at once; the planner goes to the nearest of them."""
+"""Number of releases in one planning query; the planner chooses the nearest of them."""
 _MOST_WAYS = 192
-"""Largest number of releases that are planned for; a region has up to 81 spots with 8 headings each."""
+"""Largest number of releases that are tried; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012
-"""Preferred clearance of a carried object [m]; reduced only when no motion keeps it."""
+"""Preferred clearance of a carried object [m]; a motion may ignore it only if none keeps it."""
 _BACK = 0.08
 """Retreat of the hand after a release [m]."""
 _OFF = 0.03
@@ -35,12 +35,12 @@ _TILTED = 0.3
 
 
 def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = False) -> tuple[MotionPlan, MotionPlan]:
-    """Plan a free motion to above the first reachable release, and a straight one down to it.
+    """Plan a free motion to a pose above the first reachable release, and a straight descent to the release.
 
     Args:
         cell: The scene, with the object in the hand.
-        ways: Releases in order of preference; they are tried in small groups, the nearest of each first.
-        thorough: Also try the rest of a group when the nearest has no straight descent.
+        ways: Releases in order of preference; they are tried in groups of four, the nearest of a group first.
+        thorough: Also try the rest of a group if the nearest release has no straight descent.
 
     Raises:
         SkillFailure: There is no reachable release.
@@ -71,10 +71,10 @@ def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
 
 
 def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
-    """Put the held object down and check that it stands; the position is stored with the plan's statistics.
+    """Put the held object down and check that it stands; the statistics of the plan contain its position.
 
     Raises:
-        SkillFailure: There is no placement, or the object slid away or fell over.
+        SkillFailure: No release is reachable, or the object slid away or fell over.
     """
     carry, lower = plan_release(cell, ways, thorough=True)
     cell.begin("carry")

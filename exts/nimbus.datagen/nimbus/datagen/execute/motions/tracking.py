@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 _JUMP = 0.25
-"""Largest joint displacement in a record period that an arm can follow [rad]."""
+"""Largest joint displacement per record period that an arm can follow [rad]."""
 _AHEAD = 2
 """Record periods from a command to its execution."""
 
@@ -28,14 +28,14 @@ def velocity(cell: Workcell, name: str, *, periods: int = 4) -> FloatArray:
 
 
 def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: FloatArray, *, periods: int = 45) -> None:
-    """Move freely to the pose beside a moving object that it will have at the time of arrival.
+    """Move freely to a pose relative to a moving object, at the object's predicted position on arrival.
 
     Args:
         cell: The scene.
         name: The object.
         speed: (3,) its velocity [m/s].
-        object_T_tool: (4, 4) target pose of the tool.
-        periods: Initial guess of the record periods until they meet.
+        object_T_tool: (4, 4) target pose of the tool in the object's frame.
+        periods: Initial estimate of the record periods until arrival.
 
     Raises:
         SkillFailure: There is no such motion, or it takes too long.
@@ -51,7 +51,7 @@ def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: Fl
             cell.wait(periods - needed)
             cell.follow(plan)
             return
-        # Meet later, at the duration of this plan and a margin of two periods.
+        # The motion takes too long: plan again for an arrival after its duration and a margin of two periods.
         periods = needed + 2
     raise SkillFailure(Reason.NO_PATH, f"{name} is too fast")
 
@@ -69,7 +69,7 @@ class Tracker:
         self._cell, self._name, self._speed = cell, name, speed
 
     def step(self, object_T_tool: FloatArray, *, opening: float | None = None) -> None:
-        """Move for one record period toward the tool's target at its end.
+        """Move for one record period toward the target pose of the tool at the end of the period.
 
         Args:
             object_T_tool: (4, 4) target pose of the tool in the frame of the object [m].

@@ -1,4 +1,4 @@
-"""Cooperative scheduling of skills of several arms: each runs in turn; physics advances once all have commanded."""
+"""Cooperative scheduling of several arms: their skills take turns, and physics advances when all have a command."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 300
 
 
 def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
-    """Hold an arm while another arm's plan in execution comes near the plan (T, J) that is about to begin."""
+    """Hold an arm still until its next plan (T, J) stays clear of the plans that the other arms execute."""
     for _ in range(_PATIENCE):
         if not any(paths_conflict(cell, positions, arm) for arm in cell.arms.values() if len(arm.upcoming)):
             return
@@ -32,7 +32,7 @@ def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
 
 
 def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
-    """Return True if a plan begun now comes near another arm on the rest of its own plan."""
+    """Return True if a plan that begins now would come near another arm, which follows the rest of its own plan."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
     at = one.simulation.qpos_index[other.arm_joints]
@@ -41,7 +41,7 @@ def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: Simulat
     tool_T_held = np.linalg.inv(carried) @ other.pose(held) if held else carried
     try:
         with scene.nearer(_BETWEEN_ARMS):
-            # Pairs that are near from the start, as in a handover, do not count: waiting would not separate them.
+            # Pairs that are near at the start, as in a handover, do not count, because waiting does not separate them.
             already = set(scene.contacts(positions[0]))
             for moment in np.arange(0, count, 1 / _LOOKS):
                 qpos[at] = _row(theirs, moment)
@@ -64,7 +64,7 @@ def _put(cell: SimulatedWorkcell, qpos: FloatArray, name: str, world_T_object: F
 
 
 def _row(positions: FloatArray, moment: float) -> FloatArray:
-    """Interpolate between the rows of a plan; it stays at its end."""
+    """Interpolate between the rows of a plan; after its end, return the last row."""
     last = len(positions) - 1
     row = min(int(moment), last)
     return (

@@ -103,7 +103,7 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
         where: Location for the error.
 
     Raises:
-        InputError: Too little area is level for this up axis.
+        InputError: Too little area is level for this up axis, or the scene consists of walls.
     """
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(across, axis=1)
@@ -114,6 +114,10 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
         up = max(
             "yz", key=lambda axis: share[axis] / max(float(extent[axis]), 1e-9) * (_TRUST if axis == usual else 1.0)
         )
+        if up != usual and share[usual] < _LEAST_LEVEL <= share["x"]:
+            # The scene consists of walls: along a horizontal axis, two of them would pass for floor and ceiling.
+            what = f"the scene has walls but no floor: with {usual} up, {share[usual]:.0%} of the area is level"
+            raise InputError(what, where=where, instead="add the floor, or set 'up:' to the up axis")
     if share[up.removeprefix("-")] < _LEAST_LEVEL:
         what = f"the up axis is not clear: with {up} up, {share[up.removeprefix('-')]:.0%} of the area is level"
         raise InputError(what, where=where, instead="set 'up:' to the up axis, or align the scene with its axes")

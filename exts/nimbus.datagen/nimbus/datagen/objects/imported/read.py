@@ -146,8 +146,9 @@ def _refuse_compression(path: Path) -> None:
     if path.suffix.lower() in (".glb", ".gltf"):
         with path.open("rb") as file:
             head = file.read(1 << 20)
+        required = b"".join(re.findall(rb'"extensionsRequired"\s*:\s*\[([^]]*)', head))
         for name in (b"KHR_draco_mesh_compression", b"EXT_meshopt_compression"):
-            if re.search(rb'"extensionsRequired"\s*:\s*\[[^]]*' + name, head):
+            if name in required:
                 what, instead = f"is compressed with {name.decode()}", "export it without compression"
                 raise InputError(what, where=str(path), instead=instead)
 

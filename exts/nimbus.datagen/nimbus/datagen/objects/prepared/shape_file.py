@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.npy_files import read_npz
 from nimbus.datagen.objects.model import Handle, Joint, MovingPart, Pressing, RestPose, TriedGrasp
 from nimbus.datagen.objects.prepared.index import AGAIN
 from nimbus.datagen.objects.shapes.contact import Piece
@@ -108,18 +107,14 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise InputError("differs from the file in the library's index", where=str(path), instead=AGAIN)
     try:
-        with ZipFile(io.BytesIO(content)) as packed:
-            if (size := sum(entry.file_size for entry in packed.infolist())) > _LARGEST_UNPACKED:
-                raise ValueError(f"{size} bytes unpacked; the limit is {_LARGEST_UNPACKED}")
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+        arrays = read_npz(content, limit=_LARGEST_UNPACKED)
         for name, array in arrays.items():
             _check_numbers(name, array)
         shape = _shape(arrays)
         for owner in (shape, *shape.parts):
             for vertices, faces in ((owner.vertices, owner.faces), *_pieces_of(owner)):
                 _check_faces(vertices, faces)
-    except (KeyError, IndexError, TypeError, ValueError, MemoryError, EOFError, zlib.error, BadZipFile) as error:
+    except (KeyError, IndexError, TypeError, ValueError, MemoryError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path), instead=AGAIN) from None
     return shape
 

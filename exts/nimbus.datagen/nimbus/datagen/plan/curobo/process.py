@@ -19,9 +19,11 @@ from nimbus.datagen.progress import tick
 PYTHON = "NIMBUS_CUROBO_PYTHON"
 """Environment variable with the path of the interpreter that has cuRobo; by default the one that runs Nimbus."""
 
-# The other interpreter gets Nimbus's own files only, not the packages installed beside them.
+# The other interpreter gets Nimbus's own files only, not the packages installed beside them. It may be older than the
+# option -P, so the script itself removes the current folder, whose files could have the names of modules.
 _START = (
-    "import sys, types; nimbus = types.ModuleType('nimbus'); nimbus.__path__ = [sys.argv[1]]; "
+    "import sys; sys.path[:] = filter(None, sys.path); "
+    "import types; nimbus = types.ModuleType('nimbus'); nimbus.__path__ = [sys.argv[1]]; "
     "sys.modules['nimbus'] = nimbus; from nimbus.datagen.plan.curobo.server import main; main(int(sys.argv[2]))"
 )
 _REPOSITORY = "https://github.com/NVlabs/curobo"

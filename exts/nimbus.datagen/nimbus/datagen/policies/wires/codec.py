@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 import re
-import tokenize
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -13,6 +12,8 @@ from typing import TypeAlias
 import msgpack
 import numpy as np
 from numpy.typing import NDArray
+
+from nimbus.datagen.files.npy_files import read_npy_header
 
 LARGEST = 64 * 2**20
 """Largest frame in either direction [bytes], enough for forty images of 640 x 480."""
@@ -190,10 +191,8 @@ def _read_groot(held: Mapping[object, object]) -> object:
         raise FrameError("an array without its bytes")
     file = io.BytesIO(data)
     try:
-        read = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
-        shape, columns_first, dtype = read[np.lib.format.read_magic(file)[0]](file)
-    except (ValueError, KeyError, TypeError, EOFError, SyntaxError, tokenize.TokenError, MemoryError) as error:
-        # NumPy reads the header with the parser of Python literals, which raises MemoryError for deep nesting.
+        shape, columns_first, dtype = read_npy_header(file)
+    except ValueError as error:
         raise FrameError(f"an array that is no npy: {error}") from None
     return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
 

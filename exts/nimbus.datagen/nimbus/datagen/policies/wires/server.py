@@ -15,12 +15,15 @@ from websockets.sync.server import Server, ServerConnection, serve
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain
+from nimbus.datagen.local_server import why_foreign
 from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyObservation, PolicyTask
 from nimbus.datagen.policies.wires.codec import LARGEST, OPENPI, FrameError
 from nimbus.datagen.policies.wires.openpi import EPISODE, IMAGES, SCENE, STATE, VELOCITY
 
 T = TypeVar("T")
 HOST = "127.0.0.1"
+_MOST_CONNECTIONS = 64
+"""Largest number of connections; each has a policy of its own in memory."""
 
 
 class PolicyServer:
@@ -60,8 +63,9 @@ class PolicyServer:
                 port,
                 compression=None,
                 max_size=LARGEST,
+                max_queue=1,
                 ping_interval=None,
-                process_request=_answer_health,
+                process_request=self._admit,
             )
         except OSError as error:
             what = (error.strerror or str(error)).lower()
@@ -86,6 +90,17 @@ class PolicyServer:
         self._server.shutdown()
         for connection in tuple(self._connections):
             connection.close(1001)
+
+    def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Answer a request that opens no connection: browsers let any page open a WebSocket to this machine."""
+        headers = request.headers
+        if why := why_foreign(headers.get_all("Host"), headers.get_all("Origin"), listening=HOST):
+            return connection.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
+        if request.path == "/healthz":
+            return connection.respond(http.HTTPStatus.OK, "OK\n")
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")
+        return None
 
     def _talk(self, connection: ServerConnection) -> None:
         policy = self._make_policy()
@@ -147,7 +162,3 @@ def _entry(held: Mapping[str, object], name: str, kind: type[T]) -> T:
     if not isinstance(value := held.get(name), kind):
         raise FrameError(f"an observation without '{name}'")
     return value
-
-
-def _answer_health(connection: ServerConnection, request: Request) -> Response | None:
-    return connection.respond(http.HTTPStatus.OK, "OK\n") if request.path == "/healthz" else None

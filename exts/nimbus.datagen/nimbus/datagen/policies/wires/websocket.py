@@ -37,6 +37,7 @@ class Socket:
                 ping_interval=None,
                 compression=None,
                 max_size=LARGEST,
+                max_queue=1,  # frames that nobody has asked for are read one at a time
                 proxy=None,
             )
         except TimeoutError:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import zlib
 from collections.abc import Iterable
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.local_server import LocalHandler, LocalServer, is_loopback
 from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.object_store import MissingObjectError
 
-_IDLE = 60.0
-"""Time after which a connection without a request is closed [s]."""
 _MOST_NUMBER = 1 << 40
 """Largest accepted block number; it is at 10¹⁸ bytes."""
 
 
-class BlockServer(ThreadingHTTPServer):
+class BlockServer(LocalServer):
     """Serves blocks for requests with the token; a missing block is fetched from the store once and cached.
 
     Args:
@@ -33,10 +30,6 @@ class BlockServer(ThreadingHTTPServer):
     Raises:
         InputError: Other machines could connect without a token, or the port is taken.
     """
-
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 128
 
     def __init__(self, host: str, port: int, addresses: Iterable[str], *, token: str = "") -> None:
         if not token and not is_loopback(host):
@@ -56,9 +49,8 @@ class BlockServer(ThreadingHTTPServer):
         return f"http://{host if isinstance(host, str) else host.decode()}:{port}"
 
 
-class _BlockHandler(BaseHTTPRequestHandler):
+class _BlockHandler(LocalHandler):
     protocol_version = "HTTP/1.1"
-    timeout = _IDLE
     server: BlockServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
@@ -66,6 +58,9 @@ class _BlockHandler(BaseHTTPRequestHandler):
         word = self.headers.get("Authorization", "")
         if not hmac.compare_digest(word.encode(), f"Bearer {self.server.token}".encode()):
             self._answer(HTTPStatus.UNAUTHORIZED)
+            return
+        if not self.server.token and self.why_foreign():  # a page can send the word of an empty token
+            self._answer(HTTPStatus.FORBIDDEN)
             return
         try:
             address, name, number, needed = _parse(self.path)
@@ -84,23 +79,12 @@ class _BlockHandler(BaseHTTPRequestHandler):
         else:
             self._answer(HTTPStatus.OK, block)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Do nothing: a log with one line per block would be too long."""
-
     def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
         self.send_header(CHECK_HEADER, str(zlib.crc32(content)))
         self.end_headers()
         self.wfile.write(content)
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach a host's address."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _parse(path: str) -> tuple[str, str, int, int]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.foreign_tables import read_parquet
 from nimbus.datagen.store.info import DatasetInfo
 
 if TYPE_CHECKING:
@@ -74,13 +75,12 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         InputError: The manifest is damaged.
     """
     import pyarrow
-    from pyarrow import parquet
 
     if not path.is_file():
         return None
     instead = "delete it; the next run writes it again"
     try:
-        table = parquet.read_table(path)
+        table = read_parquet(path)
     except (OSError, pyarrow.ArrowException) as error:
         raise InputError(f"cannot be read: {str(error).splitlines()[0]}", where=str(path), instead=instead) from None
     told = table.schema.metadata or {}
@@ -91,6 +91,8 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         return None
     if table.schema.names != _schema().names or table.schema.types != _schema().types:
         raise InputError("has other columns than a manifest", where=str(path), instead=instead)
+    if any(column.null_count for column in table.columns):
+        raise InputError("has rows without a value", where=str(path), instead=instead)
     is_recovery = np.asarray(table.column("split").to_pylist()) == RECOVERY
     return table.take(np.argsort(is_recovery, kind="stable")) if is_recovery.any() else table
 

@@ -83,7 +83,7 @@ class SignedStore:
             with os.fdopen(create_file(path), "wb") as file:
                 while block := self._read(answer, name):
                     written += file.write(block)
-            expected = int(answer.headers.get("Content-Length", written))
+            expected = written if answer.length is None else written + answer.length
         if written != expected:
             raise StoreAwayError(f"returned {written} of {expected} bytes", where=self.place(name))
         return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import Count, Index, Seconds, read_bytes, read_typed
 from nimbus.datagen.ui.browser.markdown import escape
 
 if TYPE_CHECKING:
@@ -114,34 +115,51 @@ class RunTab:
             page = self._panel.report
         if not page.is_file():
             raise InputError("there is no report yet", where=str(page), instead="wait for the end of the run")
-        if page.stat().st_size > _MOST_REPORT:
-            raise InputError("too large to be shown here", where=str(page), instead="open the file in a browser")
+        text = read_bytes(page, limit=_MOST_REPORT, follow=False).decode(errors="replace")
         with self._server.gui.add_modal(f"Report of {page.parent.name}") as modal:
-            source = html.escape(page.read_text(encoding="utf-8"), quote=True)
+            source = html.escape(text, quote=True)
             style = "width: 100%; height: 70vh; border: 0; background: white"
             self._server.gui.add_html(f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>')
             self._server.gui.add_button("Close").on_click(lambda _: modal.close())
         return ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _WorkerNote:
+    """Part of a worker's status that is shown."""
+
+    seat: Index = -1
+    role: str = ""
+    phase: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _DashboardFile:
+    """Part of ``status.json`` that is shown."""
+
+    counts: dict[str, Count] = field(default_factory=dict)
+    cpu_times: dict[str, Seconds] = field(default_factory=dict)
+    failures: dict[str, Count] = field(default_factory=dict)
+    attempts: Count = 0
+    stored: Count = 0
+    workers: tuple[_WorkerNote, ...] = ()
+
+
 def dashboard(folder: Path) -> str:
-    """Return stages, failures and workers of ``status.json`` as Markdown; empty without a file."""
+    """Return stages, failures and workers of ``status.json`` as Markdown; empty without a readable file."""
     try:
-        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        status = read_typed(_DashboardFile, folder / "status.json")
+    except InputError:
         return ""
-    counts, times, failures = (status.get(name) or {} for name in ("counts", "cpu_times", "failures"))
     lines = ["| stage | items | s CPU |", "|---|---|---|"]
     for stage in ("load", "randomize", "plan", "render", "store"):
-        if stage in counts or stage in times:
-            lines.append(f"| {stage} | {escape(counts.get(stage, 0))} | {times.get(stage, 0.0):.1f} |")
+        if stage in status.counts or stage in status.cpu_times:
+            lines.append(f"| {stage} | {status.counts.get(stage, 0)} | {status.cpu_times.get(stage, 0.0):.1f} |")
     lines.append("")
-    attempts, stored = status.get("attempts", 0), status.get("stored", 0)
-    share = f" ({min(1.0, stored / attempts):.0%})" if attempts else ""
-    lines.append(f"{escape(stored)} stored of {escape(attempts)} plans tried{share}.")
-    if failures:
-        counted = ", ".join(f"{escape(reason)} {escape(count)}" for reason, count in failures.items())
+    share = f" ({min(1.0, status.stored / status.attempts):.0%})" if status.attempts else ""
+    lines.append(f"{status.stored} stored of {status.attempts} plans tried{share}.")
+    if status.failures:
+        counted = ", ".join(f"{escape(reason)} {count}" for reason, count in status.failures.items())
         lines.append(f"Failed: {counted}.")
-    for worker in status.get("workers") or []:
-        lines.append(f"- worker {', '.join(escape(worker.get(name)) for name in ('seat', 'role', 'phase'))}")
+    lines += [f"- worker {each.seat}, {escape(each.role)}, {escape(each.phase)}" for each in status.workers]
     return "\n".join(lines)

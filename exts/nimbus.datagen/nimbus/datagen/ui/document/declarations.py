@@ -17,6 +17,8 @@ from nimbus.datagen.tasks.plugins import discover
 from nimbus.datagen.tasks.statements import Statement
 from nimbus.datagen.tasks.task_file import presets
 
+_LONGEST = 100
+"""Longest text that is matched [characters]: the time grows with the square of its length."""
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\D*?)\s*")
 
 
@@ -233,7 +235,7 @@ def _bound(value: Any) -> tuple[float, str] | None:
         return None
     if isinstance(value, int | float):
         return float(value), ""
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    match = _QUANTITY.fullmatch(value) if isinstance(value, str) and len(value) <= _LONGEST else None
     return (float(match[1]), match[2]) if match else None
 
 

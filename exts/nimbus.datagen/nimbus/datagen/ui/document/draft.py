@@ -8,6 +8,7 @@ from typing import Any
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files import yaml_edit
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
 from nimbus.datagen.tasks.task import BaseTask, Task, manipulation_of, parse_any_task
@@ -290,7 +291,7 @@ def _opened(name_or_path: str) -> tuple[Path, bytes | None]:
     path = Path(name_or_path)
     if not is_path(name_or_path) or path.exists():
         source = scene_file("tasks", name_or_path, kind="task")
-        return source, source.read_bytes()
+        return source, read_bytes(source)
     if not path.absolute().parent.is_dir():
         raise InputError("there is no such folder", where=str(path.parent), instead="make it, or choose another")
     return path, None

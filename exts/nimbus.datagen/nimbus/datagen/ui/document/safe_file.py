@@ -11,14 +11,16 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.bounded import read_bytes
 
 
 def read_content(path: Path) -> bytes | None:
-    """Return the bytes of a file; None for a missing one."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+    """Return the bytes of a file; None for a missing one.
+
+    Raises:
+        InputError: It cannot be read, or is not a regular file, such as a pipe, on which reading would wait.
+    """
+    return read_bytes(path) if path.exists() else None
 
 
 def digest(content: bytes | None) -> str:

@@ -64,7 +64,7 @@ class ProcessChannel:
         python = find_interpreter(interpreter)
         self._errors: IO[bytes] = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [python, "-m", "nimbus.runner.isaac.editor"],
+            [python, "-P", "-m", "nimbus.runner.isaac.editor"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,

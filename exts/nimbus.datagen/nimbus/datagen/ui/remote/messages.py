@@ -184,6 +184,6 @@ def parse_state(line: str) -> EditorState:
 def _parse_object(line: str) -> dict[str, Any] | None:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None

@@ -68,7 +68,7 @@ class ProcessLauncher:
         path = self._folder / f"{os.getpid()}-{self._count:03d}-{words[0]}.log"
         with path.open("wb") as output:
             process = subprocess.Popen(
-                [python, "-c", _COMMAND_LINE, *words],
+                [python, "-P", "-c", _COMMAND_LINE, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -1,0 +1,97 @@
+"""Reading of parquet tables of others: their content may be a million times larger than the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nimbus.datagen.files.bounded import check_regular
+
+_VALUES, _VALUES_BY_BYTE = 10_000_000, 64
+_UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
+"""Limits on the values and unpacked bytes of a table: a constant, and a factor on its size."""
+_OF_BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
+
+
+def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
+    """Read a parquet file, or some of its columns, as an Arrow table.
+
+    Raises:
+        InputError: There is no regular file.
+        OSError: The file cannot be read.
+        ArrowException: The table is damaged, holds more than it can, or has a column twice.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    size = check_regular(path)
+    # A dataset's folders may look like partitions; only this file is read.
+    file = pq.ParquetFile(path, pre_buffer=False)
+    schema = file.schema_arrow
+    if twice := next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), ""):
+        raise pa.ArrowInvalid(f"column {twice} is there twice")
+    wanted = None if columns is None else list(columns)
+    # A text that the file stores once may be repeated a million times; as a dictionary it stays once in memory.
+    file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, size))
+    table = file.read(columns=wanted, use_threads=False)
+    byte_count = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+    if byte_count > _limit(size):
+        raise pa.ArrowInvalid(f"holds texts of {byte_count} bytes, in {size} bytes")
+    return table.cast(pa.schema([schema.field(name) for name in table.column_names], schema.metadata))
+
+
+def _limit(size: int) -> int:
+    return _UNPACKED + _UNPACKED_BY_BYTE * size
+
+
+def _texts(file: Any, size: int) -> list[str]:
+    """Return the paths of columns of texts or bytes.
+
+    Raises:
+        ArrowInvalid: The table declares too much.
+    """
+    import pyarrow as pa
+
+    values = unpacked = 0
+    texts: dict[str, None] = {}
+    metadata = file.metadata
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for number in range(group.num_columns):
+            chunk = group.column(number)
+            count = max(chunk.num_values, group.num_rows)
+            values += count
+            unpacked += chunk.total_uncompressed_size
+            if chunk.physical_type in _OF_BYTES:
+                unpacked += count * max(0, metadata.schema.column(number).length or 0)
+                texts[chunk.path_in_schema] = None
+    if values > _VALUES + _VALUES_BY_BYTE * size or unpacked > _limit(size):
+        raise pa.ArrowInvalid(f"declares {values} values of {unpacked} bytes, in {size} bytes")
+    return list(texts)
+
+
+def _text_bytes(array: Any) -> int:
+    """Return the size of all texts that an array refers to [bytes]."""
+    import pyarrow.compute as pc
+
+    total = 0
+    for leaf in _leaves(array):
+        lengths = pc.fill_null(pc.binary_length(leaf.dictionary), 0)  # pyright: ignore[reportAttributeAccessIssue]
+        total += pc.sum(lengths.take(leaf.indices.drop_null())).as_py() or 0  # pyright: ignore[reportAttributeAccessIssue]
+    return total
+
+
+def _leaves(array: Any) -> Iterator[Any]:
+    """Yield the arrays that hold each text once, at any depth."""
+    import pyarrow as pa
+
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        yield array
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        yield from _leaves(array.flatten())
+    elif pa.types.is_map(kind):
+        yield from (leaf for part in (array.keys, array.items) for leaf in _leaves(part))
+    elif pa.types.is_struct(kind):
+        for part in array.flatten():
+            yield from _leaves(part)

@@ -1,0 +1,67 @@
+"""NPY and NPZ files from other programs: the declared size is checked before memory is allocated."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+_READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+
+
+def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header from the beginning of a file.
+
+    NumPy evaluates the header as a Python literal and then as a type, and raises whatever these raise:
+    ``IndexError``, ``TokenError``, ``RecursionError``, ``MemoryError`` and others.
+
+    Returns:
+        Shape, whether columns come first, and type.
+
+    Raises:
+        ValueError: The file is not NPY of version 1 or 2; it may be an archive of arrays.
+    """
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in _READERS:
+            raise ValueError(f"NPY version {version}")
+        return _READERS[version](file)
+    except Exception as error:
+        raise ValueError(str(error).partition("\n")[0] or type(error).__name__) from None
+
+
+def read_npz(source: Path | bytes, *, limit: int) -> dict[str, NDArray[Any]]:
+    """Read all arrays of an NPZ file, by name.
+
+    Args:
+        source: The file, or its content.
+        limit: Largest size of all arrays [bytes].
+
+    Raises:
+        ValueError: The file is damaged, has an array of objects, or unpacks to more than it declares or than the limit.
+        OSError: The file cannot be read.
+    """
+    try:
+        with ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as packed:
+            entries = packed.infolist()
+            if (size := sum(entry.file_size for entry in entries)) > limit:
+                raise ValueError(f"{size} bytes unpacked; the limit is {limit}")
+            return {entry.filename.removesuffix(".npy"): _member(packed.open(entry)) for entry in entries}
+    except OSError:
+        raise
+    except Exception as error:  # zipfile raises RuntimeError for a password, NotImplementedError, zlib.error and others
+        raise ValueError(str(error).partition("\n")[0] or type(error).__name__) from None
+
+
+def _member(file: IO[bytes]) -> NDArray[Any]:
+    with file:
+        shape, columns_first, dtype = read_npy_header(file)
+        content = file.read()
+    if dtype.hasobject or any(side < 0 for side in shape) or math.prod(shape) * dtype.itemsize != len(content):
+        raise ValueError(f"an array of type {dtype} and shape {shape} in {len(content)} bytes")
+    return np.ndarray(shape, dtype, content, order="F" if columns_first else "C").copy()

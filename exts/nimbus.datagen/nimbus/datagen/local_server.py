@@ -1,0 +1,158 @@
+"""Base of the HTTP servers of this project: own pages only, bounded in time, connections and size of requests."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+_SECONDS = 60.0
+"""Time for one request, from the end of the one before, however slowly its bytes arrive; and for one answer [s]."""
+_MOST_CONNECTIONS = 256
+"""Largest number of connections; each has a thread, and further ones are closed at once."""
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer: pages run and load nothing, and other pages may not embed them."""
+
+
+def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str) -> str:
+    """Return the reason why a request does not come from a page of its server, or a program; empty if it does.
+
+    Args:
+        hosts: All values of the header ``Host``.
+        origins: All values of the header ``Origin``: none for programs and opened pages.
+        listening: Address on which the server listens.
+    """
+    if len(hosts) != 1 or not _is_own(hosts[0], listening):
+        return "this host is not served here"
+    if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
+        return "pages of other origins are not served here"
+    return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if only this machine can reach a host's address."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _is_own(host: str, listening: str) -> bool:
+    """Return True for the server's own host; if the server listens beyond loopback, also for any literal address.
+
+    A name server can redirect a name to another machine, but not a literal address.
+    """
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name in ("localhost", listening.lower()):
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return address.is_loopback or not is_loopback(listening)
+
+
+class LocalServer(ThreadingHTTPServer):
+    """Server with a thread per connection, up to a limit."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], handler: type[LocalHandler]) -> None:
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Start the thread of a connection; close the connection if there are too many."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # the system starts no further thread
+            self._free.release()
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Write a traceback for a bug, and nothing for a client that has gone."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class LocalHandler(BaseHTTPRequestHandler):
+    """Reads requests without a body, each within a time limit."""
+
+    def setup(self) -> None:
+        """Prepare a connection."""
+        super().setup()
+        self._reader = _TimedReader(self.connection)
+        self.rfile = io.BufferedReader(self._reader)
+
+    def handle_one_request(self) -> None:
+        """Read and answer one request."""
+        self._reader.end = time.monotonic() + _SECONDS
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Parse a request; one with a body ends its connection, because the body would be read as the next request."""
+        is_valid = super().parse_request()
+        self.connection.settimeout(_SECONDS)  # for the answer
+        if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):
+            self.close_connection = True
+        return is_valid
+
+    def why_foreign(self) -> str:
+        """Return the reason why a request is foreign; see :func:`why_foreign`."""
+        address = self.server.server_address
+        host = str(address[0]) if isinstance(address, tuple) else ""
+        headers = self.headers
+        return why_foreign(headers.get_all("Host", []), headers.get_all("Origin", []), listening=host)
+
+    def end_headers(self) -> None:
+        """Add the headers of every answer."""
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+class _TimedReader(io.RawIOBase):
+    """Bytes of a socket until a time; a limit of the socket alone would start over with every byte."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.end = 0.0
+        """Time of the monotonic clock [s]."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if (left := self.end - time.monotonic()) <= 0:
+            raise TimeoutError("no whole request in time")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)

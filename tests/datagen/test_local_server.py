@@ -1,0 +1,121 @@
+"""Base of our servers against clients that are foreign, slow, many, or gone."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from nimbus.datagen import local_server
+from nimbus.datagen.local_server import LocalHandler, LocalServer, why_foreign
+
+PLAIN = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Handler(LocalHandler):
+    """Says ``ok`` to own requests."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        content = (self.why_foreign() or "ok").encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, int]]:
+    server = LocalServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield ("127.0.0.1", server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def exchange(address: tuple[str, int], request: bytes) -> bytes:
+    """Send bytes, and read until the server closes the connection."""
+    with socket.create_connection(address, timeout=60.0) as client:
+        client.sendall(request)
+        found = b""
+        while part := client.recv(4096):
+            found += part
+    return found
+
+
+def test_body_is_not_read_as_next_request():
+    with serving() as address:
+        for header in (b"Content-Length: 9", b"Transfer-Encoding: chunked", b"content-length: +0"):
+            found = exchange(address, PLAIN + header + b"\r\n\r\n" + PLAIN + b"\r\n")
+            assert found.count(b"HTTP/1.1 ") == 1
+
+
+def test_answers_forbid_scripts_and_frames():
+    with serving() as address:
+        found = exchange(address, PLAIN + b"Connection: close\r\n\r\n")
+    assert b"default-src 'none'" in found and b"frame-ancestors 'none'" in found and found.endswith(b"ok")
+
+
+@pytest.mark.parametrize("header", ["Host: localhost", "Origin: http://evil.example", "Origin: null"])
+def test_foreign_requests_are_known(header: str):
+    with serving() as address:
+        found = exchange(address, PLAIN + header.encode() + b"\r\nConnection: close\r\n\r\n")
+    assert found.endswith(b"not served here")
+
+
+def test_slow_request_ends(monkeypatch: pytest.MonkeyPatch):
+    """Bytes that arrive again and again do not prolong the time of a request."""
+    monkeypatch.setattr(local_server, "_SECONDS", 0.3)
+    with serving() as address, socket.create_connection(address, timeout=60.0) as client:
+        client.settimeout(0.05)
+        for _ in range(1200):
+            try:
+                client.sendall(b"G")
+                if not client.recv(100):
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+    pytest.fail("the server still reads")
+
+
+def test_surplus_connections_are_closed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_server, "_MOST_CONNECTIONS", 2)
+    with serving() as address:
+        kept = [socket.create_connection(address, timeout=60.0) for _ in range(2)]
+        for client in kept:
+            client.sendall(PLAIN + b"\r\n")
+            assert client.recv(4096)
+        with socket.create_connection(address, timeout=60.0) as another:
+            assert another.recv(100) == b""
+        for client in kept:
+            client.close()
+
+
+def test_gone_client_leaves_no_traceback(capsys: pytest.CaptureFixture[str]):
+    server = LocalServer(("127.0.0.1", 0), Handler)
+    with server:
+        for error in (ConnectionResetError(), BrokenPipeError(), TimeoutError()):
+            try:
+                raise error
+            except OSError:
+                server.handle_error(None, ("127.0.0.1", 1))
+        assert not capsys.readouterr().err
+        try:
+            raise KeyError("a bug")
+        except KeyError:
+            server.handle_error(None, ("127.0.0.1", 1))
+        assert "a bug" in capsys.readouterr().err
+
+
+def test_open_server_takes_literal_addresses():
+    assert not why_foreign(["192.168.1.2:80"], [], listening="0.0.0.0")
+    assert why_foreign(["192.168.1.2:80"], [], listening="127.0.0.1")
+    assert why_foreign(["evil.example"], [], listening="0.0.0.0")

@@ -1,0 +1,92 @@
+"""Interpreters that Nimbus starts import nothing from the current folder, which may be a dataset of others."""
+
+from __future__ import annotations
+
+import ast
+import multiprocessing
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from nimbus.datagen.datasets.export import parts
+from nimbus.datagen.plan.curobo import process as curobo
+from nimbus.datagen.ui.runs.launch import ProcessLauncher
+from nimbus.runner.isaac import find
+from tools.sources import modules
+
+FOREIGN = {"nimbus.datagen.plan.curobo.process", "nimbus.runner.isaac.find"}
+"""Modules that start interpreters of other versions, which may not have the option; their scripts are tested below."""
+
+
+def unsafe_commands(tree: ast.AST) -> Iterator[str]:
+    """Commands with ``-m`` or ``-c`` and without ``-P``, and pools that start interpreters."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [str(word.value) for word in node.elts if isinstance(word, ast.Constant)]
+            if {"-m", "-c"} & set(words[:2]) and "-P" not in words and "--" not in "".join(words[:1]):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("multiprocessing.get_context"):
+            yield ast.unparse(node)
+
+
+def test_commands_leave_out_current_folder():
+    texts = {name: path.read_text() for name, path in modules().items()}
+    likely = [name for name, text in texts.items() if any(word in text for word in ('"-m"', '"-c"', "multiprocessing"))]
+    unsafe = {name for name in likely if list(unsafe_commands(ast.parse(texts[name])))}
+    assert unsafe == FOREIGN | {"nimbus.datagen.datasets.export.parts"}
+
+
+def test_unsafe_commands_are_found():
+    commands = ("[sys.executable, '-m', 'pip']", "[python, '-c', code]", "(python, '-u', '-m', 'x')")
+    lines = (*commands, "multiprocessing.get_context('spawn')")
+    assert [line for line in lines if not list(unsafe_commands(ast.parse(line)))] == []
+
+
+def test_scripts_of_foreign_interpreters_are_safe(tmp_path):
+    """A file in the current folder with the name of a module that the script imports first."""
+    for name in ("types", "importlib", "json"):
+        (tmp_path / f"{name}.py").write_text(f"print('from the folder: {name}')")
+    for script in (curobo._START, find._PROBE):
+        words = [sys.executable, "-S", "-c", script, "/nowhere", "0"]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert "from the folder" not in done.stdout
+
+
+def test_studio_starts_commands_safely(tmp_path, monkeypatch):
+    (tmp_path / "argparse.py").write_text("raise SystemExit('from the folder')")
+    (tmp_path / "errno.py").write_text("raise SystemExit('from the folder')")
+    (tmp_path / "nimbus.py").write_text("raise SystemExit('from the folder')")
+    monkeypatch.chdir(tmp_path)
+    process = ProcessLauncher(tmp_path / "logs", interpreter=sys.executable).start(["--version"])
+    process._process.wait()
+    assert "from the folder" not in process.output()
+    assert process.poll() == 0
+
+
+def test_spawned_processes_start_safely(tmp_path, monkeypatch):
+    """The library starts them with ``-c``, and imports ``multiprocessing`` first."""
+    (tmp_path / "multiprocessing.py").write_text("raise SystemExit('from the folder')")
+    monkeypatch.chdir(tmp_path)
+    with parts._without_current_folder():
+        process = multiprocessing.get_context("spawn").Process(target=os.mkdir, args=("made",))
+        process.start()
+        process.join()
+    assert (tmp_path / "made").is_dir()
+
+
+def test_export_starts_its_workers_safely(monkeypatch):
+    seen = []
+
+    def pool(*_: object, **__: object) -> None:
+        seen.append(os.environ.get("PYTHONSAFEPATH"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parts, "ProcessPoolExecutor", pool)
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        parts.make_all(print, [1, 2], workers=2)
+    assert seen == ["1"]
+    assert "PYTHONSAFEPATH" not in os.environ
