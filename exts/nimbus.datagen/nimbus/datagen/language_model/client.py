@@ -93,7 +93,9 @@ class LanguageModel:
         return _read(reply, question)
 
     def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
-        """Send requests until a reply can be parsed; after the last try, return the last reply that cannot.
+        """Send requests until a reply can be parsed.
+
+        If no reply can be parsed, the last one is returned after the last try.
 
         Raises:
             InputError: There was no reply at all.

@@ -24,7 +24,7 @@ class GoalTarget:
     object_class: str
     """Class of the object or kind of the room; empty for a point."""
     room: str
-    """Name of the room that contains it; empty outside all rooms."""
+    """Name of the room that contains the target; empty outside all rooms."""
     nodes: IntArray
     """Nodes of the free space at which a path may end; at least one."""
     facing: FloatArray | None = None

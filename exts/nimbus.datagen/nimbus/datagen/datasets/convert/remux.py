@@ -18,13 +18,14 @@ from nimbus.datagen.files.bounded import check_regular
 _TICKS = 1000
 """Ticks of a file's clock per frame; times are whole numbers in files of any length."""
 _FAR = 10**12
-"""Large number of ticks, before any time in a file."""
+"""Number of ticks above all times in a file; its negative is used before the first packet."""
 _OFF = 0.1
 """Largest accepted error of a time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 """Container flags for fragments with one index before them; a long file then opens as fast as a short one."""
 _FRAGMENT = 1_000_000
-"""Smallest duration of a fragment [µs]; without it, a codec with a keyframe every other frame makes thousands."""
+"""Smallest duration of a fragment [µs]; a codec with a keyframe every other frame would otherwise cause thousands of
+fragments."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 

@@ -21,7 +21,7 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.machine import usable_cores
 
 _PAYS = 200_000
-"""Number of images above which a further process saves time: copying them takes longer than starting it."""
+"""Number of images for which a further process is started; copying fewer takes less time than starting a process."""
 
 
 def write(

@@ -35,7 +35,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 _BLOCK = 32
 """Number of frames read at a time."""
 _PIXELS_PER_WORKER = 20_000_000
-"""Number of pixels above which a further process saves time: encoding them takes longer than starting it."""
+"""Number of pixels for which a further process is started; encoding fewer takes less time than starting a process."""
 
 
 def make_all(

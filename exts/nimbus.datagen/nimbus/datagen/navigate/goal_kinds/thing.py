@@ -13,7 +13,8 @@ from nimbus.datagen.registry import register
 _REACHED = 1.0
 """Horizontal distance to the object's bounds at which the goal is reached, as in Habitat [m]."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
-"""Smallest length of a goal object's longest side, and largest height of its lower end above the floor [m]."""
+"""Limits of goal objects: the longest side has at least the first length, and the lower end is at most at the second
+height above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
 """Classes without use as goals, or with several similar objects in one room."""
 

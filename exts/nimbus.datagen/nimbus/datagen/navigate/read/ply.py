@@ -1,8 +1,8 @@
 """Reader of scans in PLY with colored vertices; labels are read for Replica and ScanNet.
 
 Replica: the labels of ``mesh.ply`` are in ``habitat/mesh_semantic.ply``, whose faces have an ``object_id``, and in
-``habitat/info_semantic.json``. ScanNet: those of ``NAME_vh_clean_2.ply`` are in ``NAME_vh_clean_2.0.010000.segs.json``
-and ``NAME.aggregation.json`` (or ``NAME_vh_clean.aggregation.json``) in the same folder.
+``habitat/info_semantic.json``. ScanNet: the labels of ``NAME_vh_clean_2.ply`` are in the same folder, in
+``NAME_vh_clean_2.0.010000.segs.json`` and ``NAME.aggregation.json`` (or ``NAME_vh_clean.aggregation.json``).
 """
 
 from __future__ import annotations
