@@ -229,7 +229,7 @@ def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, cap
     (folder / "nimbus.json").unlink()
     edit_json("total_frames", 7)(folder, "lerobot")
     assert main(["qa", str(folder)]) == 1
-    assert "fail  counts: meta/info.json: total_frames 7, found 120\n" in capsys.readouterr().out
+    assert "fail  counts: meta/info.json: total_frames is 7, found 120\n" in capsys.readouterr().out
     assert main(["qa", str(folder), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["fit"], report["findings"][0]["check"]) == (False, "counts")

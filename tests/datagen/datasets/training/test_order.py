@@ -174,5 +174,5 @@ def test_states_that_do_not_fit_are_refused() -> None:
     indices(two)
     with pytest.raises(ValueError, match="different epochs"):
         merge_states([one.state_dict(), two.state_dict()])
-    with pytest.raises(ValueError, match="no rank 2 of 2"):
+    with pytest.raises(ValueError, match="rank 2 of 2 or worker 0 of 1 does not exist"):
         Samples(reader, rank=2, ranks=2)
