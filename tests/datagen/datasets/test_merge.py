@@ -60,7 +60,11 @@ def test_parts_that_differ_are_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"task": "sort_trash"', '"task": "pour"', "holds task 'pour' and seed 0, the first part task 'sort_trash'"),
+        (
+            '"task": "sort_trash"',
+            '"task": "pour"',
+            "the part has task 'pour' and seed 0, the first part has task 'sort_trash'",
+        ),
         ('"inputs": {}', '"inputs": {"mujoco": "9"}', "made with another mujoco"),
     ],
 )

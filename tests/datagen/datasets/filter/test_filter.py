@@ -177,7 +177,7 @@ def test_a_kept_failure_that_is_not_as_it_was_is_not_passed_on(
     path = next((with_failure / "failures").iterdir())
     path.write_bytes(path.read_bytes()[:-1])
     assert main([*words, "index == 0"]) == 2
-    assert f"{path}: is missing, or its size differs from the ledger" in capsys.readouterr().err
+    assert f"{path}: the file is missing, or its size differs from the ledger" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert main([*words, "index == 1"]) == 0
 

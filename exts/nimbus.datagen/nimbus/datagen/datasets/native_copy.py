@@ -71,7 +71,7 @@ def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
         InputError: A file is missing or has another size.
     """
     if lost := find_lost(folder, attempts):
-        what = "is missing, or its size differs from the ledger"
+        what = "the file is missing, or its size differs from the ledger"
         raise InputError(what, where=str(folder / lost), instead="run 'nimbus verify' for details")
 
 
