@@ -1,7 +1,6 @@
-"""Command line: finds the command, and turns its errors into one line and an exit code.
+"""Command line: finds the command, and turns errors into one line and an exit code.
 
-Nothing heavy is imported here: the help is written from a table, and of the commands only the one that is given is
-imported.
+Imports are kept light: the help is written from a table, and only the requested command is imported.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ _HELP = ("-h", "--help")
 _REFUSALS = {
     errno.ENAMETOOLONG: "give a shorter path",
     errno.ELOOP: "remove the link that leads back to itself",
-    errno.EACCES: "give a path that you may use",
-    errno.EPERM: "give a path that you may use",
-    errno.EROFS: "give a path on a disk that can be written",
-    errno.EIO: "the disk or its connection has a fault",
+    errno.EACCES: "give a path that you are permitted to use",
+    errno.EPERM: "give a path that you are permitted to use",
+    errno.EROFS: "give a path on a writable disk",
+    errno.EIO: "check the disk and its connection",
 }
-"""Errors of the system about a path that are no bug, and the fix of each."""
+"""Operating-system errors about a path that the user can fix, each with its fix."""
 _LONGEST_PATH = 200
-"""Characters of a path in such a message."""
+"""Largest number of characters of a path in an error message."""
 
 _BEGINNING = """usage: nimbus COMMAND [FLAGS], or nimbus FLAGS, which is nimbus run FLAGS
 
-A short task file in, a verified set of robot demonstrations out.
+Generates a verified set of robot demonstrations from a short task file.
 
 options:
   -h, --help       show this help; after a command: its flags
@@ -48,32 +47,32 @@ options:
 """
 
 _EXIT_CODES = """
-exit codes: 0 done; 1 ended short or found a fault; 2 bad input, said in one line; 130 interrupted
-(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback (one in a skill of your own: 1, with its place)
+exit codes: 0 done; 1 incomplete, or a fault was found; 2 bad input, named in one line; 130 interrupted
+(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback (a bug in your own skill: 1, with its location)
 """
 
 
 def open_closed_streams() -> None:
-    """Redirect closed streams (``>&-``) to the null device, before a data file gets their number."""
+    """Redirect closed streams (``>&-``) to the null device, so that no data file gets their descriptors."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     sys.stdout = sys.stdout or open(1, "w", closefd=False)
     sys.stderr = sys.stderr or open(2, "w", closefd=False)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names in files know more letters than some terminals
+            stream.reconfigure(errors="backslashreplace")  # the terminal may lack characters of file names
 
 
 def drop_output() -> None:
-    """Keep the interpreter from complaining when it flushes at its end."""
+    """Redirect standard output to the null device, so that the interpreter's last flush raises no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def output_complaint(error: Exception) -> str:
-    """Message of a full disk below the output, as writers of files report their own; empty for other errors."""
+    """Return the message for a full disk behind standard output, or an empty text for other errors."""
     if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return ""
     try:
@@ -84,7 +83,7 @@ def output_complaint(error: Exception) -> str:
 
 
 def path_complaint(error: Exception) -> str:
-    """Message of a path that the system refuses, wherever it was used first; empty for other errors."""
+    """Return the message for a path that the operating system refuses, or an empty text for other errors."""
     if not isinstance(error, OSError) or error.errno not in _REFUSALS or error.filename is None:
         return ""
     name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else str(error.filename)
@@ -93,11 +92,11 @@ def path_complaint(error: Exception) -> str:
 
 
 def report_crash(error: Exception, *, in_full: bool = False) -> int:
-    """Report an internal error; returns the exit code.
+    """Report an internal error; return the exit code.
 
     Args:
-        error: It is being handled.
-        in_full: With the traceback, also where one line names the code that is to blame.
+        error: The error, which is being handled.
+        in_full: True to print the traceback even if one line can name the faulty code.
     """
     own = user_frame_line(error)
     if in_full or not own:
@@ -122,7 +121,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         write_error("interrupted\n")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output went away
+    except BrokenPipeError:  # the reader of the output has closed the pipe
         drop_output()
         return 1
     except Exception as error:
@@ -136,10 +135,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def parse_command(words: Sequence[str]) -> Context | None:
-    """Parse and check the words of a command, given or meant; None where its help was asked for, and is printed.
+    """Parse and check the words of a command; return None if its help was requested, which is then printed.
 
     Raises:
-        InputError: Something in it is wrong.
+        InputError: A flag or value is wrong.
     """
     name, rest = ("run", words) if words[0].startswith("--") else (words[0], words[1:])
     if name.startswith("-"):
@@ -153,7 +152,7 @@ def parse_command(words: Sequence[str]) -> Context | None:
 
 
 def help_text() -> str:
-    """Return the help of ``nimbus`` itself: its commands in panels."""
+    """Return the help of ``nimbus`` itself: its commands, grouped into panels."""
     return "\n".join((_BEGINNING, *_panels(), _EXIT_CODES.lstrip("\n")))
 
 
@@ -178,7 +177,8 @@ def _obey(words: Sequence[str]) -> int:
     if context is None:
         return 0
     _check_current_folder()
-    importlib.import_module("nimbus.runner.system.threads")  # one thread each: set before a command imports NumPy
+    # Limits each library to one thread; this must precede the import of NumPy by a command.
+    importlib.import_module("nimbus.runner.system.threads")
     return context.command.invoke(context)
 
 
@@ -187,4 +187,4 @@ def _check_current_folder() -> None:
         os.getcwd()
     except OSError as error:
         what = f"cannot be used: {error.strerror}"
-        raise InputError(what, where="the current folder", instead="change to one that is there") from None
+        raise InputError(what, where="the current folder", instead="change to an existing folder") from None

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
-# In place of runner/ itself, whose modules must only be found as nimbus.runner.*
+# Replaces runner/ itself, whose modules must only be importable as nimbus.runner.*
 sys.path[0] = str(CHECKOUT / "exts" / "nimbus.datagen")
 
 from nimbus.runner.cli import main  # noqa: E402

@@ -27,10 +27,11 @@ _MOST = 12
 
 @register("skill", "catch")
 class Catch(Skill):
-    """Grasp an object that moves at a constant velocity, at a predicted position, and lift it.
+    """Grasp an object that moves at a constant velocity, and lift it.
 
-    Needs an empty gripper. Fails with ``no_grasp`` when no meeting point can be reached, with ``no_ik`` when the object
-    moves out of reach, with ``missed_grasp``, or with ``slipped_at_lift``.
+    The meeting point is predicted from the measured velocity. Needs an empty gripper. Fails with ``no_grasp`` when no
+    meeting point can be reached, with ``no_ik`` when the object moves out of reach, with ``missed_grasp``, or with
+    ``slipped_at_lift``.
     """
 
     version: ClassVar[int] = 2

@@ -24,7 +24,7 @@ from nimbus.datagen.plugin import (
 _LEANS = np.radians([40, 65, 20, 0])
 """Tilts of the giving hand, which leave space for the receiving hand [rad]."""
 _AHEAD = 0.10
-"""Distance of the meeting point beyond and below the midpoint of the tools at home [m]."""
+"""Distances by which the meeting point is ahead of and below the midpoint of the tools at home [m]."""
 _BATCH = 6
 """Number of grasps in one planning query."""
 _ROOM = 0.012

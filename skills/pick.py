@@ -25,7 +25,7 @@ _THIN, _HALF_OPEN = 0.025, 0.045
 _LEANING = 0.5
 """Smallest tilt from straight down of a grasp from the side [rad]."""
 _MOVED = 0.03
-"""Displacement at which an unhandled object counts as knocked over [m]."""
+"""Displacement at which an object counts as knocked over, or as slid in the fingers [m]."""
 
 
 @register("skill", "pick")

@@ -165,7 +165,7 @@ class Place(Skill):
         return find_spots_beside(lower[:2], upper[:2], sides=sides, gap=0.03 if self.gap is None else self.gap)
 
     def _ways_out(self, arm: Workcell, container: str) -> list[FloatArray]:
-        """Return displacements (3,) of a retreat [m]: up to above the rim, less far up, or back along the fingers."""
+        """Return displacements (3,) of a retreat [m]: up beyond the rim, less far up, or back along the fingers."""
         pose = arm.tool_pose()
         world_T_box, _, high = room_inside(arm, container)
         height = max(0.05, world_T_box[2, 3] + high[2] + _OVER_RIM - pose[2, 3])

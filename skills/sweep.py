@@ -69,7 +69,7 @@ class Sweep(Skill):
         )
 
     def _is_inside(self, arm: Workcell, name: str, *, margin: float = 0.0) -> bool:
-        """Return True if a thing's center is in the region, ``margin`` times the region's size from its edge."""
+        """Return True if a thing's center is in the region, ``margin`` times its size or more from the edge."""
         region = arm.regions[self.to]
         off = np.abs(object_center(arm, name) - region.center)
         return bool(np.all(off <= (0.5 - margin) * np.array(region.size)))

@@ -96,6 +96,7 @@ def _alone(spool: Path) -> Iterator[None]:
 def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None]:
     """Run a process that sends the files of the spool; it is restarted when it dies, and ends with this process."""
     assert lock.note
+    # -P keeps the working directory off the module path: files of the user there may be named like modules.
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), str(store.address)]
     words += [lock.note.owner, str(lock.note.epoch), str(os.getpid())]
     is_over, started = threading.Event(), threading.Event()
@@ -107,6 +108,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
                 words,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
                 stdin=subprocess.DEVNULL,
+                # Ctrl-C must reach only the run, which then terminates this process.
                 start_new_session=True,
             )
             started.set()
@@ -143,6 +145,7 @@ def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:
             while True:
                 waiting = uploader.go_on()
                 if not waiting:
+                    # An error of the store leads to another round after the pause.
                     with suppress(StorageError):
                         uploader.publish()
                         uploader.publish_pages("preview")

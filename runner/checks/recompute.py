@@ -114,7 +114,7 @@ class _Maker:
             raise InputError(
                 "its pipeline plans and renders in one step",
                 where=attempt.path,
-                instead="compare two runs with 'nimbus diff'",
+                instead="compare two runs with 'nimbus hash'",
             )
         head = replace(job.pipeline, components=job.pipeline.components[:count])
         with build(head, job.context) as chain:

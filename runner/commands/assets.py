@@ -59,7 +59,7 @@ def command(
     from nimbus.datagen.assets.import_library import import_assets
 
     if out is None:
-        raise InputError("no library to import into", where="--out", instead="write --out LIB")
+        raise InputError("no library is given", where="--out", instead="write --out LIB")
     if not paths:
         raise InputError("no source", where="PATH", instead="give a folder, an archive or a mesh file")
     made = import_assets(paths, out, jobs=jobs, only=only, license=license, report=_report)

@@ -1,4 +1,4 @@
-"""``nimbus close-the-loop TASK``: makes demonstrations, trains a policy on their states, and evaluates it on a page."""
+"""``nimbus close-the-loop TASK``: makes demonstrations, trains a policy on their states, and evaluates it."""
 
 from __future__ import annotations
 

@@ -99,14 +99,14 @@ def _cameras(seen: Mapping[str, Mapping[str, float]], views: Mapping[str, Camera
 
 
 def _grasps(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield the smallest count of each group, unless all are sufficient."""
+    """Yield a line for each group of objects, with the variants that have few grasps."""
     from nimbus.datagen.doctor.grasps import ENOUGH
 
     for group, variants in counts.items():
         few = sorted((count, name) for name, count in variants.items() if count < ENOUGH)
         said = ", ".join(f"{name}: {count}" for count, name in few[:_SHOWN])
         more = f" and {len(few) - _SHOWN} more" if len(few) > _SHOWN else ""
-        yield f"grasps     '{group}': {len(variants)} variants looked at" + (
+        yield f"grasps     '{group}': {len(variants)} variants checked" + (
             f", with fewer than {ENOUGH}: {said}{more}" if few else f", each with {ENOUGH} or more"
         )
 

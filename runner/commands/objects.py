@@ -39,7 +39,7 @@ def command(
 
     if not library_name:
         if picture:
-            instead = "nimbus objects kitchen --sheet OUT.png"
+            instead = "write nimbus objects LIBRARY --sheet OUT.png"
             raise InputError("a sheet shows one library", where="--sheet", instead=instead)
         write_out("".join(f"{line}\n" for line in _libraries()))
         return 0

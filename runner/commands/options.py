@@ -60,7 +60,7 @@ def parse_part(text: str) -> RunPart:
 
 @dataclass(frozen=True)
 class CountRange:
-    """Value of ``M..N``."""
+    """Smallest and largest count, the value of ``M..N``."""
 
     least: int
     most: int
@@ -70,7 +70,7 @@ def count_range(text: str) -> CountRange:
     """Parse a range of counts such as ``2..40``, or one count."""
     match = re.fullmatch(r"([0-9]{1,5})(?:\.\.([0-9]{1,5}))?", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]) <= 16_384:
-        raise ValueError(f"expected M..N such as 2..40, of 1 to 16384, found '{text}'")
+        raise ValueError(f"expected M..N such as 2..40, from 1 to 16384, found '{text}'")
     return CountRange(int(match[1]), int(match[2] or match[1]))
 
 

@@ -177,7 +177,7 @@ def _is_option(param: Parameter) -> bool:
 
 
 def _is_optional(param: Parameter) -> bool:
-    """Return True if a flag's value may be omitted, which brackets around the value's name mark."""
+    """Return True if a flag's value may be omitted; the name of the value is then in brackets."""
     return (param.metavar or "").startswith("[")
 
 

@@ -104,7 +104,7 @@ def _print(view: View, found: Examination) -> None:
 
 
 def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:
-    """Yield the rows above the findings."""
+    """Yield the name and the text of each row above the findings."""
     from nimbus.datagen.datasets.quality.finding import CHECKS
 
     yield "dataset", ", ".join(filter(None, (view.format, view.robot, f"{view.fps:g} Hz")))
@@ -112,7 +112,7 @@ def _figures(view: View, found: Examination) -> Iterator[tuple[str, str]]:
     yield "frames", f"{found.frame_count:,}"
     if found.picture_count:
         is_whole = found.pictures_looked_at >= found.picture_count
-        looked = "all looked at" if is_whole else f"{found.pictures_looked_at:,} looked at, spread evenly"
+        looked = "all examined" if is_whole else f"{found.pictures_looked_at:,} examined, evenly spread"
         yield "pictures", f"{found.picture_count:,}, {looked}"
     yield "columns", ", ".join(f"{name} {len(low)}" for name, (low, _, _) in found.ranges.items())
     warned = Counter(finding.check for finding in found.findings)

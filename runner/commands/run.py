@@ -90,7 +90,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="size of files that wait for upload at which the run pauses, such as 50GB (20GB at most)",
+            help="pause the run while more than this waits for upload, such as 50GB (at most 20GB)",
         ),
     ] = None,
     format: Annotated[
@@ -173,7 +173,7 @@ def command(
     skills: Skills = None,
     robot: Robot = "",
 ) -> int:
-    """Run until all requested episodes are stored or given up; 0 when all are stored, 1 when the run ended short."""
+    """Run until all requested episodes are stored or given up; return 0 if all are stored, 1 if fewer."""
     from nimbus.datagen.tasks.task import check_form
 
     if task is None and job is None:
@@ -211,7 +211,7 @@ def command(
         load_writer(format)  # a missing package must end the command before the run
     counts = workers.counts if workers else None
     if roles == "fused" and sim == "isaacsim":
-        what = "Isaac Sim and Nimbus plan and render in different programs"
+        what = "with Isaac Sim, planning and rendering run in different programs"
         raise InputError(what, where="--roles fused", instead="write --roles fixed, or --sim newton")
     are_fixed = (roles or ("fixed" if counts else "")) == "fixed"
     fused = None if roles is None and counts is None else roles == "fused"

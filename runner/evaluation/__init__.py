@@ -1,8 +1,8 @@
-"""Evaluation of policies: which layouts, the run, its results, and the comparison of two.
+"""Evaluation of policies: layouts, the run, its results, and the comparison of two evaluations.
 
 ```
-layouts.py   which layouts are evaluated
-results.py   evaluation.json: outcomes by layout, rates with intervals
+layouts.py   the layouts that are evaluated
+results.py   evaluation.json: outcomes by layout, success rates with intervals
 compare.py   two evaluations, paired by layout
 show.py      the results in the terminal
 ```

@@ -1,4 +1,4 @@
-"""Two evaluations, paired by layout: McNemar's exact test, and the layouts that changed."""
+"""Comparison of two evaluations, paired by layout: McNemar's exact test, and the layouts that changed."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _SAME = ("task", "task_hash", "split", "seed")
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two evaluations on the layouts that both have judged."""
+    """Comparison of two evaluations on the layouts for which both have an outcome."""
 
     layouts: int
     first: int
-    """Successes of the first."""
+    """Number of successes of the first evaluation."""
     second: int
     only_first: tuple[int, ...]
-    """Layouts at which the first succeeded and the second failed."""
+    """Indices of layouts at which the first succeeded and the second failed."""
     only_second: tuple[int, ...]
     p_value: float
-    """Probability of so large a difference by chance: McNemar's exact test, two-sided."""
+    """Probability that a difference of this size occurs by chance: McNemar's exact test, two-sided."""
     both: int = 0
-    """Layouts at which both succeeded."""
+    """Number of layouts at which both succeeded."""
     median_steps: tuple[float, float] = (0.0, 0.0)
-    """Median length of each on these layouts."""
+    """Median length of each evaluation's episodes on these layouts [steps]."""
 
 
 def compare(one: Path, other: Path) -> Comparison:
     """Compare two evaluations of the same layouts.
 
     Raises:
-        InputError: They are not of the same layouts.
+        InputError: The evaluations do not have the same layouts.
     """
     first, second = read_evaluation(one), read_evaluation(other)
     for name in _SAME:
@@ -44,7 +44,9 @@ def compare(one: Path, other: Path) -> Comparison:
             what = f"{name} is {getattr(first, name)} in {one} and {getattr(second, name)} in {other}"
             raise InputError(what, where="--compare", instead="compare evaluations of the same task and layouts")
     if not _outcomes(first).keys() & _outcomes(second).keys():
-        raise InputError("no layout in common", where="--compare", instead="evaluate both on the same layouts")
+        raise InputError(
+            "the two have no layout in common", where="--compare", instead="evaluate both on the same layouts"
+        )
     return pair(first, second)
 
 

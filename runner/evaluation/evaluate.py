@@ -1,4 +1,4 @@
-"""Evaluation: a run in which a policy acts in place of the skills, and its result."""
+"""Evaluation: a run in which a policy replaces the skills, and its result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from nimbus.runner.system.output import write_error
 
 PIPELINE = "evaluation"
 _GREETING = "30"
-"""[s] In which a server must greet before anything is loaded; a worker waits longer, for it may be busy then."""
+"""Time within which a server must greet before anything is loaded [s]; workers wait longer for a busy server."""
 _TRAINED_ON = "--trained-on"
 UNPERTURBED = "none"
-"""Level of the control, and its folder."""
+"""Randomization level of the control evaluation, and name of its folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,21 +41,21 @@ class EvaluationRequest:
     robot: str = ""
     """Name or path of a robot in place of the task's own; empty for that."""
     identity: str = ""
-    """Identity of the policy, see :meth:`with_identity`."""
+    """Identity of the policy; set by :meth:`with_identity`."""
     execute: int = 8
     limit: int = 0
-    """Steps of an episode at most, see :meth:`with_identity`."""
+    """Largest number of steps per episode; set by :meth:`with_identity` if it is 0."""
     options: dict[str, str] = field(default_factory=dict)
     randomize: str = ""
-    """Level of randomization, where it is not the task's own."""
+    """Level of randomization; empty for the task's own."""
     only: tuple[str, ...] = ()
-    """Randomizers of it that are kept; all when empty."""
+    """Randomizers of that level that are used; all if empty."""
     trained_on: str = ""
-    """Folder of the data that the policy was trained on: its view, and conventions to compare."""
+    """Folder of the policy's training data, whose view is used and whose conventions are compared."""
     view: SignalView = SignalView()
-    """Signals of the policy, see :meth:`with_identity`."""
+    """Signals of the policy; set by :meth:`with_identity`."""
     trained_layouts: int = 0
-    """Layouts that the policy was trained on, see :meth:`with_identity`."""
+    """Number of layouts on which the policy was trained; set by :meth:`with_identity`."""
     device: str = "cpu"
     skills: tuple[str, ...] = ()
 
@@ -63,8 +63,8 @@ class EvaluationRequest:
         """Return the request with the policy's identity and view, and its step limit if none is given.
 
         Raises:
-            InputError: There is no such policy, its answers are shorter than the executed chunk, it was trained with
-                other conventions than the task's, or the layouts come from another task.
+            InputError: The policy is unknown, its answers are shorter than the executed chunk, it was trained with
+                conventions that differ from the task's, or the layouts come from another task.
         """
         if self.policy == DEMONSTRATOR and self.trained_on:
             raise InputError("the demonstrator is not trained", where=_TRAINED_ON, instead="leave it out")
@@ -75,7 +75,7 @@ class EvaluationRequest:
         policy = open_policy(self.policy, options=self.options | {"opening": _GREETING})
         try:
             if 0 < policy.horizon < self.execute:
-                what = f"{self.execute} actions are to be carried out, an answer of the policy has {policy.horizon}"
+                what = f"{self.execute} actions of each answer must be executed, but the policy gives {policy.horizon}"
                 raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
             for name in policy.needs.cameras or ():
                 if name not in task.cameras:
@@ -94,7 +94,7 @@ class EvaluationRequest:
             policy.close()
 
     def _view(self, stated: SignalView | None, task: Task) -> SignalView:
-        """Signals of the policy: those that it states, and those of the data that it was trained on."""
+        """Return the policy's signals: those that it declares, or else those of its training data."""
         if not self.trained_on:
             return stated or SignalView()
         source = read_training_source(Path(self.trained_on), where=_TRAINED_ON)
@@ -105,7 +105,7 @@ class EvaluationRequest:
         return source.view
 
     def spec(self) -> CellSpec:
-        """Return the spec of the run."""
+        """Return the specification of the run."""
         is_policy = self.policy != DEMONSTRATOR
         view = {"actions": self.view.actions, "rotation": self.view.rotation, "state": self.view.state}
         own = {"policy": self.policy, "execute": self.execute, "limit": self.limit, "options": self.options} | view
@@ -136,15 +136,15 @@ class EvaluationRequest:
 def evaluate(
     asked: EvaluationRequest, *, serial: bool = False, workers: tuple[int, int] | None = None
 ) -> tuple[int, Evaluation | None]:
-    """Run an evaluation, or go on with one, and write its results.
+    """Run an evaluation, or resume it, and write its results.
 
     Args:
-        asked: The evaluation.
-        serial: In this process.
-        workers: Planners and renderers.
+        asked: Request for the evaluation.
+        serial: True to run in this process.
+        workers: Numbers of planners and of renderers.
 
     Returns:
-        The exit code, and the results; None where the run did not get so far.
+        The exit code, and the results; None instead of results if the run ended before any were written.
     """
     spec = asked.spec()
     spec = replace(spec, resources=replace(spec.resources, workers=workers))
@@ -161,16 +161,16 @@ def evaluate(
 def evaluate_with_control(
     asked: EvaluationRequest, *, serial: bool = False, workers: tuple[int, int] | None = None, videos: int = 0
 ) -> tuple[int, Evaluation | None, Evaluation | None]:
-    """Evaluate, draw videos and the page, and do the same without randomization where a level is asked for.
+    """Evaluate, and write videos and the page; with a randomization level, first evaluate without any as a control.
 
     Args:
-        asked: The evaluation.
-        serial: In this process.
-        workers: Planners and renderers.
-        videos: Failures, and successes, to render.
+        asked: Request for the evaluation.
+        serial: True to run in this process.
+        workers: Numbers of planners and of renderers.
+        videos: Number of failures to render, and of successes.
 
     Returns:
-        The exit code, the results, and those of the control or None. With a level, the folder holds one for each.
+        The exit code, the results, and those of the control or None. With a level, each has its own subfolder.
     """
     control = None
     if asked.randomize and asked.randomize != UNPERTURBED:
@@ -196,7 +196,7 @@ def show_evaluation(
     curve: Curve | None = None,
     videos: int = 0,
 ) -> None:
-    """Render some videos of an evaluation, and write its page; the arguments are those of the page."""
+    """Render some videos of an evaluation, and write its page; for the arguments see :func:`.write_page`."""
     task = load_task(asked.task, skill_folders=[Path(folder) for folder in asked.skills], robot=asked.robot)
     if asked.randomize:
         task = randomize_task(task, asked.randomize, only=asked.only)
@@ -225,7 +225,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _run(spec: CellSpec, *, serial: bool) -> int:
-    """Run a spec whose failures are results; 0 also where not all episodes are stored."""
+    """Run a specification; return 0 even if not all episodes succeed, because failures are results of an evaluation."""
     from nimbus.runner.cell.run import Drained, run_serial
 
     if serial:

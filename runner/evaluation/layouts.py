@@ -1,4 +1,4 @@
-"""Layouts that a policy is evaluated on: held out, of a run, or those of a dataset."""
+"""Layouts on which a policy is evaluated: held-out layouts, those of a run, or those of a dataset."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ from nimbus.datagen.tasks.task import Task
 
 _SPELLING = "write a number, run:SEED, run:SEED:NUMBER, or train:DATASET"
 _MOST = 100_000
-"""Layouts of one evaluation."""
+"""Largest number of layouts of one evaluation."""
 DEFAULT = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layouts:
-    """Addresses of the layouts of an evaluation."""
+    """Split, seed and indices of the layouts of an evaluation."""
 
     split: str
     seed: int
     indices: tuple[int, ...]
     steps: int = 0
-    """Longest stored episode of the dataset that they come from; 0: not known."""
+    """Length of the longest stored episode of the dataset with these layouts [steps]; 0 if unknown."""
     dataset: str = ""
-    """Folder of that dataset; empty: they come from none."""
+    """Folder of the dataset with these layouts; empty if they come from no dataset."""
     task_hash: str = ""
-    """Content hash of that dataset's task."""
+    """Content hash of the dataset's task."""
 
     @property
     def limit(self) -> int:
-        """Steps of an episode at most, where the policy states none: twice the longest demonstration."""
+        """Return the step limit of an episode if the policy has none of its own: twice the longest demonstration."""
         return TIMES_LONGEST * self.steps or DEFAULT_LIMIT
 
     def compare(self, task: Task) -> None:
-        """Compare the task of the dataset with the one that is evaluated.
+        """Check that the dataset's task is the evaluated task.
 
         Raises:
-            InputError: It is another one: the stored layouts would not be drawn again.
+            InputError: The tasks differ, so the stored layouts cannot be drawn again.
         """
         if self.dataset and self.task_hash != task.content_hash:
-            what = f"its task is not {task.name} as it is evaluated: {self.task_hash}, not {task.content_hash}"
+            what = f"its task differs from the evaluated {task.name}: {self.task_hash}, not {task.content_hash}"
             instead = f"evaluate the task that made it, or write run:{self.seed}:{len(self.indices)}"
             raise InputError(what, where=f"--layouts train:{self.dataset}", instead=instead)
 
 
 def parse_layouts(text: str, *, seed: int = 0, where: str = "--layouts") -> Layouts:
-    """Find the layouts that ``--layouts`` names.
+    """Parse the value of ``--layouts``.
 
     Args:
-        text: ``100``: held-out ones, that no seed of a run draws; ``run:7:50``: those of ``nimbus run --seed 7``;
-            ``train:out/data``: those that are stored there.
-        seed: Of held-out layouts.
-        where: Flag, for messages.
+        text: ``100`` for held-out layouts, which no run draws; ``run:7:50`` for those of ``nimbus run --seed 7``;
+            ``train:out/data`` for those of the stored dataset.
+        seed: Seed of held-out layouts.
+        where: Name of the flag, for messages.
 
     Raises:
-        InputError: It names none.
+        InputError: The text is malformed, or the dataset has no episode.
     """
     if text.startswith("train:"):
         return _stored(Path(text.removeprefix("train:")))
@@ -82,7 +82,7 @@ def _stored(folder: Path) -> Layouts:
         stored = ledger.stored()
     if not stored:
         raise InputError(
-            "it holds no episode", where=f"--layouts train:{folder}", instead="make one with 'nimbus run' first"
+            "the dataset has no episode", where=f"--layouts train:{folder}", instead="make one with 'nimbus run' first"
         )
     return Layouts(
         split=info.inputs.get("split", RUN),

@@ -1,4 +1,4 @@
-"""Measures of an evaluation's episodes beside success: lag, clipped actions, depths of contacts, time until answers."""
+"""Measures of an evaluation's episodes apart from success: lag, clipped actions, contact depths, answer times."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _HELD, _FIXED = "contacts/held_penetration", "contacts/table_penetration"
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeMeasures:
-    """Measures of one episode, rounded to the printed digits."""
+    """Measures of one episode, rounded to the digits that are printed."""
 
     lag: Finite = 0.0
-    """Largest distance of an arm joint from its command, a period after it [rad]."""
+    """Largest difference between an arm joint's command and its position one control period later [rad]."""
     clipped: Count = 0
-    """Carried out actions that had a command beyond the robot's limits."""
+    """Number of executed actions with a command beyond the robot's limits."""
     held_depth: Finite = 0.0
-    """Largest depth of a contact between the gripper and the object in it [m]."""
+    """Largest penetration between the gripper and the held object [m]."""
     fixed_depth: Finite = 0.0
-    """Largest depth of a contact with a fixed thing, such as the table [m]."""
+    """Largest penetration of a fixed thing, such as the table [m]."""
 
     @classmethod
     def of(cls, episode: EpisodeFile) -> EpisodeMeasures:
@@ -40,7 +40,7 @@ class EpisodeMeasures:
 
     @classmethod
     def over(cls, measures: Iterable[EpisodeMeasures]) -> EpisodeMeasures:
-        """Combine measures of several episodes: the largest of each, and the sum of the clipped actions."""
+        """Combine measures of several episodes: the largest value of each, but the sum of the clipped actions."""
         all_of_them = list(measures)
         return cls(
             lag=max((one.lag for one in all_of_them), default=0.0),
@@ -66,25 +66,25 @@ def _largest(episode: EpisodeFile, path: str) -> float:
 
 @dataclass(frozen=True)
 class AnswerTimes:
-    """Time that an evaluation waited for answers, over all attempts; it differs from run to run."""
+    """Time that an evaluation waited for the policy's answers in all attempts; it differs from run to run."""
 
     seconds: float = 0.0
     answers: int = 0
 
     @property
     def line(self) -> str:
-        """Sentence for the terminal; empty where nothing was measured."""
+        """Return the line for the terminal; empty if nothing was measured."""
         if not self.answers:
             return ""
         return f"{self.seconds:.1f} s for {self.answers} answers, {1000 * self.seconds / self.answers:.1f} ms each"
 
 
 def read_answer_times(folder: Path, *, execute: int) -> AnswerTimes:
-    """Read the times in the ledger of an evaluation.
+    """Read an evaluation's answer times from its ledger.
 
     Args:
         folder: Folder of the evaluation.
-        execute: Actions of an answer that were carried out.
+        execute: Number of executed actions per answer.
     """
     if not (folder / FILE_NAME).is_file():
         return AnswerTimes()

@@ -1,4 +1,4 @@
-"""The page of an evaluation: one HTML file beside its videos."""
+"""Page of an evaluation: one HTML file beside its videos."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nimbus.runner.report.coverage import Coverage, map_starts
 NAME = "evaluation.html"
 _TEMPLATE = Path(__file__).parent / "templates" / "evaluation.html.j2"
 _LISTED = 200
-"""Failures in the table at most."""
+"""Largest number of failures in the table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RateBar:
-    """A success rate with its interval."""
+    """A success rate with its confidence interval."""
 
     name: str
     count: int
@@ -36,36 +36,36 @@ class RateBar:
 
     @property
     def rate(self) -> float:
-        """Fraction of the layouts."""
+        """Return the fraction of the layouts with success."""
         return self.count / max(1, self.of)
 
     @property
     def line(self) -> str:
-        """Result as text."""
+        """Return the result as text."""
         return f"{self.name}: {rate_text(self.count, self.of, (self.low, self.high))}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """A line of values over steps."""
+    """A curve of values over steps."""
 
     title: str
     points: Sequence[tuple[float, float]]
 
     def path(self, width: float, height: float) -> str:
-        """Points of an SVG polyline, values from nothing at the bottom."""
+        """Return the points of an SVG polyline; the bottom is 0 and the top is the largest value."""
         most = max((value for _, value in self.points), default=1.0) or 1.0
         last = max((step for step, _ in self.points), default=1.0) or 1.0
         return " ".join(f"{width * x / last:.1f},{height * (1 - y / most):.1f}" for x, y in self.points)
 
 
 def rate_bar(name: str, evaluation: Evaluation) -> RateBar:
-    """Make the bar of an evaluation."""
+    """Return the bar of an evaluation's success rate."""
     return bar_of(name, evaluation.success_count, len(evaluation.judged))
 
 
 def bar_of(name: str, count: int, of: int) -> RateBar:
-    """Make a bar with its interval."""
+    """Return a bar with the confidence interval of ``count`` successes in ``of`` layouts."""
     low, high = wilson(count, of)
     return RateBar(name=name, count=count, of=of, low=low, high=high)
 
@@ -80,16 +80,16 @@ def write_page(
     curve: Curve | None = None,
     name: str = NAME,
 ) -> Path:
-    """Write the page.
+    """Write the page; return its path.
 
     Args:
-        folder: Of the evaluation; the page lies in it.
-        evaluation: Its results.
-        beside: Further rates to show with its own, such as the demonstrator's.
-        comparison: With the first of them, by layout.
-        facts: Further lines, name and value, such as of the training.
-        curve: Of the training.
-        name: Of the file.
+        folder: Folder of the evaluation, in which the page is written.
+        evaluation: Results of the evaluation.
+        beside: Further rates to show beside that of the evaluation, such as the demonstrator's.
+        comparison: Comparison with the first of these rates, by layout.
+        facts: Further lines of name and value, such as the training's settings.
+        curve: Loss curve of the training.
+        name: Name of the file.
     """
     times = read_answer_times(folder, execute=evaluation.execute)
     kinds = [bar_of(kind.replace("_", " "), kept, tried) for kind, (kept, tried) in evaluation.by_kind().items()]

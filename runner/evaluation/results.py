@@ -1,6 +1,7 @@
-"""Results of an evaluation: ``evaluation.json``, which holds no times and is the same however the work was spread.
+"""Results of an evaluation: ``evaluation.json``.
 
-Faults that were repeated differ from run to run: a server was killed, or not. They lie apart, in ``faults.json``.
+The file contains no times, so it is the same however the work was distributed. Repeated faults differ from run to
+run, because a server may or may not be killed; they are in a separate file, ``faults.json``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nimbus.runner.evaluation.measures import EpisodeMeasures
 
 NAME, FAULTS_NAME = "evaluation.json", "faults.json"
 _SAME_ANSWER = 1e-3
-"""[rad or m] Two answers as near as this are the same: a GPU rounds otherwise from time to time."""
+"""Largest difference [rad or m] between two answers that count as equal; a GPU's rounding is not always the same."""
 MOST_FAULTS = 0.01
 """Largest fraction of layouts lost to faults of the policy for a valid result."""
 
@@ -39,18 +40,18 @@ class LayoutResult:
     success: bool
     reason: str = "none"
     phase: str = ""
-    """Last thing that the robot did: still, reach, touch, hold, after."""
+    """Last activity of the robot: still, reach, touch, hold, after."""
     detail: str = ""
     steps: int = 0
     faults: int = 0
-    """Attempts that the policy spoiled before this one."""
+    """Number of earlier attempts that ended with a fault of the policy."""
     kinds: tuple[str, ...] = ()
-    """Kinds of its objects."""
+    """Kinds of the layout's objects."""
     measures: EpisodeMeasures = EpisodeMeasures()
 
     @property
     def is_lost(self) -> bool:
-        """No attempt went through: every one of them ended with a fault of the policy."""
+        """True if no attempt completed: all of them ended with a fault of the policy."""
         return self.reason in FAULTS
 
 
@@ -61,88 +62,88 @@ class Evaluation:
     task: str
     task_hash: str
     policy: str
-    """Identity of the policy: never a path."""
+    """Identity of the policy, which is never a path."""
     split: str
     seed: int
     execute: int
     limit: int
     randomize: str = ""
-    """Level of randomization, where it is not the task's own."""
+    """Level of randomization; empty for the task's own."""
     trained_layouts: int = 0
-    """Layouts that the policy was trained on, as far as it states them."""
+    """Number of these layouts on which the policy was trained, as far as it states them."""
     is_repeatable: bool = True
-    """Asked twice with the same seed, the policy gave the same answer."""
+    """True if the policy answers the same observation twice alike when the seed is the same."""
     inputs: dict[str, str] = field(default_factory=dict)
-    """Further inputs that decide the outcome: assets, versions and settings by name."""
+    """Further inputs that determine the outcome: assets, versions and settings by name."""
     layouts: tuple[LayoutResult, ...] = ()
 
     @property
     def judged(self) -> tuple[LayoutResult, ...]:
-        """Layouts that have an outcome."""
+        """Return the layouts with an outcome."""
         return tuple(one for one in self.layouts if not one.is_lost)
 
     @property
     def success_count(self) -> int:
-        """Layouts at which the policy succeeded."""
+        """Return the number of layouts at which the policy succeeded."""
         return sum(one.success for one in self.judged)
 
     @property
     def fault_count(self) -> int:
-        """Attempts that the policy or its server spoiled."""
+        """Return the number of attempts that ended with a fault of the policy or its server."""
         return sum(one.faults + one.is_lost for one in self.layouts)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Interval of the success rate at 95 % (Wilson)."""
+        """Return the 95 % confidence interval of the success rate (Wilson)."""
         return wilson(self.success_count, len(self.judged))
 
     @property
     def is_valid(self) -> bool:
-        """Enough layouts have an outcome, one does not end with a wild action, and in one the robot moved."""
+        """True if enough layouts have an outcome, and the policy neither acted wildly in all nor stood still in all."""
         lost = len(self.layouts) - len(self.judged)
         enough = bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts)
         return enough and not self.is_wild and not self.is_still
 
     @property
     def is_wild(self) -> bool:
-        """True if every outcome is a wild action, which means that the policy's conventions are not the task's."""
+        """True if every outcome is a wild action, a sign that the policy's conventions differ from the task's."""
         return all(one.reason == Reason.WILD_ACTION for one in self.judged)
 
     @property
     def is_still(self) -> bool:
-        """No action moved an arm, so that no rate counts."""
+        """True if no action moved an arm; the success rate is then meaningless."""
         return bool(self.judged) and all(one.phase == STILL for one in self.judged)
 
     @property
     def why_invalid(self) -> str:
-        """Reason why the result does not count; empty where it does."""
+        """Return the reason why the result is invalid; empty if it is valid."""
         if self.is_valid:
             return ""
         if self.judged and self.is_wild:
             return "every layout ended with a wild action; the policy must answer absolute positions in rad and m"
         if self.is_still:
-            return "no action moved an arm; the policy must answer absolute positions, not the present ones"
+            return "no action moved an arm; the policy must answer absolute target positions, not the current positions"
         return f"more than {MOST_FAULTS:.0%} of the layouts have no outcome"
 
     @property
     def measures(self) -> EpisodeMeasures:
-        """Largest measures of all outcomes, and the sum of the clipped actions."""
+        """Return the largest value of each measure over all outcomes, and the sum of the clipped actions."""
         return EpisodeMeasures.over(one.measures for one in self.judged)
 
     @property
     def median_steps(self) -> float:
-        """Median length of the successes; 0 without one."""
+        """Return the median length of the successful episodes [steps]; 0 without any."""
         return float(median([one.steps for one in self.judged if one.success] or [0]))
 
     def reasons(self) -> dict[str, int]:
-        """Failures by reason and by the robot's last activity, the most frequent first."""
+        """Count failures by reason and by the robot's last activity, the most frequent first."""
         found = Counter(
             f"{one.reason} ({one.phase})" if one.phase else one.reason for one in self.judged if not one.success
         )
         return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
 
     def by_kind(self) -> dict[str, tuple[int, int]]:
-        """Successes and layouts by kind of the objects."""
+        """Return the numbers of successes and of layouts by kind of object."""
         found: dict[str, tuple[int, int]] = {}
         for one in self.judged:
             for kind in one.kinds:
@@ -151,7 +152,7 @@ class Evaluation:
         return dict(sorted(found.items()))
 
     def to_text(self) -> str:
-        """Encode as JSON, key figures first, without faults that were retried."""
+        """Encode as JSON: key figures first, without the faults that were retried."""
         low, high = self.interval
         figures = {
             "success": self.success_count,
@@ -174,7 +175,7 @@ def rate_text(count: int, of: int, interval: tuple[float, float]) -> str:
 
 
 def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evaluation:
-    """Collect the results in the ledger of an evaluation.
+    """Collect an evaluation's results from its ledger.
 
     Args:
         folder: Folder of the evaluation.
@@ -200,7 +201,7 @@ def collect(folder: Path, base: Evaluation, *, indices: Iterable[int]) -> Evalua
 
 
 def _answer_spread(episode: EpisodeFile) -> float:
-    """Return the difference between two answers to one observation; 0 where it was not measured."""
+    """Return the difference between two answers to one observation; 0 if it was not measured."""
     if ANSWER_SPREAD not in episode.members("plan_statistics"):
         return 0.0
     return float(episode.array(f"plan_statistics/{ANSWER_SPREAD}").max())
@@ -221,7 +222,7 @@ def _result(index: int, attempts: list[Attempt], last: Attempt, measures: Episod
 
 
 def write_evaluation(folder: Path, evaluation: Evaluation) -> Path:
-    """Write the file of results, and that of the faults where there are any."""
+    """Write the results, and the faults if there are any; return the path of the results."""
     faults = {str(one.index): one.faults for one in evaluation.layouts if one.faults}
     if faults or (folder / FAULTS_NAME).exists():
         replace_text(folder / FAULTS_NAME, to_json(faults) + "\n")
@@ -233,14 +234,16 @@ def read_evaluation(folder: Path) -> Evaluation:
     """Read the results of an evaluation.
 
     Args:
-        folder: Of the evaluation, or its file of results.
+        folder: Folder of the evaluation, or its file of results.
 
     Raises:
-        InputError: There are none, or they are damaged.
+        InputError: There is no file of results, or it is damaged.
     """
     path = folder / NAME if folder.is_dir() else folder
     if not path.is_file():
-        raise InputError("no evaluation", where=str(path), instead="give the folder of a nimbus evaluate")
+        raise InputError(
+            "there is no evaluation", where=str(path), instead="give the folder of a 'nimbus evaluate' run"
+        )
     held = read_plain(path)
     found = held.get("evaluation") if isinstance(held, dict) else None
     evaluation, beside = as_typed(Evaluation, found, where=str(path)), path.with_name(FAULTS_NAME)

@@ -9,11 +9,11 @@ from nimbus.runner.evaluation.measures import AnswerTimes
 from nimbus.runner.evaluation.results import Evaluation, rate_text
 
 _SHOWN = 12
-"""Lines of a list at most."""
+"""Largest number of lines of a list."""
 
 
 def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterator[str]:
-    """Lines of the results: rate with its interval, reasons, kinds, measures, faults.
+    """Yield the lines of the results: rate with its interval, reasons, kinds, measures, faults.
 
     Args:
         evaluation: The results.

@@ -1,4 +1,4 @@
-"""Policy on states, trained once per dataset of demonstrations and settings."""
+"""A state-based policy, trained once per dataset of demonstrations and settings."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ NAME = "training.json"
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingLog:
-    """Record of a training, kept beside its policy."""
+    """Record of a training run, stored beside its policy."""
 
     inputs: str
     """Hash of the demonstrations and the settings; a policy with another hash is trained again."""
     episode_count: int
     row_count: int
     losses: tuple[tuple[int, float], ...]
-    """Step and loss, about 20 times."""
+    """Pairs of step and loss, about 20."""
 
 
 def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> TrainingLog:
@@ -38,10 +38,10 @@ def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Trainin
     Args:
         data: The dataset.
         folder: Folder of the policy.
-        settings: Size of the network and settings of the training.
+        settings: Size of the network and further settings of the training run.
 
     Raises:
-        InputError: There is no stored episode.
+        InputError: The dataset has no stored episode.
     """
     from nimbus.datagen.policies.state_training import Demonstrations, train_state_policy, write_state_policy
 

@@ -1,4 +1,4 @@
-"""Videos of an evaluation: some failures and some successes, rendered from the stored states."""
+"""Videos of an evaluation: some failures and some successes, rendered from stored states."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 FOLDER = "videos"
 _SIZE = (320, 240)
-"""[px] A camera that is smaller is shown in this size."""
+"""Width and height at which narrower cameras are rendered [px]."""
 
 
 def choose_shown(evaluation: Evaluation, *, count: int) -> tuple[LayoutResult, ...]:
-    """Choose the first ``count`` failures, and as many successes."""
+    """Choose the first ``count`` failures, and the first ``count`` successes."""
     judged = [one for one in evaluation.judged if one.steps]
     failures = [one for one in judged if not one.success][:count]
     return (*failures, *[one for one in judged if one.success][:count])
 
 
 def video_name(result: LayoutResult) -> str:
-    """Name of a layout's video: its index, and why it failed."""
+    """Return the file name of a layout's video: its index, and the reason of a failure."""
     words = f"{result.reason}_{result.phase}" if not result.success else "success"
     return f"{result.index:06d}_{re.sub('[^A-Za-z0-9_]+', '_', words).strip('_')}.mp4"
 
 
 def write_videos(folder: Path, task: Task, results: Sequence[LayoutResult], *, device: str = "cpu") -> list[Path]:
-    """Render layouts of an evaluation as the task's first camera sees them.
+    """Render the stored episodes of some layouts from the task's first camera.
 
     Args:
-        folder: Of the evaluation.
-        task: Its task, with cameras.
-        results: Layouts to show; those whose video is there are not rendered again.
-        device: ``cpu`` or ``cuda``.
+        folder: Folder of the evaluation.
+        task: Task of the evaluation, with cameras.
+        results: Results of the layouts to render; existing videos are kept.
+        device: Device of the renderer: ``cpu`` or ``cuda``.
 
     Returns:
-        The files; none where the task has no camera.
+        The video files; none if the task has no camera.
     """
     if not task.cameras or not results:
         return []

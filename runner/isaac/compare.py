@@ -1,4 +1,4 @@
-"""Comparison of two renderings of one episode: step by step, and K steps together. Pure."""
+"""Comparison of two renderings of one episode: step by step, and K steps together."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ DEPTH = 1e-4
 LABELS = 0.002
 """Fraction of the pixels whose labels may differ, at edges, which a path tracer samples at random."""
 MAX_COLOR_DIFFERENCE = 6.0
-"""Mean difference of colors, of 255, that denoising may leave."""
+"""Largest mean difference of colors, of 255; denoising causes small differences."""
 _BESIDE = 2e-3
 """Largest median difference of depths from the default renderer's [m]."""
 _DARK = 4.0
-"""Mean of a picture, of 255, below which it is black."""
+"""Mean value of an image, of 255, below which it is considered black."""
 
 Frames = Mapping[str, CameraFrames]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """Line of the table."""
+    """Check as a line of the table."""
 
     name: str
     passed: bool
@@ -66,14 +66,14 @@ def equal(one: Frames, many: Frames) -> list[Check]:
 
 
 def moving_prims(frames: Frames) -> Check:
-    """Check that every camera's depth changes between the first and the last step: written poses take effect."""
+    """Check that every camera's depth changes from the first to the last step, as it must if poses take effect."""
     changed = {camera: float((shown.depth[0] != shown.depth[-1]).mean()) for camera, shown in frames.items()}
     text = ", ".join(f"{camera}: {share:.1%} of pixels" for camera, share in sorted(changed.items()))
     return Check(name="what moves is seen to move", passed=bool(changed) and all(changed.values()), found=text)
 
 
 def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:
-    """Check that labels are at the same positions as in the default renderer's images."""
+    """Check that labels, depth and brightness agree with the default renderer's images."""
     agreement, depth, ratio = 1.0, 0.0, []
     for camera, shown in rtx.items():
         other = known[camera]
@@ -97,7 +97,7 @@ def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:
 
 
 def _mounted(rtx: Frames, known: Frames) -> Check:
-    """Check that wrist cameras end at the default renderer's poses, not one step behind."""
+    """Check that wrist cameras end at the default renderer's poses rather than one step behind."""
     apart: dict[str, float] = {}
     for camera, other in known.items():
         if np.allclose(other.world_T_camera[0], other.world_T_camera[-1]):

@@ -1,4 +1,4 @@
-"""``python -m nimbus.runner.isaac.editor``: the task editor of a host such as Kit, in lines of JSON."""
+"""``python -m nimbus.runner.isaac.editor``: the task editor for a host such as Kit, which exchanges lines of JSON."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Serve until the host closes its end, or is gone."""
+    """Serve until the host closes the pipe or exits."""
     from nimbus.runner.system.threads import prepare_libraries  # one thread each, before numpy is imported
 
     signal.signal(signal.SIGTERM, _leave)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # output of libraries is no answer
+    os.dup2(2, 1)  # output of libraries must not be taken for an answer
     prepare_libraries()
     from nimbus.datagen.ui.remote.editor_server import serve
 
@@ -25,7 +25,7 @@ def main() -> int:
 
 
 def _leave(*_: object) -> None:
-    """End through the cleanup that removes the folder, with signals ignored meanwhile."""
+    """Exit normally, so that the cleanup removes the folder; further signals are ignored meanwhile."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
 

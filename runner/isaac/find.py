@@ -1,4 +1,4 @@
-"""Discovery of Isaac Sim on this machine, with a one-line error if it is missing."""
+"""Discovery of Isaac Sim on this machine, with one-line errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nimbus.runner.cell.transport.spec import Instances
 from nimbus.runner.system.gpus import Gpu, list_gpus
 
 _PATIENCE = 120.0
-"""Longest time for a Python to answer the probe [s]: a container's first start reads from a cold disk."""
+"""Time limit of the probe [s]; it is long because a container's first start reads from a cold disk."""
 _PROBE = """
 import sys
 sys.path[:] = filter(None, sys.path)  # without the current folder, whose files could have the names of modules
@@ -36,20 +36,20 @@ told = {"version": version, "by_pip": by_pip, "found": found}
 told |= {"executable": sys.executable, "python": list(sys.version_info[:2])}
 print("nimbus-probe " + json.dumps(told | {"environment": dict(os.environ)}))
 """
-"""Script that describes a Python without importing Isaac Sim, because an import asks for the license."""
+"""Script that describes a Python installation. It does not import Isaac Sim, which would prompt for the license."""
 _WHERE = "--sim isaacsim"
 _YES = ("1", "y", "yes", "true")
 
 
 def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gpu] | None = None) -> Instances:
-    """Return the installation that instances are started from.
+    """Find the installation from which instances are started.
 
     Args:
         environ: Environment of this process.
         gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: There is no Isaac Sim, it is of another version, its license is not accepted, or no GPU is suitable.
+        InputError: Isaac Sim is missing or has another version, its license is not accepted, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -87,7 +87,7 @@ def _ask(command: Path, environ: Mapping[str, str]) -> dict:
         raise InputError(
             f"{command} did not answer within {_PATIENCE:g} s",
             where=_WHERE,
-            instead="start it once by hand; its first start takes minutes",
+            instead="start it once manually; its first start takes minutes",
         ) from None
     except OSError as error:
         raise InputError(
@@ -103,7 +103,7 @@ def _ask(command: Path, environ: Mapping[str, str]) -> dict:
     raise InputError(
         f"{command} ended with exit code {done.returncode}{ending}",
         where=_WHERE,
-        instead="start it by hand and fix the error",
+        instead="start it manually and fix the error",
     )
 
 
@@ -113,12 +113,12 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
         instead = f"install Isaac Sim {VERSION}.0 into it, see docs/isaacsim.md; or use --sim newton"
         raise InputError(f"Isaac Sim is not in {command}", where=_WHERE, instead=instead)
     if not version.startswith(f"{VERSION}."):
-        what = f"this is Isaac Sim {version or 'of an unknown version'}, {VERSION}.0 is needed"
+        what = f"Isaac Sim has {'version ' + version if version else 'an unknown version'}, but {VERSION}.0 is required"
         raise InputError(what, where=f"{_WHERE} ({command})", instead="see docs/isaacsim.md, or use --sim newton")
     if python != sys.version_info[:2]:
         theirs, ours = (".".join(map(str, pair)) for pair in (python, sys.version_info[:2]))
-        instead = f"make Nimbus's environment with python{theirs}"
-        raise InputError(f"Isaac Sim has Python {theirs}, this is {ours}", where=_WHERE, instead=instead)
+        instead = f"create Nimbus's environment with python{theirs}"
+        raise InputError(f"Isaac Sim uses Python {theirs}, Nimbus runs in {ours}", where=_WHERE, instead=instead)
     if not told["by_pip"] and not command.is_relative_to(CONTAINER):
         return  # the license of a workstation build was accepted at its download
     accepted = [environ.get(name, "") for name in ("OMNI_KIT_ACCEPT_EULA", "ACCEPT_EULA")]
@@ -135,5 +135,5 @@ def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
     if not fit:
         names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
         instead = "Isaac Sim needs an RTX GPU; use --sim newton --device cuda on this one"
-        raise InputError(f"no GPU with RT cores: {names}", where=_WHERE, instead=instead)
+        raise InputError(f"none of the GPUs has RT cores: {names}", where=_WHERE, instead=instead)
     return fit

@@ -1,4 +1,4 @@
-"""Start of an Isaac Sim instance in place of this process: its arguments, environment and root folder."""
+"""Start of Isaac Sim: its arguments, environment and root folder; the instance replaces the current process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from nimbus.runner.cell.worker.job import Job
 
 ROOT_WORD = "--portable-root"
-"""Kit keeps settings, caches and logs below the folder that follows; noticed only as a word of its own."""
+"""Option before the folder for Kit's settings, caches and logs; Kit only accepts it as a separate argument."""
 _INHERITED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
 FREE = "NIMBUS_GPU_FREE_BYTES"
-"""Environment variable with the memory that an instance may count on."""
+"""Environment variable with the GPU memory [bytes] that an instance may use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,15 @@ class InstancePaths:
     """Paths and GPU of one instance."""
 
     gpu: str
-    """UUID"""
+    """UUID of the GPU."""
     gpu_number: int
     free_bytes: int
-    """This instance's part of the GPU's free memory."""
+    """This instance's share of the GPU's free memory [bytes]."""
     root: Path
 
     @property
     def package(self) -> Path:
-        """Folder with Nimbus only, because the folder around an installed package has other packages."""
+        """Return a folder that contains only Nimbus; the folder of an installed package contains other packages too."""
         return self.root / "python"
 
 
@@ -47,22 +47,22 @@ class IsaacInstances:
     """Launcher of instances of Isaac Sim, which the fork server starts as workers."""
 
     def hand_over(self, job: Job, spec: CellSpec) -> str:
-        """Describe a loaded job as JSON; empty where instances load it themselves."""
+        """Describe a loaded job as JSON; empty if the instances load it themselves."""
         from nimbus.runner.isaac.job import hand_over
 
         return hand_over(job, spec)
 
     def start(self, spec: CellSpec, handover: str, *, number: int, row: int, descriptors: list[int]) -> NoReturn:
-        """Execute an instance in place of this process; see :func:`exec_instance`."""
+        """Replace this process by an instance; see :func:`exec_instance`."""
         exec_instance(spec, handover, number=number, row=row, descriptors=descriptors)
 
 
 def instance_paths(instances: Instances, number: int) -> InstancePaths:
-    """Return GPU and root folder of an instance; instances take the GPUs in turn.
+    """Return the GPU and the root folder of an instance; instances are assigned to the GPUs in turn.
 
     Args:
-        instances: What was found.
-        number: Number of the instance, from 0; two that live at the same time have different ones.
+        instances: Installation and GPUs that were found.
+        number: Number of the instance, from 0; it is unique among the instances that run at the same time.
     """
     count = len(instances.gpus)
     turn, before = number % count, number // count
@@ -82,7 +82,7 @@ def environment(instances: Instances, place: InstancePaths, host: Mapping[str, s
         **kept,
         **own,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the number of a GPU is then the same to CUDA, Vulkan and the driver
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # so that CUDA, Vulkan and the driver number the GPUs alike
         "NIMBUS_GPU": place.gpu,
         FREE: str(place.free_bytes),
         "WARP_CACHE_PATH": str(place.root / "warp"),
@@ -91,7 +91,7 @@ def environment(instances: Instances, place: InstancePaths, host: Mapping[str, s
 
 
 def link_package(place: InstancePaths) -> None:
-    """Let Nimbus be found in the folder that is for it alone."""
+    """Link Nimbus into the folder that contains no other package."""
     place.package.mkdir(parents=True, exist_ok=True)
     link, fresh = place.package / "nimbus", place.package / "nimbus.part"
     fresh.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def link_package(place: InstancePaths) -> None:
 
 
 def instance_threads(spec: CellSpec) -> int:
-    """Return the number of threads of one instance, its part of the cores; Kit would take all by default."""
+    """Return the number of threads of one instance, its share of the cores; by default Kit would use all cores."""
     planners, renderers = spec.resources.workers or (len(spec.instances.gpus),) * 2
     count = renderers + (planners if spec.physics == "isaacsim" else 0)
     return max(1, usable_cores() // max(1, count))
@@ -109,21 +109,21 @@ def instance_threads(spec: CellSpec) -> int:
 def build_argv(
     spec: CellSpec, handover: str, place: InstancePaths, *, row: int, descriptors: Sequence[int]
 ) -> list[str]:
-    """Return the command line of an instance, which is a worker of a cell."""
+    """Return the command line of an instance, which runs a worker of a cell."""
     numbers = [row, place.gpu_number, instance_threads(spec), *descriptors]
     own = [spec.to_text(), handover, json.dumps(numbers)]
     return [spec.instances.executable, "-P", "-m", "nimbus.runner.isaac.worker", *own, ROOT_WORD, str(place.root)]
 
 
 def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descriptors: Sequence[int]) -> NoReturn:
-    """Execute an instance in place of this process.
+    """Replace this process by an instance.
 
     Args:
-        spec: The run.
+        spec: Specification of the run.
         handover: Description of the job, from :func:`nimbus.runner.isaac.job.hand_over`.
         number: Number of the instance.
         row: Row in the heartbeat page.
-        descriptors: Channel, shared slots and heartbeat page.
+        descriptors: File descriptors of the channel, the shared slots and the heartbeat page.
 
     Raises:
         InputError: The instance cannot be started.
@@ -131,11 +131,11 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
     place = instance_paths(spec.instances, number)
     place.root.mkdir(parents=True, exist_ok=True)
     link_package(place)
-    remove_shared_memory(place.root)  # left by a dead instance that had this root before
+    remove_shared_memory(place.root)  # left by a dead instance with the same root
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # who asks for a license gets no answer
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a request for stacks must not end it before it has a handler
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a license prompt then ends at once instead of waiting for input
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a request for stacks must not kill it before it has a handler
     command = build_argv(spec, handover, place, row=row, descriptors=descriptors)
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))

@@ -1,7 +1,7 @@
-"""Job of a worker inside Isaac Sim, which renders and stores, from a description of the loaded job.
+"""Job of a worker inside Isaac Sim, built from a description of the loaded job; it renders and stores.
 
-A renderer imports neither the default simulator nor the planner, and does not parse the task, because their libraries
-need not be loaded beside Isaac Sim's own. With ``--physics isaacsim`` an instance plans too, and loads the whole job.
+A renderer imports neither the default simulator nor the planner, and does not parse the task: their libraries may
+conflict with Isaac Sim's. With ``--physics isaacsim`` an instance also plans, and therefore loads the whole job.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class RenderHandover:
     robot: str
     libraries: tuple[str, ...]
     assets: dict[str, str]
-    """Content hashes."""
+    """Content hashes by name."""
     run_settings: dict[str, str] = field(default_factory=dict)
 
 
@@ -59,10 +59,10 @@ class RenderAssets:
 
 
 class RenderJob(Job):
-    """A job of which only the second half is made here."""
+    """A job of which only the second half runs in this process."""
 
     def chain(self, dataset: object, *, overlap: bool = False, coupled: bool = False) -> Chain:
-        """Build the renderer's components; the stages before it are placeholders for other workers."""
+        """Build the renderer's components; the earlier stages are placeholders, because other workers run them."""
         elsewhere = {"load": "handed over", "randomize": "elsewhere", "plan": "elsewhere"}
         components = tuple(
             replace(part, name=elsewhere[part.kind], settings={}) if part.kind in elsewhere else part
@@ -79,12 +79,12 @@ class RenderJob(Job):
 
 
 def hand_over(job: Job, spec: CellSpec) -> str:
-    """Describe a loaded job for instances, as JSON; empty where they load it themselves."""
+    """Describe a loaded job for instances as JSON; empty if they load it themselves."""
     from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
 
     if not spec.task or spec.physics == "isaacsim":
-        return ""  # a planner needs all of the job
+        return ""  # a planner needs the whole job
     assets, task = assets_of(job.context), job.context.need_task()
     if assets is None:
         raise TypeError("a job for Isaac Sim has a scene that was loaded from USD")
@@ -101,13 +101,13 @@ def hand_over(job: Job, spec: CellSpec) -> str:
 
 
 def render_job(spec: CellSpec, handover: str) -> Job:
-    """Build the job of an instance, in which Isaac Sim already runs.
+    """Build the job of an instance in which Isaac Sim already runs.
 
     Raises:
         InputError: An input is missing.
     """
     free_bytes = int(os.environ.get(FREE, "0"))
-    if not handover:  # components of a user, or a planner: they load what they need
+    if not handover:  # the user's components and planners load the job themselves
         job = load_job(spec)
         return replace(job, context=replace(job.context, free_bytes=free_bytes))
     import nimbus.datagen.render.isaacsim.renderer
@@ -139,18 +139,18 @@ def render_job(spec: CellSpec, handover: str) -> Job:
 
 
 class HandedOver(SceneLoader[RenderAssets]):
-    """Scene that this process was given.
+    """Scene loader that returns the scene handed over to this process.
 
     Args:
-        assets: Part of it that is rendered.
+        assets: Visible assets of the scene.
         provenance: Provenance of the scene.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the loader of an instance."""
+        """Create the loader of an instance."""
         if not isinstance(context.assets, RenderAssets) or context.provenance is None:
-            raise TypeError("an instance of Isaac Sim was handed no scene")
+            raise TypeError("no scene was handed over to this instance of Isaac Sim")
         return cls(context.assets, context.provenance)
 
     def __init__(self, assets: RenderAssets, provenance: Provenance) -> None:
@@ -165,15 +165,15 @@ register_component("load", "handed over", HandedOver, NoSettings)
 
 
 class RandomizedElsewhere(Randomizer):
-    """Placeholder for the randomizer of the planners."""
+    """Placeholder for the randomizer, which runs in other workers."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the stand-in."""
+        """Create the placeholder."""
         return cls()
 
     def process(self, item: Scene) -> Iterator[Randomized]:
-        """Raise an error: nothing is drawn here."""
+        """Raise an error, because only planners randomize."""
         raise _misled("randomize", item.label)
 
 
@@ -181,15 +181,15 @@ register_component("randomize", "elsewhere", RandomizedElsewhere, NoSettings)
 
 
 class PlannedElsewhere(Planner):
-    """Placeholder for the planner of the planners."""
+    """Placeholder for the planner, which runs in other workers."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the stand-in."""
+        """Create the placeholder."""
         return cls()
 
     def process(self, item: Randomized) -> Iterator[Planned]:
-        """Raise an error: nothing is planned here."""
+        """Raise an error, because only planners plan."""
         raise _misled("plan", item.label)
 
 
@@ -197,7 +197,5 @@ register_component("plan", "elsewhere", PlannedElsewhere, NoSettings)
 
 
 def _misled(stage: str, label: str) -> RuntimeError:
-    """Return the error for a bug: renderers receive trajectories only, and instances stay renderers."""
-    return RuntimeError(
-        f"{label} came to an instance of Isaac Sim to {stage}: only planners, which are other processes, do that"
-    )
+    """Return the error for a bug in the scheduler: instances that render must only receive trajectories."""
+    return RuntimeError(f"{label} was sent to a renderer in Isaac Sim for the stage '{stage}', which only planners run")

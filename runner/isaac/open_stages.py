@@ -1,6 +1,6 @@
-"""Opens stages in Isaac Sim, one after the other, and writes the prims that are there: a process of its own.
+"""Script that opens stages in Isaac Sim one after the other and writes the numbers of their prims to a file.
 
-Kit is imported first, as in :mod:`nimbus.runner.isaac.worker`, and never waited for at the end.
+Kit is imported first, as in :mod:`nimbus.runner.isaac.worker`, and the process exits without waiting for Kit to close.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from nimbus.datagen.simulate.kit_app import open_stage, start
 from nimbus.runner.system.output import write_error
 
 _STEPS = 24
-"""Steps of physics at 240 Hz: a tenth of a second."""
+"""Number of physics steps at 240 Hz, which is a tenth of a second."""
 _FASTEST = 1.0
-"""Speed of a body after the steps [m/s] that counts as thrown: overlapping colliders, or none below it."""
+"""Speed [m/s] above which a body counts as thrown, for example by overlapping colliders."""
 
 
 def main(words: list[str]) -> NoReturn:
-    """Open the stages and end the process.
+    """Open the stages, write their numbers of prims, and exit.
 
     Args:
-        words: Stages as JSON, the file for the answers, the number of the GPU, further folders of libraries as JSON;
-            then Kit's own words.
+        words: Stages as JSON, the output file, the number of the GPU, further library folders as JSON;
+            then Kit's own arguments.
     """
     stages, answer, gpu, libraries, *kits = words
     sys.argv[1:] = kits
@@ -39,7 +39,7 @@ def main(words: list[str]) -> NoReturn:
                 row = {"name": stage["name"], **_try(stage["path"], has_bodies=bool(stage["bodies"]))}
                 file.write(json.dumps(row) + "\n")
                 file.flush()
-        del app  # still open: closing may take for ever
+        del app  # not closed, because closing may hang
     except InputError as error:
         write_error(f"{error}\n")
         code = error.exit_code
@@ -49,7 +49,7 @@ def main(words: list[str]) -> NoReturn:
 
 
 def count_prims(stage: Any) -> dict[str, int]:
-    """Count visible meshes, those of them with a material, colliders and rigid bodies of a USD stage."""
+    """Count the visible meshes, the visible meshes with a material, the colliders and the rigid bodies of a stage."""
     from pxr import Usd, UsdGeom, UsdPhysics, UsdShade
 
     found = dict.fromkeys(("meshes", "painted", "colliders", "bodies"), 0)
@@ -75,7 +75,7 @@ def _try(path: str, *, has_bodies: bool) -> dict[str, Any]:
 
 
 def _is_steady(stage: Any) -> bool:
-    """Take some steps of physics; True if no object of the layout is thrown."""
+    """Step the physics; return False if an object of the layout is thrown."""
     import isaacsim.core.experimental.utils.app as app_utils
     import numpy as np
     from isaacsim.core.experimental.prims import RigidPrim

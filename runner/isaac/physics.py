@@ -1,4 +1,4 @@
-"""Choice of the engine that executes plans in a run with Isaac Sim: PhysX in its instances, or MuJoCo beside them."""
+"""Choice of the engine that executes plans in a run with Isaac Sim: PhysX inside the instances, or MuJoCo outside."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _INSTEAD = "use --physics mujoco"
 
 @dataclass(frozen=True, kw_only=True)
 class VerifiedInstallation:
-    """Installation and versions with which ``nimbus verify-isaacsim`` has passed."""
+    """Installation, GPUs and version of Nimbus with which ``nimbus verify-isaacsim`` has passed."""
 
     executable: str
     gpus: tuple[str, ...]
-    """UUIDs"""
+    """UUIDs of the GPUs."""
     nimbus: str
 
 
 def record_verification(instances: Instances) -> None:
-    """Record that all checks have passed with an installation, on this machine."""
+    """Record that all checks have passed with an installation on this machine."""
     text = json.dumps(asdict(_verification(instances)), indent=2) + "\n"
     write_atomic(_file(instances), text, durable=False, shared=False)
 
 
 def is_verified(instances: Instances) -> bool:
-    """Return True if the checks have passed with this installation, version of Nimbus and at least one of the GPUs."""
+    """Return True if the checks have passed with this installation, this Nimbus version and one of the GPUs."""
     try:
         said = json.loads(_file(instances).read_text(encoding="utf-8"))
         known = VerifiedInstallation(executable=said["executable"], gpus=tuple(said["gpus"]), nimbus=said["nimbus"])
@@ -66,13 +66,13 @@ def choose_physics(
     """Return the registered simulator that executes plans, and a line for the user, which may be empty.
 
     Args:
-        engine: Value of ``--physics``; None where it was not given.
+        engine: Value of ``--physics``; None if it was not given.
         simulator: Value of ``--sim``.
         instances: Installation of Isaac Sim.
         task: Name or path of the task file.
         robot: Name or path of a robot in place of the task's own.
         skills: Folders with custom skills.
-        folder: Folder of the run; a dataset that is there goes on with its engine.
+        folder: Folder of the run; an existing dataset keeps its engine.
 
     Raises:
         InputError: PhysX is requested without Isaac Sim.
@@ -84,8 +84,8 @@ def choose_physics(
     if engine is not None:
         return _SIMULATORS[engine], ""
     if (begun := _begun_with(folder)) is not None:
-        return begun, f"{_NAMES[begun]} executes and Isaac Sim renders, as in the episodes that are there"
-    if not instances.executable:  # nodes of a cluster look for themselves
+        return begun, f"{_NAMES[begun]} executes and Isaac Sim renders, as in the existing episodes"
+    if not instances.executable:  # each node of a cluster searches for itself
         return "newton", ""
     if not is_verified(instances):
         why = "'nimbus verify-isaacsim' has not passed on this machine"
@@ -106,14 +106,14 @@ def choose_physics(
 
 
 def _begun_with(folder: Path | None) -> str | None:
-    """Return the registered simulator with which the dataset of a folder was begun; None without a dataset."""
+    """Return the registered simulator of a folder's dataset; None without a dataset."""
     if folder is None or not folder.is_dir():
         return None
     from nimbus.datagen.store.info import INFO_NAME, read_info
 
     try:
         found = read_info(folder) if (folder / INFO_NAME).is_file() else None
-    except InputError:  # the run refuses it
+    except InputError:  # the run reports it
         return None
     engine = found.inputs.get("physics", "") if found else ""
     return engine if engine in _NAMES else None

@@ -1,8 +1,8 @@
-"""Cleanup of shared memory left by a dead instance of Isaac Sim, if it is proved to be that instance's own.
+"""Cleanup of shared memory left by a dead instance of Isaac Sim, if it provably belongs to that instance.
 
-Kit names such files ``/dev/shm/carb-…`` and removes them when it closes, but not when it is killed. A living instance
-records its mapped files, with inode and time; the next process with its root removes those that are unchanged and not
-mapped by any living process.
+Kit names such files ``/dev/shm/carb-…`` and removes them when it closes, but not when it is killed. A running instance
+records its mapped files, with inode and time. The next process with the same root removes those that are unchanged and
+not mapped by any running process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _RECORD = "shared_memory.json"
 
 
 def note_shared_memory(root: Path, *, folder: Path = SHARED) -> None:
-    """Record the files that this process has mapped.
+    """Record the shared-memory files that this process has mapped.
 
     Args:
         root: Root folder of the instance.
@@ -35,7 +35,7 @@ def note_shared_memory(root: Path, *, folder: Path = SHARED) -> None:
 
 
 def remove_shared_memory(root: Path, *, folder: Path = SHARED) -> list[str]:
-    """Remove files left by the last instance of a root; returns their names.
+    """Remove files left by the last instance with a root; return their names.
 
     Args:
         root: Root folder of a dead instance.
@@ -57,7 +57,7 @@ def remove_shared_memory(root: Path, *, folder: Path = SHARED) -> list[str]:
 
 
 def _is_ours(path: Path, inode: int, *, changed: int) -> bool:
-    """Return True for exactly the recorded file of this user; an inode alone may have been reused."""
+    """Return True if a file is the recorded one and belongs to this user; the inode alone may have been reused."""
     try:
         found = path.lstat()
     except OSError:
@@ -71,7 +71,7 @@ def _processes() -> Iterator[str]:
 
 
 def _mapped(process: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield name and inode of a process's mapped files; nothing where these are not visible, as for other users."""
+    """Yield name and inode of a process's mapped files; nothing for processes of other users."""
     try:
         lines = Path("/proc", process, "maps").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -35,28 +35,28 @@ cameras:
 instructions: ["Lift it."]
 """
 _LONGEST = 1800.0
-"""Time for the start of Isaac Sim, which may be cold, and the four stages [s]."""
+"""Time limit for a cold start of Isaac Sim and the four stages [s]."""
 _LIBRARY = "trash"
 """Library of the object in the room."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialStage:
-    """A stage and the prims that it was written with."""
+    """A stage and the numbers of its prims."""
 
     name: str
     path: str
     meshes: int
-    """Visible meshes."""
+    """Number of visible meshes."""
     painted: int
-    """Those of them with a material."""
+    """Number of visible meshes with a material."""
     colliders: int
     bodies: int
-    """Rigid bodies; physics takes steps where there are some."""
+    """Number of rigid bodies; physics is only stepped if there are any."""
 
 
 def write_trial_stages(folder: Path) -> list[TrialStage]:
-    """Write the stages into a new folder; nothing is downloaded.
+    """Write the stages into a new folder, without any download.
 
     Args:
         folder: The folder.
@@ -81,7 +81,7 @@ def write_trial_stages(folder: Path) -> list[TrialStage]:
 
 
 def try_stages(folder: Path, instances: Instances) -> list[Check]:
-    """Open one stage of each kind in Isaac Sim, and compare its prims with the written ones.
+    """Open one stage of each kind in Isaac Sim, and compare its prims with those in the file.
 
     Args:
         folder: A new folder for the stages.
@@ -121,12 +121,12 @@ def try_stages(folder: Path, instances: Instances) -> list[Check]:
 
 
 def check_stage(stage: TrialStage, row: dict[str, Any] | None, missing: str) -> Check:
-    """Compare a stage as Isaac Sim has it with the written one.
+    """Compare the prims of a stage in Isaac Sim with those in the file.
 
     Args:
-        stage: The written one.
-        row: The prims in Isaac Sim; None if it was not opened.
-        missing: Text of the check in that case.
+        stage: The stage as it was written.
+        row: Numbers of the prims in Isaac Sim; None if the stage was not opened.
+        missing: Text of the check if the stage was not opened.
     """
     name = f"opens: {stage.name}"
     if row is None:
@@ -164,7 +164,7 @@ def _write_layout(path: Path, text: str) -> None:
 
 
 def _write_block(path: Path) -> None:
-    """Write a wedge of 6 by 4 by 5 cm, as a foreign mesh."""
+    """Write a wedge of 6 by 4 by 5 cm as a mesh to be imported."""
     import trimesh
 
     corners = [(0, 0, 0), (6, 0, 0), (6, 4, 0), (0, 4, 0), (0, 0, 5), (0, 4, 5)]
@@ -172,7 +172,7 @@ def _write_block(path: Path) -> None:
 
 
 def _write_booth(path: Path) -> None:
-    """Write a booth of a floor, two walls and a box, as a foreign scene."""
+    """Write a booth with a floor, two walls and a box as a scene to be imported."""
     import trimesh
 
     scene = trimesh.Scene()

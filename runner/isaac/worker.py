@@ -1,4 +1,4 @@
-"""Worker inside an instance of Isaac Sim: starts Kit, then works like any other worker of the cell.
+"""Worker inside an instance of Isaac Sim: starts Kit, then runs like any other worker of the cell.
 
 Kit is imported first, so that everything after it uses Kit's libraries.
 """
@@ -22,11 +22,11 @@ from nimbus.runner.system.processes import die_with_parent, ignore_stop_signals
 
 
 def main(words: list[str]) -> NoReturn:
-    """Work for the supervisor that this process belongs to; ends the process, and never waits for Kit to close.
+    """Work for this process's supervisor, then exit without waiting for Kit to close.
 
     Args:
-        words: The spec, the handover, numbers (row, GPU, threads, descriptors of channel, slots, heartbeats) as JSON;
-            then Kit's own words.
+        words: The spec, the handover, numbers as JSON (row, GPU, threads, descriptors of the channel, slots and
+            heartbeats); then Kit's own arguments.
     """
     text, handover, numbers, *kits = words
     row, gpu, threads, *descriptors = json.loads(numbers)
@@ -34,7 +34,7 @@ def main(words: list[str]) -> NoReturn:
     ignore_stop_signals()
     stamp = HeartbeatPage.attach(os.dup(descriptors[-1])).writer(row)
     stamp.phase("start")
-    sys.argv[1:] = kits  # Kit reads them too, and would not know the others
+    sys.argv[1:] = kits  # Kit reads sys.argv too, and would reject Nimbus's arguments
     refusal: InputError | None = None
     try:
         app = start(gpu=gpu, threads=threads)
@@ -48,19 +48,19 @@ def main(words: list[str]) -> NoReturn:
     with contextlib.suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    del app  # still open: closing may take for ever, and what it was for is stored
+    del app  # not closed, because closing may hang; all results are stored
     os._exit(code)
 
 
 def _spec(text: str) -> CellSpec:
-    """Read before the libraries that check it are there."""
+    """Read the specification without the libraries that validate it, which are not importable yet."""
     libraries = json.loads(text)["instances"]["libraries"]
     _add_libraries(Instances(libraries=tuple(libraries)))
     return CellSpec.from_text(text)
 
 
 def _add_libraries(instances: Instances) -> None:
-    """Append the installation's folders, behind Isaac Sim's own."""
+    """Append the installation's folders to the import path, after Isaac Sim's own."""
     sys.path += [path for path in instances.libraries if path not in sys.path and Path(path).is_dir()]
 
 

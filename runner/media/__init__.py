@@ -1,1 +1,1 @@
-"""Pictures and recordings of datasets."""
+"""Contact sheets, videos and Rerun recordings of datasets."""

@@ -1,4 +1,4 @@
-"""Kinds of an object library with size, mass and grasps, also as a picture."""
+"""Table and contact sheet of an object library's kinds, with size, mass and grasps."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class KindFigures:
     mass: float
     """Mass [kg]."""
     pieces: int
-    """Convex pieces that it collides with; 0 of a ball."""
+    """Number of convex collision pieces; 0 for a ball."""
     grasps: dict[str, int]
-    """Hands that could close on it, by rest pose."""
+    """Number of feasible grasps by rest pose."""
 
 
 _FIGURES = TypeAdapter(dict[str, KindFigures])
@@ -53,7 +53,7 @@ def table_rows(library: ObjectLibrary, gripper: GripperShape) -> Iterator[tuple[
 
 
 def kind_figures(library: ObjectLibrary, gripper: GripperShape) -> dict[str, KindFigures]:
-    """Figures of each kind, from the cache where they were found before: building and searching take seconds."""
+    """Return the figures of each kind; they are cached, because computing them takes seconds."""
     identity = versioned_hash(f"{library.content_hash} {gripper}".encode(), GRASP_VERSION)
     path = cache_folder("figures") / f"{library.name}-{identity}.json"
     with suppress(OSError, ValueError):
@@ -74,7 +74,7 @@ def _figures(library: ObjectLibrary, kind: str, gripper: GripperShape) -> KindFi
 
 
 def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> dict[str, int]:
-    """Hands that could close on a kind's first variant where it lies on a table, by rest pose."""
+    """Count the feasible grasps of a kind's first variant on a table, by rest pose."""
     from nimbus.datagen.execute.motions.grasps import model_axes
     from nimbus.datagen.geometry.transforms import quat_to_matrix
 
@@ -88,7 +88,7 @@ def grasp_counts(library: ObjectLibrary, kind: str, gripper: GripperShape) -> di
 
 
 def sheet(library: ObjectLibrary) -> Image.Image:
-    """Draw every kind's first variant, each as large as its tile allows."""
+    """Draw every kind's first variant, each scaled to fill its tile."""
     from nimbus.datagen.media.contact_sheet import SheetRow, draw_contact_sheet
     from nimbus.datagen.objects.portrait import portrait
 

@@ -1,4 +1,4 @@
-"""Pictures of datasets: contact sheets and short videos, drawn from the stored episodes."""
+"""Contact sheets and short videos of datasets, made from the stored episodes."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ FOLDER_NAME = "preview"
 SHEET_NAME = "contact_sheet.png"
 _MOMENTS = (0.0, 0.3, 0.6, 1.0)
 _VIEW_MOMENTS = 6
-"""Pictures in a row of a sheet of any dataset, evenly spread."""
+"""Number of images per row in the contact sheet of a view, evenly spaced in time."""
 
 
 def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int = 4) -> list[Path]:
-    """Draw the contact sheet and the videos of the first episodes of a dataset.
+    """Write the contact sheet and the videos of a dataset's first episodes.
 
     Args:
         folder: The dataset's folder.
-        sheet_episodes: Rows of the contact sheet at most.
-        video_episodes: Videos at most.
+        sheet_episodes: Largest number of rows of the contact sheet.
+        video_episodes: Largest number of videos.
 
     Returns:
-        The files written; none when no stored episode has images.
+        The written files; none if no stored episode has images.
     """
     paths = list(islice(episodes_with_images(folder), max(sheet_episodes, video_episodes)))
     target = folder / FOLDER_NAME
@@ -58,7 +58,7 @@ def write_previews(folder: Path, *, sheet_episodes: int = 8, video_episodes: int
 
 
 def episodes_with_images(folder: Path) -> Iterator[Path]:
-    """Files of the stored episodes that have cameras, by index and variant; each is opened when it is asked for."""
+    """Yield the files of stored episodes with cameras, by index and variant; each is only opened when it is reached."""
     ledger = Ledger(folder, read_only=True)
     try:
         paths = [folder / attempt.path for attempt in ledger.stored()]
@@ -80,15 +80,15 @@ def contact_sheet(paths: list[Path]) -> Image.Image:
 
 
 def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
-    """Save a contact sheet of any dataset: a row an episode and camera, from its beginning to its end.
+    """Save a contact sheet of any dataset: one row per episode and camera, from beginning to end.
 
     Args:
         view: The dataset.
-        path: File of the picture.
-        episodes: Number of episodes that are shown, the first ones.
+        path: File of the image.
+        episodes: Number of episodes to show, from the first.
 
     Returns:
-        False where no picture can be read; nothing is written then.
+        False if no image can be read; nothing is then written.
     """
     clips = islice((clip for clip in view.clips() if not isinstance(clip, Diagnostic)), episodes)
     rows = [row for clip in clips for camera in clip.images if (row := _view_row(clip, camera)).pictures]
@@ -98,16 +98,16 @@ def write_view_sheet(view: View, path: Path, *, episodes: int = 6) -> bool:
 
 
 def write_video(path: Path, target: Path) -> Path:
-    """H.264 video of an episode, its cameras side by side over the instruction and the running skill.
+    """Write an H.264 video of an episode: its cameras side by side, above the instruction and the current skill.
 
-    Beside the cameras of a body that drives, its way is shown from above.
+    For a driving body, a view of its path from above is added beside the cameras.
     """
     with EpisodeFile(path) as episode:
         return encode_video(_video_frames(episode), target, rate=episode.rate)
 
 
 def encode_video(pictures: Iterable[ImageArray], target: Path, *, rate: float) -> Path:
-    """Write pictures, (H, W, 3) with even sides, as H.264 [Hz]."""
+    """Write images (H, W, 3) as an H.264 video; height and width must be even, and the rate is in Hz."""
     import av
 
     with replacing(target, durable=False, shared=True) as temporary:
@@ -131,7 +131,7 @@ def _save(picture: Image.Image, path: Path) -> None:
 
 
 def camera_order(episode: EpisodeFile) -> list[str]:
-    """Cameras as they are shown: those fixed in the world first."""
+    """Return the cameras in the order in which they are shown: those fixed in the world first."""
     mounts = {camera.name: camera.mount for camera in episode.layout().visual.cameras}
     return sorted(episode.cameras, key=lambda name: (mounts.get(name, "") != "", name))
 
@@ -162,7 +162,7 @@ def _sheet_row(path: Path) -> SheetRow:
 def _view_row(clip: EpisodeView, camera: str) -> SheetRow:
     moments = np.unique(np.linspace(0, clip.length - 1, _VIEW_MOMENTS).round().astype(int)).tolist()
     pictures: list[ImageArray] = []
-    with suppress(Unreadable):  # QA reports what is damaged
+    with suppress(Unreadable):  # QA reports damaged images
         for moment in moments:
             pictures += clip.images[camera].read(moment, moment + 1)
     return SheetRow(caption=f"{clip.name}, {camera}, {clip.length} frames", pictures=pictures)
@@ -198,7 +198,7 @@ def _pad(picture: ImageArray, height: int) -> ImageArray:
 
 @cache
 def caption_band(width: int, instruction: str, caption: str) -> ImageArray:
-    """Strip (44, width, 3) with two lines of text, to go below a picture."""
+    """Return a strip (44, width, 3) with two lines of text, to be placed below an image."""
     band = Image.new("RGB", (width, 44), INK)
     draw = ImageDraw.Draw(band)
     draw.text((10, 4), fit_text(instruction, width - 20, size=14), font=load_font(14), fill=PAPER)

@@ -1,4 +1,4 @@
-"""Recording of a dataset's episodes for Rerun: cameras, joints, actions, poses of bodies, skills."""
+"""Recordings of a dataset's episodes for Rerun: cameras, joints, actions, poses of bodies, skills."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85
 _CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
-"""Steps between two point clouds, pixels between two of their points, and the radius of a point [m]."""
+"""Steps between two point clouds, pixels between two of a cloud's points, and radius of a point [m]."""
 LOOPBACK = "127.0.0.1"
 
 
@@ -42,16 +42,16 @@ def load_rerun() -> Any:
 
 
 def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None) -> list[int]:
-    """Log episodes, into a window or a file.
+    """Log episodes to a window or a file; return the logged episodes.
 
     Args:
         folder: Folder of the dataset.
         view: The dataset.
         numbers: Numbers of the episodes.
-        save: Path of the file; a window by default.
+        save: Path of the file; None for a window.
 
     Returns:
-        The logged episodes.
+        The numbers of the logged episodes.
 
     Raises:
         InputError: Rerun is not installed, there is no such episode, or one is damaged.
@@ -90,7 +90,7 @@ def start_viewer(*options: str) -> str:
         options: Further options of the command line.
 
     Returns:
-        Its address: this machine, and a free port.
+        Its address: the loopback interface, and a free port.
     """
     with socket.create_server((LOOPBACK, 0)) as free:
         port = free.getsockname()[1]
@@ -107,7 +107,7 @@ def _blueprint(panels: list[Any]) -> Any:
 
 
 def _panel(clip: EpisodeView, *, has_world: bool) -> Any:
-    """Return a layout with space and cameras above, joints and actions below, and texts at the side."""
+    """Return a layout with the 3D view and cameras above, joints and actions below, and texts at the side."""
     import rerun.blueprint as layout  # pyright: ignore[reportMissingImports]
 
     root = f"episode_{clip.number}"
@@ -129,7 +129,7 @@ def _panel(clip: EpisodeView, *, has_world: bool) -> Any:
 
 
 def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
-    """Images and signals of an episode."""
+    """Log the images and signals of an episode."""
     root = f"episode_{clip.number}"
     for name, label in ((STATE, "state"), (ACTION, "action")):
         values = clip.columns.get(name)
@@ -152,7 +152,7 @@ def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
 
 
 def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:
-    """Log bodies and cameras in space, and the robot's activity."""
+    """Log the poses of bodies and cameras, and the skills."""
     root = f"episode_{clip.number}"
     with EpisodeFile(_path_of(folder, clip.number)) as episode:
         rerun.log(f"{root}/instruction", rerun.TextDocument(episode.instruction), static=True)

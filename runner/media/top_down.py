@@ -1,4 +1,4 @@
-"""Views of a driven episode from above, put together from its own pictures and depth alone."""
+"""Views of a driving episode from above, composed from its own images and depth only."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from nimbus.datagen.media.contact_sheet import INK
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _EVERY, _STRIDE = 3, 3
-"""Rows, and pixels along each side, between those that are used."""
+"""Every third row is used, and every third pixel along each side of its images."""
 _LOWEST, _HIGHEST = -0.3, 1.9
-"""[m] From the floor under the body: ceilings and what hangs from them are left out."""
+"""Range of heights above the floor that is shown [m]; ceilings and lamps are left out."""
 _FARTHEST = 8.0
-"""[m] From the body."""
+"""Largest distance from the body of the points that are shown [m]."""
 _AROUND = 0.6
-"""[m] Margin around the path at least."""
+"""Smallest margin around the path [m]."""
 _WIDEST = 1.5
-"""Width of a view over its height at most."""
+"""Largest ratio of a view's width to its height."""
 _PATH, _BODY, _START, _GOAL = (60, 120, 230), (230, 90, 40), (60, 170, 80), (200, 40, 60)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TopDownView:
-    """A picture of the ground that an episode shows, with a way to draw its path onto it; x is up, y to the left."""
+    """An image of the ground that an episode shows, on which the path can be drawn; x is up, y to the left."""
 
     ground: ImageArray
-    """(H, W, 3)"""
+    """Image (H, W, 3)."""
     corner: FloatArray
-    """(2,) largest x and largest y: the upper left of the picture [m]"""
+    """Largest x and largest y (2,) [m], at the upper left of the image."""
     scale: float
-    """[px/m]"""
+    """Scale of the image [px/m]."""
     feet: FloatArray
-    """(T, 2) path of the body [m]"""
+    """Path (T, 2) of the body [m]."""
     yaws: FloatArray
-    """(T,) [rad]"""
+    """Headings (T,) of the body [rad]."""
     goal: FloatArray | None
-    """(2,) [m]"""
+    """Goal (2,) [m]; None without one."""
 
     def draw(self, step: int) -> ImageArray:
-        """Draw the path up to a step."""
+        """Return the image with the path up to a step."""
         image = Image.fromarray(self.ground)
         draw = ImageDraw.Draw(image)
         path = [self._pixel(point) for point in self.feet[: step + 1]]
@@ -67,16 +67,16 @@ class TopDownView:
 
 
 def is_driven(episode: EpisodeFile) -> bool:
-    """Return True for an episode of a body that drives."""
+    """Return True if the episode's body drives."""
     return episode.texts("names/joints") == ("x", "y", "yaw")
 
 
 def view_from_above(episode: EpisodeFile, *, height: int) -> TopDownView:
-    """Look at a driven episode from above.
+    """Compose the view of a driving episode from above.
 
     Args:
         episode: The episode; without depth, the ground stays dark.
-        height: Of the view [px].
+        height: Height of the view [px].
 
     Raises:
         InputError: The file is damaged.
@@ -97,7 +97,8 @@ def view_from_above(episode: EpisodeFile, *, height: int) -> TopDownView:
     corner = (low + high) / 2 + np.array([height, width]) / (2 * scale)
     rows, columns = np.floor((corner - points[:, :2]) * scale).astype(int).T
     inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
-    order = np.flatnonzero(inside)[np.argsort(points[inside, 2], kind="stable")]  # what is higher covers the floor
+    # Higher points are drawn last, over the floor.
+    order = np.flatnonzero(inside)[np.argsort(points[inside, 2], kind="stable")]
     ground[rows[order], columns[order]] = colors[order]
     return TopDownView(
         ground=_filled(ground), corner=corner, scale=float(scale), feet=feet[:, :2], yaws=yaws, goal=goal
@@ -105,7 +106,7 @@ def view_from_above(episode: EpisodeFile, *, height: int) -> TopDownView:
 
 
 def _seen(episode: EpisodeFile, feet: FloatArray) -> tuple[FloatArray, ImageArray]:
-    """Points (n, 3) that pictures show [m], and their colors (n, 3)."""
+    """Return the points (n, 3) that the images show [m], and their colors (n, 3)."""
     places, shades = [np.zeros((0, 3))], [np.zeros((0, 3), dtype=np.uint8)]
     for camera in episode.cameras:
         if "depth" not in episode.modalities(camera):
@@ -126,7 +127,7 @@ def _seen(episode: EpisodeFile, feet: FloatArray) -> tuple[FloatArray, ImageArra
 
 
 def _filled(ground: ImageArray) -> ImageArray:
-    """Fill single pixels that nothing falls on from those beside them."""
+    """Fill single pixels without a point from their neighbors."""
     empty = np.all(ground == INK, axis=2)
     for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
         beside = np.roll(ground, step, axis=axis)

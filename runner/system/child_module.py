@@ -1,4 +1,4 @@
-"""Commands that run a module of this Nimbus in a process of its own."""
+"""Commands that run a module of this Nimbus installation in a separate process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import nimbus
 
 
 def module_command(module: str, *words: str) -> list[str]:
-    """Return the command that runs a module of this Nimbus."""
+    """Return the command that runs a module of this Nimbus installation."""
     return [sys.executable, "-P", "-m", module, *words]
 
 
 def module_environment(**more: str) -> dict[str, str]:
-    """Return the environment in which :func:`module_command` finds this Nimbus."""
+    """Return the environment in which :func:`module_command` finds this Nimbus installation."""
     root = str(Path(nimbus.__file__).parents[1])
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))} | more

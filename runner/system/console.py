@@ -1,4 +1,4 @@
-"""Output of a run's progress, to the terminal, a file or a pipe; output errors never abort a run."""
+"""Output of a run's progress to a terminal, a file or a pipe; output errors never abort a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.errors import visible
 
 @contextmanager
 def trim_lines(console: Console) -> Iterator[None]:
-    """Write everything printed inside at the end, each line without the spaces that pad it."""
+    """Buffer all output in the context, and write it at the end without trailing spaces."""
     with console.capture() as captured:
         yield
     console.file.write("\n".join(line.rstrip(" ") for line in captured.get().split("\n")))
@@ -26,7 +26,7 @@ def trim_lines(console: Console) -> Iterator[None]:
 class TerminalConsole(Console):
     """Console for literal text: no markup, no emoji, and control characters escaped.
 
-    Names, instructions and reasons come from files. Styled text is a ``Text``, or has ``style=``.
+    Names, instructions and reasons come from files. Pass styled text as a ``Text``, or with ``style=``.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -34,11 +34,11 @@ class TerminalConsole(Console):
         super().__init__(**shown_as_it_is | options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Make a text of a string, as wide as it will be shown."""
+        """Convert a string to a text of the width at which it is displayed."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render to segments of text; those that steer the terminal are rich's own."""
+        """Render to segments; control sequences come from rich only, never from text."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
@@ -46,19 +46,19 @@ class TerminalConsole(Console):
 class TerminalOutput(TerminalConsole):
     """Console on standard output.
 
-    A reader that closes the pipe, as in ``nimbus run | head``, requests a stop after the work in progress. Where a line
+    A reader that closes the pipe, as in ``nimbus run | head``, requests a stop after the work in progress. If a line
     cannot be written, as on a full disk, the run continues without further output.
     """
 
     def say(self, text: str) -> None:
-        """Print a line as it is."""
+        """Print a line literally."""
         try:
             self.print(text, soft_wrap=True)
         except OSError:
             self._mute()
 
     def on_broken_pipe(self) -> None:
-        """Stop after the work in progress, instead of at once like rich."""
+        """Request a stop after the work in progress; rich would exit at once."""
         self._mute()
         signal.raise_signal(signal.SIGTERM)
 

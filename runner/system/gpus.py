@@ -12,13 +12,13 @@ from nimbus.datagen.errors import InputError, suggest
 
 _FIELDS = "index,uuid,name,compute_cap,memory.free,driver_version"
 _QUERY_PATIENCE = 30.0
-"""Longest time that the driver may take to answer [s]."""
+"""Time limit for the driver's answer [s]."""
 _WITHOUT_RT = {(8, 0), (9, 0), (10, 0), (10, 3), (11, 0)}
-"""Compute capabilities of 7.5 or more whose GPUs have no RT cores: A100, H100, B200, B300 and their kin."""
+"""Compute capabilities of 7.5 or more whose GPUs have no RT cores: A100, H100, B200, B300 and similar."""
 _MIN_DRIVER = 580
 """Oldest driver branch for CUDA 13, with which Warp is built."""
 WORKER_BYTES = 2 << 30
-"""[bytes] Free memory that one worker needs: a CUDA context, the scene's meshes and textures, and a batch of images."""
+"""Free memory that one worker needs [bytes]: a CUDA context, the scene's meshes and textures, and a batch of images."""
 _ROW = re.compile(r"(\d+), (GPU-[-0-9a-f]+), (.+), (\d+)\.(\d+), (\d+)(?:, ([\d.]+))?")
 _GPU_LINE = re.compile(r"GPU (\d+): .*\(UUID: (GPU-[-0-9a-f]+)\)")
 _SLICE_LINE = re.compile(r"\s+MIG \S*?(\d+)gb\S*\s+Device\s+(\d+): \(UUID: (MIG-[-0-9a-f]+)\)")
@@ -29,15 +29,15 @@ class Gpu:
     """One GPU, or one MIG slice of a GPU."""
 
     number: int
-    """Position in the order of the bus; that of the GPU for a slice."""
+    """Position in PCI bus order; for a slice, the position of its GPU."""
     uuid: str
     name: str
     capability: tuple[int, int]
     free_bytes: int
     driver: str = ""
-    """Version of the driver; empty where the driver did not report it."""
+    """Version of the driver; empty if the driver did not report it."""
     slices: int = 0
-    """Number of MIG slices of a GPU; with any, work runs on the slices only."""
+    """Number of MIG slices of a GPU; if there are any, work only runs on the slices."""
 
     @property
     def has_rt_cores(self) -> bool:
@@ -53,7 +53,7 @@ class Gpu:
 
 
 def list_gpus() -> list[Gpu]:
-    """List GPUs and MIG slices; empty where there is no driver."""
+    """List GPUs and MIG slices; empty without a driver."""
     table = _ask_driver(f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits")
     return parse_gpus(table, _ask_driver("-L") if table else "")
 
@@ -87,7 +87,7 @@ def parse_gpus(table: str, listing: str = "") -> list[Gpu]:
 
 
 def select_gpus(text: str, gpus: Sequence[Gpu], *, where: str = "--gpus") -> tuple[Gpu, ...]:
-    """Select GPUs by ``all``, or by numbers and UUIDs with commas between.
+    """Select GPUs by ``all``, or by numbers and UUIDs separated by commas.
 
     Args:
         text: Value of the flag.
@@ -106,13 +106,13 @@ def select_gpus(text: str, gpus: Sequence[Gpu], *, where: str = "--gpus") -> tup
             raise InputError(f"GPU {uuid} is named {count} times", where=where, instead="name each GPU once")
     for gpu in chosen:
         if gpu.driver and int(gpu.driver.split(".")[0]) < _MIN_DRIVER:
-            what = f"the driver {gpu.driver} is too old for CUDA 13"
+            what = f"driver {gpu.driver} is too old for CUDA 13"
             raise InputError(what, where=where, instead=f"install driver {_MIN_DRIVER} or newer, or use --device cpu")
     if fit := tuple(gpu for gpu in chosen if gpu.worker_count):
         if len(fit) == len(chosen) or text.strip() == "all":
             return fit
     full = next(gpu for gpu in chosen if not gpu.worker_count)
-    what = f"GPU {full.number} has {full.free_bytes / 1e9:.1f} GB free, one worker needs {WORKER_BYTES / 1e9:.1f} GB"
+    what = f"GPU {full.number} has {full.free_bytes / 1e9:.1f} GB free, but a worker needs {WORKER_BYTES / 1e9:.1f} GB"
     raise InputError(what, where=where, instead="stop the programs on it, or name another GPU")
 
 
@@ -134,7 +134,7 @@ def _is_slice(gpu: Gpu) -> bool:
 
 
 def _make_slice(gpu: Gpu, uuid: str, size: int) -> Gpu:
-    name = f"{gpu.name} MIG {size} GB"  # the driver reports no free memory of a slice: it is taken to be empty
+    name = f"{gpu.name} MIG {size} GB"  # the driver does not report a slice's free memory, so it is assumed empty
     return Gpu(
         number=gpu.number, uuid=uuid, name=name, capability=gpu.capability, free_bytes=size << 30, driver=gpu.driver
     )

@@ -1,4 +1,4 @@
-"""Processes of a cell: they die with their parent, are waited for by one, and leave nothing behind. Linux."""
+"""Processes of a cell on Linux: they die with their parent, and the launcher reaps them and kills leftovers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from types import FrameType
 from nimbus.runner.system.output import write_error
 
 TAG = "NIMBUS_CELL"
-"""Environment variable that all processes of one cell have in common; see :func:`sweep`."""
+"""Environment variable with the cell's tag, which all its processes share; see :func:`sweep`."""
 LAUNCHER = "NIMBUS_LAUNCHER"
-"""Environment variable with the process of the launcher that they belong to."""
+"""Environment variable with the process id of the cell's launcher."""
 ALIVE = "still alive"
 """Result of :func:`reap` for a process that does not end."""
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SWEEP_PATIENCE = 5.0
-"""Time after which processes that survive SIGKILL are given up [s]."""
+"""Time limit for processes to end after SIGKILL [s]."""
 _PROC = Path("/proc")
 
 
@@ -45,36 +45,36 @@ def die_with_parent(expected_parent: int) -> None:
 
 
 def ignore_stop_signals() -> None:
-    """Ignore Ctrl-C and SIGTERM, which a service manager sends to all processes, so that work in progress can end.
+    """Ignore Ctrl-C and SIGTERM, which a service manager sends to all processes, so that work in progress can finish.
 
-    Programs executed by this process get the usual handling back.
+    Programs executed by this process have the default handling again.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
 
 
 def thread_count() -> int:
-    """Threads of this process, those of libraries counted: only with one of them a fork is safe."""
+    """Return the number of this process's threads, including those of libraries; a fork is only safe with one."""
     return len(os.listdir("/proc/self/task"))
 
 
 def open_pidfd(pid: int) -> int:
-    """Return a descriptor of a process, readable once it has ended, which never refers to a reused process id.
+    """Return a descriptor of a process; it becomes readable when the process ends, and never refers to a reused id.
 
     Raises:
-        ProcessLookupError: There is none, or it was reaped.
+        ProcessLookupError: The process does not exist, or was reaped.
     """
     return os.pidfd_open(pid)
 
 
 def kill_group(pid: int) -> None:
-    """Kill a child that is not reaped yet, and the group it leads; nothing happens when they are gone.
+    """Kill a child that is not reaped yet, and the group that it leads; ignore processes that have ended.
 
-    A process that was reaped may have given its number to a stranger: kill first, then :func:`reap`.
+    Call this before :func:`reap`: the id of a reaped process may belong to an unrelated process.
     """
     if pid <= 1 or pid in (os.getpid(), os.getpgrp()):
-        raise ValueError(f"process {pid} is not to be killed")
-    for kill in (os.killpg, os.kill):  # it leads no group before its setsid
+        raise ValueError(f"process {pid} must not be killed")
+    for kill in (os.killpg, os.kill):  # the child leads no group before it calls setsid
         with contextlib.suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
 
@@ -103,7 +103,7 @@ def reap(pid: int, *, patience: float = 5.0) -> str:
 
 
 def describe(code: int) -> str:
-    """Describe a return code of :mod:`subprocess`, negative for a signal."""
+    """Describe a return code of :mod:`subprocess`; a negative code means a signal."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -113,16 +113,16 @@ def describe(code: int) -> str:
 
 
 def orphans(known: set[int]) -> list[int]:
-    """Return the unknown children of this process, left by dead workers to their subreaper, ended or not.
+    """Return this process's children that are not in ``known``: orphans of dead workers, running or not.
 
-    A worker whose process has not been announced yet looks the same.
+    A new worker whose process has not been announced yet is also returned.
     """
     lists = list(Path("/proc/self/task").glob("*/children"))
-    if not lists:  # a kernel built without them
+    if not lists:  # the kernel was built without these lists
         return [pid for pid in _own_processes() if _parent(pid) == os.getpid() and pid not in known]
     children: set[int] = set()
     for file in lists:
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # of a thread that just ended
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has just ended
             children.update(map(int, file.read_text().split()))
     return sorted(children - known)
 
@@ -130,7 +130,7 @@ def orphans(known: set[int]) -> list[int]:
 def sweep(tag: str) -> int:
     """Kill every process of this user started with ``NIMBUS_CELL=<tag>`` in its environment.
 
-    This process, its ancestors, and processes of another living launcher are spared. A forked process has the
+    This process, its ancestors, and the processes of another running launcher are spared. A forked process has the
     environment with which its ancestor was *executed*, so the first process of a cell must be executed with the tag;
     setting it later has no effect.
 
@@ -148,12 +148,12 @@ def sweep(tag: str) -> int:
 
 
 def cell_tag(folder: Path | str) -> str:
-    """Return the tag of the cell that works for a dataset's folder: its real path."""
+    """Return the tag of the cell that fills a dataset's folder: the folder's real path."""
     return os.path.realpath(folder)
 
 
 def resident_bytes(pid: int) -> int:
-    """Return the memory of a process in RAM, shared pages counted [bytes]; 0 when it is gone."""
+    """Return the resident memory of a process, including shared pages [bytes]; 0 if it has ended."""
     try:
         return int((_PROC / str(pid) / "statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):
@@ -161,7 +161,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def is_in_kernel(pid: int) -> bool:
-    """Check whether a process waits in the kernel, mostly for a disk, where no signal reaches it."""
+    """Return True if a process waits in the kernel, usually for a disk, where signals do not reach it."""
     return _stat(pid)[:1] == ["D"]
 
 
@@ -185,7 +185,7 @@ def _kill_tagged(pid: int, tag: str, deadline: float) -> bool:
     except OSError:
         return False
     try:
-        # Asked again, now that the number cannot go over to another process unnoticed.
+        # Checked again: with the descriptor open, the id can no longer pass to another process unnoticed.
         if not _has_tag(pid, tag):
             return False
         signal.pidfd_send_signal(descriptor, signal.SIGKILL)
@@ -213,7 +213,7 @@ def _has_tag(pid: int, tag: str) -> bool:
 
 
 def _is_of_another(environment: list[bytes]) -> bool:
-    """Return True if a process belongs to another living launcher, such as that of a refused second run."""
+    """Return True if a process belongs to another running launcher, such as that of a refused second run."""
     launchers = [
         entry.partition(b"=")[2].decode() for entry in environment if entry.startswith(f"{LAUNCHER}=".encode())
     ]
@@ -228,14 +228,14 @@ def _ancestors() -> Iterator[int]:
 
 
 def _parent(pid: int) -> int:
-    """Return the parent of a process; 0 when it is gone."""
+    """Return the parent of a process; 0 if it has ended."""
     return int((_stat(pid)[1:2] or ["0"])[0])
 
 
 def _stat(pid: int) -> list[str]:
-    """Return state, parent and further fields of a process; empty when it is gone."""
+    """Return state, parent and further fields of a process; empty if it has ended."""
     try:
-        # The name before the last bracket may hold anything.
+        # The process's name, in parentheses, may contain any characters, even parentheses.
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
@@ -244,12 +244,12 @@ def _stat(pid: int) -> list[str]:
 def _heard() -> Iterator[signal.Signals]:
     yield from (signal.SIGINT, signal.SIGTERM)
     hangup = getattr(signal, "SIGHUP", None)
-    if hangup and signal.getsignal(hangup) is not signal.SIG_IGN:  # else nohup was meant
+    if hangup and signal.getsignal(hangup) is not signal.SIG_IGN:  # otherwise the process runs under nohup
         yield hangup
 
 
 class Interruption:
-    """Turns the first signal into a request and the second into a ``KeyboardInterrupt``; a context manager.
+    """Context manager that turns the first signal into a request to stop, and the second into a ``KeyboardInterrupt``.
 
     ``requested`` is true after the first, ``at_once`` after the second.
     """

@@ -1,4 +1,4 @@
-"""The libraries below a run: one thread each, quiet, with the components that come with Nimbus registered."""
+"""Setup of the libraries that a run uses: one thread each, no output, and Nimbus's components registered."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ KERNELS = (
 )
 """Modules of the library that have kernels."""
 _USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}
-"""Components of pipelines that alone use the kernels of a room: other runs need not compile them."""
+"""Rooms whose kernels only certain components of a pipeline use; other runs need not compile them."""
 
 _PICTURES = ("meshes.", "render.")
-"""Rooms whose kernels draw pictures, and nothing else: a run without cameras compiles none of them."""
+"""Rooms with kernels that only render; a run without cameras compiles none of them."""
 
 
 def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu") -> None:
-    """Load simulator, planner and renderer; importing this module loads none of them.
+    """Load the simulator, the planner and the renderer; importing this module does not load them.
 
     Args:
-        skill_folders: Folders with further skills.
-        device: Where pictures are to be rendered.
+        skill_folders: Folders with the user's skills.
+        device: Device of the renderer.
 
     Raises:
-        InputError: A folder of skills does not exist, or a file in it cannot be imported; there is no such device; the
-            cache folder cannot be written.
+        InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
+            the cache folder is not writable.
     """
     import logging
 
@@ -59,12 +59,12 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
     from nimbus.datagen.files.cache import cache_folder
     from nimbus.datagen.render.stacked import find_device
 
-    # Left alone, it writes a file where the user happens to be; an unstable attempt has a reason of its own.
+    # By default, MuJoCo writes a log file to the current folder; unstable attempts are recorded with a reason instead.
     mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)
-    warp.config.log_level = warp.LOG_ERROR  # it reports every kernel that it loads
+    warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
     if warp.config.kernel_cache_dir is None:  # not yet initialized
         warp.config.kernel_cache_dir = str(cache_folder("warp"))
-    with silent_stderr():  # and, past its own log, every machine without a GPU
+    with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()
         find_device(device)
     from nimbus.datagen.tasks.plugins import discover, discover_components
@@ -76,12 +76,12 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
 def kernels_are_compiled(device: str, pipeline: Pipeline | None = None, *, has_cameras: bool = True) -> bool:
     """Return True if the renderer's kernels for a device are in Warp's cache; compiling takes about half a minute.
 
-    Call :func:`prepare_libraries` before; without it, there is nothing to compile.
+    Call :func:`prepare_libraries` first; otherwise no module with kernels is loaded.
 
     Args:
         device: Device of the kernels.
         pipeline: Pipeline that uses them; None for all kernels.
-        has_cameras: Pictures are rendered.
+        has_cameras: True if images are rendered.
     """
     if not (modules := _kernel_modules(pipeline, has_cameras=has_cameras)):
         return True
@@ -93,15 +93,15 @@ def kernels_are_compiled(device: str, pipeline: Pipeline | None = None, *, has_c
 
 
 def load_kernels(device: str, pipeline: Pipeline | None = None, *, has_cameras: bool = True) -> None:
-    """Load the renderer's kernels, and compile them when they are not in Warp's cache.
+    """Load the renderer's kernels; those that are not in Warp's cache are compiled.
 
-    Call :func:`prepare_libraries` before; without it, there is nothing to load. Processes forked from this one have
-    them.
+    Call :func:`prepare_libraries` first; otherwise no module with kernels is loaded. Processes forked from this one
+    inherit the kernels.
 
     Args:
         device: Device of the kernels.
         pipeline: Pipeline that uses them; None for all kernels.
-        has_cameras: Pictures are rendered.
+        has_cameras: True if images are rendered.
     """
     if not (modules := _kernel_modules(pipeline, has_cameras=has_cameras)):
         return
@@ -112,10 +112,10 @@ def load_kernels(device: str, pipeline: Pipeline | None = None, *, has_cameras: 
 
 
 def _kernel_modules(pipeline: Pipeline | None, *, has_cameras: bool = True) -> list[str]:
-    """Modules with kernels that are imported: those of the library, and those of plug-ins beside it.
+    """Return the imported modules with kernels: those of the library and of plug-ins.
 
-    A component that imports one of them alone needs no other, and what it compiles at its first use would look like a
-    worker that hangs.
+    Modules that are not imported need no kernels. Kernels must be compiled beforehand, because a worker that compiles
+    would look hung.
     """
     unused = _unused_rooms(pipeline, has_cameras=has_cameras)
     used = [name for name in KERNELS if not name.startswith(unused)]
@@ -124,7 +124,7 @@ def _kernel_modules(pipeline: Pipeline | None, *, has_cameras: bool = True) -> l
 
 
 def _unused_rooms(pipeline: Pipeline | None, *, has_cameras: bool) -> tuple[str, ...]:
-    """Return the rooms whose kernels no component of a pipeline uses; a component of the user may use any."""
+    """Return the rooms whose kernels no component of a pipeline uses; the user's components may use any kernel."""
     if pipeline is None:
         return ()
     used = {item.name for item in pipeline.components}
@@ -134,7 +134,7 @@ def _unused_rooms(pipeline: Pipeline | None, *, has_cameras: bool) -> tuple[str,
 
 
 def _plug_ins() -> list[str]:
-    """Imported modules of the user that have kernels of their own."""
+    """Return the imported modules of the user that define kernels."""
     if "warp" not in sys.modules:
         return []
 

@@ -90,7 +90,7 @@ def test_tasks_are_made_as_vectors():
         "nimbus/any-v0", num_envs=2, vectorization_mode="vector_entry_point", task=str(TINY), cameras=()
     )
     assert made.unwrapped.num_envs == 2
-    with pytest.raises(InputError, match="num_envs: 0 is not possible; give a whole number from 1"):
+    with pytest.raises(InputError, match="num_envs: 0 is not a valid value; give a whole number from 1"):
         many(0)
     with pytest.raises(ValueError, match="expected 2 seeds"):
         made.reset(seed=[1])

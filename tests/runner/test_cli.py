@@ -210,7 +210,7 @@ def test_bad_input_is_one_line_without_a_traceback_in_a_real_process(tmp_path):
         (
             PermissionError(13, "Permission denied", "a\x1b"),
             2,
-            "a\\x1b: permission denied; give a path that you may use\n",
+            "a\\x1b: permission denied; give a path that you are permitted to use\n",
         ),
         (OSError(36, "File name too long", "a" * 5000), 2, f"{'a' * 200}…: file name too long; give a shorter path\n"),
         (OSError(40, "Too many links", b"l"), 2, "l: too many links; remove the link that leads back to itself\n"),
@@ -334,7 +334,7 @@ def test_a_current_folder_that_was_removed_is_one_line(tmp_path: Path):
     line = ["sh", "-c", 'mkdir gone; cd gone; rmdir ../gone; exec "$@"', "sh", sys.executable, str(RUNNER), "tasks"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}  # it may be relative
     done = subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
-    said = "the current folder: cannot be used: No such file or directory; change to one that is there\n"
+    said = "the current folder: cannot be used: No such file or directory; change to an existing folder\n"
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(said) and "Traceback" not in done.stderr
 

@@ -55,20 +55,20 @@ def test_all_start_again_when_one_dies(tmp_path: Path, capfd: pytest.CaptureFixt
     action = "if begin < 3 and rank: os.kill(os.getpid(), 9)\n    if begin == 3: sys.exit()\n    time.sleep(0.02)"
     assert watched(tmp_path, action) == 0
     assert starts(tmp_path) == 3
-    assert capfd.readouterr().err == "rank 1 ended with -9: all ranks start again\n" * 2
+    assert capfd.readouterr().err == "rank 1 ended with -9: all ranks restart\n" * 2
 
 
 @pytest.mark.slow
 def test_a_hung_rank_is_noticed(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     action = "if begin == 1 and rank: os.kill(os.getpid(), signal.SIGSTOP)\n    time.sleep(0.02)"
     assert watched(tmp_path, action, hang=5.0) == 0
-    assert starts(tmp_path) == 2 and "rank 1 hangs since step 1: all ranks" in capfd.readouterr().err
+    assert starts(tmp_path) == 2 and "rank 1 has been hanging since step 1: all ranks" in capfd.readouterr().err
 
 
 def test_ranks_that_come_no_further_are_given_up(tmp_path: Path, capfd: pytest.CaptureFixture[str]):
     assert watched(tmp_path, "write_heartbeat(folder, rank, 7); sys.exit(5)", count=1) == 1
     assert len((tmp_path / "starts-0").read_text()) == 6
-    assert "rank 0 ended with 5, and 5 starts in a row came no further: given up" in capfd.readouterr().err
+    assert "rank 0 ended with 5, and 5 starts in a row made no progress: giving up" in capfd.readouterr().err
 
 
 def test_bad_input_starts_nothing_again(tmp_path: Path):
@@ -100,7 +100,9 @@ def test_ranks_end_with_a_killed_parent(tmp_path: Path):
     time.sleep(0.2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nimbus.train.ranks._EXIT_SECONDS", 0.2)
-        with pytest.raises(InputError, match="another training runs here; wait for its end, or write another --out"):
+        with pytest.raises(
+            InputError, match="another training run uses this folder; wait until it has finished, or give"
+        ):
             Ranks(["true"], count=1, folder=tmp_path).run()
     process.kill()
     process.wait()

@@ -75,7 +75,7 @@ def test_instructions_become_padded_bytes():
         0,
         0,
     ]
-    with pytest.raises(InputError, match="an instruction of 300 bytes: 'aaa.*write at most 256 bytes"):
+    with pytest.raises(InputError, match="an instruction has 300 bytes: 'aaa.*write at most 256 bytes"):
         to_tokens("a" * 300)
 
 

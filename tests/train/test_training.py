@@ -63,7 +63,7 @@ def test_ranks_that_change_and_die_lose_nothing(data: Path, tmp_path: Path) -> N
     reached = int(beats.read_text() or 0)
     wait(lambda: beats.exists() and int(beats.read_text() or 0) > reached + 3)
     process.send_signal(signal.SIGTERM)
-    assert "rank 1 ended with -9: all ranks start again" in process.communicate(timeout=300)[1]
+    assert "rank 1 ended with -9: all ranks restart" in process.communicate(timeout=300)[1]
     assert process.returncode == 128 + signal.SIGTERM
     run("train_ddp.py", *words, "--out", tmp_path / "changed", "--ranks", 1)
     assert losses(tmp_path / "changed") == pytest.approx(losses(tmp_path / "alone"), abs=1e-6)
@@ -94,18 +94,30 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
     write_dataset(tmp_path / "other", [make_rendered(row, steps=16) for row in range(1, 4)])
     run("train_vla.py", data, *OPTIONS, "--steps", 1, "--out", out)
     (tmp_path / "damaged.safetensors").write_bytes(b"no weights")
-    again = r"write its original value, or another --out"
+    again = r"give the original value, or another --out"
     cases = {
         (tmp_path / "none", *OPTIONS): r".*none: there is no dataset here; give the folder of a run",
-        (tmp_path / "other", *OPTIONS, "--steps", 1): rf".*: the checkpoint is of another dataset: .*; {again}",
-        (data, *OPTIONS, "--steps", 1, "--width", 32): rf".*: the checkpoint is of another network: .*; {again}",
-        (data, *OPTIONS, "--steps", 2): rf".*: the checkpoint is of another --steps: 1, not 2; {again}",
+        (
+            tmp_path / "other",
+            *OPTIONS,
+            "--steps",
+            1,
+        ): rf".*: the checkpoint was written with another dataset: .*; {again}",
+        (
+            data,
+            *OPTIONS,
+            "--steps",
+            1,
+            "--width",
+            32,
+        ): rf".*: the checkpoint was written with another network: .*; {again}",
+        (data, *OPTIONS, "--steps", 2): rf".*: the checkpoint was written with another --steps: 1, not 2; {again}",
         (data, "--size", 0): r"--size: 0; write at least 1",
         (data, "--width", 12): r"--width: 12; write a multiple of 8",
     }
     weights = {
-        tmp_path / "damaged.safetensors": r".*cannot be read: .*; give a .safetensors file.*",
-        out / "policy/weights.safetensors": r".*are of another network: .*; give weights.*",
+        tmp_path / "damaged.safetensors": r".*cannot be read: .*; give a complete .safetensors file.*",
+        out / "policy/weights.safetensors": r".*belong to another network: .*; give weights.*",
     }
     for words, message in cases.items():
         assert re.fullmatch(message + "\n", run("train_vla.py", *words, "--out", out, code=2)[1])

@@ -71,7 +71,7 @@ def test_a_bad_asset_costs_one_line(things: tuple[Path, Path]) -> None:
     library = open_library(f"{things[1]}/")
     assert isinstance(library, PreparedLibrary)
     assert library.kinds == ("apple", "soda_can", "wood_block")
-    assert "holds no triangle" in refusal(library.model, "broken", 0)
+    assert "contains no triangles" in refusal(library.model, "broken", 0)
     assert "unknown kind 'aple'; did you mean 'apple'?" in refusal(library.model, "aple", 0)
 
 
@@ -85,7 +85,7 @@ def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
     assert 0.1 < library.model("apple", 0).mass < 0.25
     assert library.kind("apple").object_class == "fruit"
     text = (things[1] / "apple" / "asset.yaml").read_text()
-    assert "6 to 10 cm are usual" in text and "value: 0.01" in text
+    assert "6 to 10 cm is usual" in text and "value: 0.01" in text
 
 
 @pytest.mark.slow
@@ -154,7 +154,7 @@ def test_an_import_that_was_cut_short_goes_on(things: tuple[Path, Path], tmp_pat
 
 
 BAD: dict[str, tuple[Any, str]] = {
-    "nothing": (lambda folder: folder.mkdir(), "holds no mesh, URDF or MJCF"),
+    "nothing": (lambda folder: folder.mkdir(), "contains no mesh, URDF or MJCF"),
     "a library of something else": (lambda folder: None, "no such file or folder"),
     "entities": (
         lambda folder: (folder.mkdir(), (folder / "a.urdf").write_text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>')),
@@ -221,8 +221,8 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"faces": np.array([[0, 1, 10**6]])}, "a face has a corner that is none"),
-        ({"vertices": np.full((4, 3), np.nan)}, "no finite number"),
+        ({"faces": np.array([[0, 1, 10**6]])}, "a face refers to a vertex outside"),
+        ({"vertices": np.full((4, 3), np.nan)}, "not a finite number"),
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
         ({"rest_names": np.array(0)}, "cannot be read"),

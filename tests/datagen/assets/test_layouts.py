@@ -87,4 +87,4 @@ def test_articulated_urdf_claims_its_meshes(tmp_path: Path) -> None:
       <joint name="j" type="revolute"><parent link="a"/><child link="b"/></joint></robot>""")
     assets = found(tmp_path, "45780/textured_objs/original-1.obj")
     assert list(assets) == ["partnet 45780"]
-    assert assets["partnet 45780"].joints[0].flaw == "all of it would move"
+    assert assets["partnet 45780"].joints[0].flaw == "otherwise all parts would move"

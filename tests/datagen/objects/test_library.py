@@ -89,7 +89,7 @@ def test_the_content_hash_follows_the_file(tmp_path: Path) -> None:
             r"posts\.yaml:13:\d+: kinds\.post\.texture\[0\]\.paint: unknown paint 'plane'; did you mean 'plain'",
         ),
         ('"#a08050"', '"brown"', r"posts\.yaml:13:\d+: .*colors\[0\].*brown"),
-        ("ends: flat", "ends: flat, bands: {label: [0, 5]}", r"posts\.yaml:11:\d+: .*band 'label' names rows 0 to 5"),
+        ("ends: flat", "ends: flat, bands: {label: [0, 5]}", r"posts\.yaml:11:\d+: .*band 'label' is from row 0 to 5"),
         ("20 g, 40 g", "20 kg, 40 furlong", r"posts\.yaml:8:\d+: .*mass"),
         ("[0, 1], [1, 0.8]", "[0, 1]", r"posts\.yaml:11:\d+: .*profile"),
     ],
@@ -138,7 +138,7 @@ def test_a_name_means_the_library_opened_last(tmp_path: Path) -> None:
 
 def test_a_library_that_comes_with_nimbus_keeps_its_name(tmp_path: Path) -> None:
     (tmp_path / "trash.yaml").write_text(SMALL)
-    with pytest.raises(InputError, match="an object library 'trash' comes with Nimbus; give yours another name"):
+    with pytest.raises(InputError, match="Nimbus already has an object library 'trash'; rename yours"):
         open_library(tmp_path / "trash.yaml")
     assert open_library(scene_folder("objects") / "trash.yaml") is open_library("trash")
 

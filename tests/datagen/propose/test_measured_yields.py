@@ -158,8 +158,8 @@ def test_curriculum_begins_with_what_succeeds(catalogue: Catalogue):
     ("kind", "container", "why"),
     [
         ("blocks.red_cube", "containers.red_bucket", "handle"),
-        ("kitchen.glass", "containers.red_tray", "over the rim"),
-        ("kitchen.apple", "containers.red_tray", "over the rim"),
+        ("kitchen.glass", "containers.red_tray", "above the rim"),
+        ("kitchen.apple", "containers.red_tray", "above the rim"),
         ("blocks.red_cube", "containers.box", ""),
         ("kitchen.spoon", "containers.red_tray", ""),
     ],

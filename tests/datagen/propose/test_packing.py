@@ -96,7 +96,7 @@ def test_a_full_table_is_one_line(catalogue: Catalogue, area: WorkArea, stage: S
     colors = ("red", "blue", "white", "grey", "yellow")
     things = tuple(Thing(color, f"containers.{color}_tray") for color in colors)
     graph = GoalGraph("panda", "table", things, (Goal("held", "red"),))
-    with pytest.raises(InputError, match="no free place within reach for '.*'; give fewer or smaller things"):
+    with pytest.raises(InputError, match="no free position within reach for '.*'; give fewer or smaller things"):
         packed(graph, catalogue, area, stage)
 
 

@@ -77,11 +77,14 @@ WRONG = [
     (plain(np.full((1, 16, 4), 130, np.uint8)), "one row of pixels shows either sky or ground"),
     (PACKED, "it is cut off"),
     (PACKED + b"\2\2\0\x10", "it is cut off"),
-    (HEAD + b"-Y x +X y\n", "'-Y x +X y' stands where its size should, such as -Y 512 +X 1024"),
-    (HEAD + b"-Y -4 +X -4\n", "'-Y -4 +X -4' stands where its size should"),
-    (HEAD, "'' stands where its size should"),
-    (HEAD + b"+Y 4 +X 4\n", "its rows are in another order: "),
-    (SKY.read_bytes().replace(b"\n", b"\r\n"), "no empty line ends its head; lines end with LF alone"),
+    (HEAD + b"-Y x +X y\n", "its size line is '-Y x +X y'; expected a line such as -Y 512 +X 1024"),
+    (HEAD + b"-Y -4 +X -4\n", "its size line is '-Y -4 +X -4'"),
+    (HEAD, "its size line is ''"),
+    (HEAD + b"+Y 4 +X 4\n", "its rows are not in the order -Y "),
+    (
+        SKY.read_bytes().replace(b"\n", b"\r\n"),
+        "its header does not end with an empty line; every line must end with LF",
+    ),
 ]
 
 

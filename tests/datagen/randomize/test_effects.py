@@ -139,7 +139,7 @@ def test_pictures_of_ones_own_cover_what_they_are_for(tmp_path: Path) -> None:
     main = 0 if surface.picture.endswith("0.png") else 2
     assert (rgb[..., main] > rgb[..., 2 - main] + 60).mean() > 0.2
     Image.new("RGB", (64, 48), (0, 255, 0)).save(surface.picture)
-    with pytest.raises(InputError, match="the image has changed since it was drawn"):
+    with pytest.raises(InputError, match="the image has changed since the episode was generated"):
         pictures(dataclasses.replace(visual, surfaces={"table": dataclasses.replace(surface, picture_hash="0")}))
 
 
@@ -159,7 +159,7 @@ def test_a_broken_picture_is_told_in_one_line_before_anything_is_made(
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("folder", "said"), [("nowhere", "no such file"), ("", "no picture in")])
+@pytest.mark.parametrize(("folder", "said"), [("nowhere", "no such file"), ("", "no image in")])
 def test_a_folder_without_pictures_is_told(tmp_path: Path, folder: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         load_assets(task(f"{TEXT}randomize: {{textures: {{folder: {tmp_path / folder}}}}}\n"))

@@ -41,5 +41,5 @@ def test_groups_that_share_a_region_keep_their_distance(assets: SceneAssets):
 def test_room_is_asked_for_the_largest_number_of_objects(assets: SceneAssets):
     check_room(assets.task, assets, seed=0)
     crowded = parse_task(changed("size: [0.4, 0.5]", "size: [0.1, 0.1]"))
-    with pytest.raises(InputError, match=r"^task.yaml:4:10: regions.start: 0.1 x 0.1 m do not hold 4 of 'items'"):
+    with pytest.raises(InputError, match=r"^task.yaml:4:10: regions.start: 0.1 x 0.1 m has no reachable space for 4"):
         check_room(crowded, assets, seed=0)

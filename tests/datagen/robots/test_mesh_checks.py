@@ -59,7 +59,7 @@ def test_what_is_legal_passes(tag: str, file: str, scale: str, meshes: Path):
         ("nothere.stl", "", r"mesh 'nothere.stl' does not exist: .*/nothere.stl; put it there"),
         ("package://one/a.stl", "", r"mesh 'package://one/a.stl' does not exist: .*/one/a.stl; put it there"),
         ("empty.stl", "", r"mesh 'empty.stl' is an empty file; export it again"),
-        ("text.stl", "", r"mesh 'text.stl' (holds no triangle|cannot be read as STL)"),
+        ("text.stl", "", r"mesh 'text.stl' (contains no triangles|cannot be read as STL)"),
         ("good.step", "", r"mesh 'good.step' has an unknown format; export it as one of .stl, .obj, .dae"),
         ("big.stl", "", r'mesh .* is 300 m long; .*; write scale="0.001 0.001 0.001" in its <mesh>; it is then 0.3 m'),
         ("good.stl", ' scale="1000 1000 1000"', r'mesh .* is 300 m long; .*; write scale="1 1 1"'),

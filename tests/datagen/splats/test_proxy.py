@@ -56,7 +56,7 @@ def test_proxy_faces_look_outward():
     [
         (lambda cloud: replace(cloud, positions=cloud.positions * 60), "the scene is"),
         (lambda cloud: replace(cloud, positions=cloud.positions * (0.2, 0.2, 1)), "has no floor"),
-        (lambda cloud: replace(cloud, opacities=cloud.opacities * 0), "no splat that a surface"),
+        (lambda cloud: replace(cloud, opacities=cloud.opacities * 0), "no splats that could form a surface"),
     ],
 )
 def test_scenes_without_floor_are_refused(change: Callable[[SplatCloud], SplatCloud], said: str):

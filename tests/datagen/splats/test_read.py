@@ -77,7 +77,7 @@ def _set_nan(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (_cut, "is cut short"),
+        (_cut, "is truncated"),
         (_set_nan, "positions of splat 9 are not finite numbers"),
         (lambda path: path.write_bytes(b""), "is empty"),
         (lambda path: path.write_bytes(b"ply\nformat ascii 1.0\nend_header\n"), "format ascii"),
@@ -143,7 +143,7 @@ def test_splat_files_are_known_by_columns(tmp_path: Path):
         (b" max_r\n", b" max_q\n", "has no column max_r"),
         (b" max_scale_y\n", b" max_scale_q\n", "has no column max_scale_y"),
         (b" f_rest_3\n", b" f_rest_x\n", "has no column f_rest_3"),
-        (b"uint packed_color", b"float packed_color", "column packed_color is not a uint"),
+        (b"uint packed_color", b"float packed_color", "column packed_color is not of type uint"),
     ],
     ids=["bound", "scale", "harmonic", "type"],
 )

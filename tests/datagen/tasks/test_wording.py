@@ -14,8 +14,8 @@ FRAMES = [
     ("{instruction:>999999999}", "unknown field '{instruction:>999999999}'"),
     ("{Instruction!r}", "unknown field '{Instruction!r}'"),
     ("{instruction} {block}", "unknown field '{block}'"),
-    ("Do it", "'Do it' has no place for the instruction; write {instruction} where it begins small"),
-    ("{instruction", "'{instruction' has no place for the instruction"),
+    ("Do it", "'Do it' contains no instruction; write {instruction} for a lower-case start"),
+    ("{instruction", "'{instruction' contains no instruction"),
 ]
 
 

@@ -98,7 +98,7 @@ def test_a_device_that_does_not_fit_is_one_line(tmp_path: Path, robot: Robot, ol
         ("  arm:", "  left:", "'panda' has no arm 'left'"),
         ("panda_joint1:", "panda_joint9:", "has no joint 'panda_joint9'"),
         ("      panda_joint7: {entry: two.pos}\n", "", "the joint 'panda_joint7' of 'panda' has no entry"),
-        ("open: 100", "open: 0", "open and closed are the same value"),
+        ("open: 100", "open: 0", "open and closed have the same value"),
         ("device: tests.support.teleoperators:", "device: ", "device"),
     ],
 )

@@ -191,12 +191,12 @@ def test_recordings_survive_the_process(session: TeleoperationSession, tmp_path:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"task": "other"}, "recorded with task other, the task has tiny"),
-        ({"robot": "so101"}, "recorded with robot so101, the task has panda"),
-        ({"rate": 30.0}, "recorded with rate 30.0, the task has 15.0"),
+        ({"task": "other"}, "recorded with task other; the task has tiny"),
+        ({"robot": "so101"}, "recorded with robot so101; the task has panda"),
+        ({"rate": 30.0}, "recorded with rate 30.0; the task has 15.0"),
         ({"task_hash": "0"}, "another version of task 'tiny'"),
-        ({"actions": ()}, "0 commands, at least 5"),
-        ({"actions": ((0.0,),) * 9}, "a command has not 8 entries"),
+        ({"actions": ()}, "has 0 commands; a demonstration has at least 5"),
+        ({"actions": ((0.0,),) * 9}, "a command does not have 8 entries"),
         ({"actions": ((float("nan"),) * 8,) * 9}, "a command is not finite"),
     ],
 )

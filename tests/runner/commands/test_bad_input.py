@@ -46,7 +46,7 @@ def test_a_path_that_is_not_utf_8(tmp_path: Path, capsys):
     said = one_line(run(out=tmp_path / "out", task=odd), tmp_path, capsys)
     assert said == "--task b\\udcff.yaml: paths of a run must be UTF-8; rename it"
     said = one_line(run(out=tmp_path / odd), tmp_path, capsys)
-    assert said.startswith("--out b\\udcff.yaml: not UTF-8") and not list(tmp_path.iterdir())
+    assert said.startswith("--out b\\udcff.yaml: paths of a run must be UTF-8") and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", ["sort_trahs", "none.yaml", "."])
@@ -105,7 +105,7 @@ def test_a_mistake_in_a_task_file(old: str, new: str, said: str, refused):
 
 def test_a_region_out_of_reach(refused):
     said = refused("center: [0.5, 0.0], size: [0.2, 0.3]", "center: [0.86, 0.66], size: [0.05, 0.05]")
-    assert said.startswith("task.yaml:5:10: regions.start: robot 'panda' reaches no point of it; bring its center")
+    assert said.startswith("task.yaml:5:10: regions.start: robot 'panda' cannot reach it; move its center")
 
 
 def test_a_region_off_the_table(refused):
@@ -117,8 +117,8 @@ def test_a_region_too_small_for_its_objects_even_when_only_some_episodes_have_as
     text = "center: [0.5, 0.0], size: [0.1, 0.1]}\nobjects:\n  items: {library: trash, kinds: [can], count: [1, 5]"
     said = refused(text.replace("0.1, 0.1", "0.2, 0.3").replace("[1, 5]", "1"), text)
     assert said == (
-        "task.yaml:5:10: regions.start: 0.1 x 0.1 m do not hold 5 of 'items' 3 cm apart within reach; "
-        "enlarge it, bring it nearer to the robot, or lower the count"
+        "task.yaml:5:10: regions.start: 0.1 x 0.1 m has no reachable space for 5 of 'items', 3 cm apart; "
+        "enlarge it, move it closer to the robot, or lower the count"
     )
 
 

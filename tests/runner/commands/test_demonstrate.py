@@ -49,7 +49,7 @@ def test_no_recordings_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         ([recorded(), recorded(index=1, seed=4)], "several seeds: 0, 4"),
         ([recorded(robot="so101")], "recorded with robot so101"),
-        ([recorded(actions=((0.0,) * 8,) * 2)], "2 commands, at least 5"),
+        ([recorded(actions=((0.0,) * 8,) * 2)], "has 2 commands; a demonstration has at least 5"),
     ],
 )
 def test_unfit_recordings_are_one_line(

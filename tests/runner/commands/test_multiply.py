@@ -56,11 +56,11 @@ def test_demonstrations_of_another_task_or_robot_are_refused(shown: Path, tmp_pa
     out = ["--out", str(tmp_path / "many")]
     assert main(["multiply", str(shown), "--task", "open_drawer", *out]) == 2
     assert (
-        "a demonstration without 'cabinet', which the task 'open_drawer' has; its task is 'insert_peg'"
+        "has no object 'cabinet', which the task 'open_drawer' needs; its own task is 'insert_peg'"
         in capsys.readouterr().err
     )
     assert main(["multiply", str(shown), "--task", "so101_block", *out]) == 2
-    assert "demonstrations of the robot 'panda'" in capsys.readouterr().err
+    assert "the demonstrations have the robot 'panda'" in capsys.readouterr().err
     assert not (tmp_path / "many").exists()
 
 
@@ -125,15 +125,15 @@ def test_a_robomimic_file_is_read_by_its_mapping(tmp_path: Path):
     ("old", "new", "what"),
     [
         ("  board: {", "  bord: {", "the task 'insert_peg' has no object 'bord'"),
-        (MAPPING[MAPPING.index("  board") :], "", "the pose of 'board' is missing, without which no motion"),
+        (MAPPING[MAPPING.index("  board") :], "", "the pose of 'board' is not mapped"),
         ("panda_joint7: 6", "panda_joint9: 6", "the joint 'panda_joint7' of 'panda' is not mapped"),
         ("{arm: {source", "{left: {source", "the gripper of the arm 'arm' is not mapped"),
-        ("obs/robot0_joint_pos", "obs/joints", "the set has no signal 'obs/joints'"),
-        ("entry: 7", "entry: 9", "'actions' has 8 columns, not one of number 9"),
+        ("obs/robot0_joint_pos", "obs/joints", "the dataset has no signal 'obs/joints'"),
+        ("entry: 7", "entry: 9", "'actions' has 8 columns; there is no column 9"),
         ("entry: 7", "entry: grip", "'actions' has no column 'grip'"),
         ("xyzw: [3, 4, 5, 6]", "xyzw: [0, 1, 2, 3]", "the rotation of 'peg' is not of unit length"),
         ("red_round_peg", "red_star", "'pegs' has no kind 'red_star'"),
-        ("closed: -1", "closed: 1", "open and closed are the same value"),
+        ("closed: -1", "closed: 1", "open and closed have the same value"),
     ],
 )
 def test_a_wrong_mapping_is_one_line(tmp_path: Path, old: str, new: str, what: str):
@@ -162,11 +162,11 @@ def _declared(file: h5py.File) -> None:
     [
         (_replaced(h5py.ExternalLink("/etc/x.hdf5", "/x")), "a link, which may lead into another file"),
         (_declared, "declares 70368744177664 bytes, 0 are stored"),
-        (_replaced(np.ones((39, 8))), "'actions' has 39 rows, 'obs/robot0_joint_pos' 40"),
+        (_replaced(np.ones((39, 8))), "'actions' has 39 rows and 'obs/robot0_joint_pos' has 40"),
         (_replaced(np.full((40, 8), np.nan)), "'actions' has an entry that is not a number"),
         (_replaced(np.full((40, 8), 1e300)), "'actions' has an entry that is not a number"),
-        (_replaced(["text"] * 40), "type object, expected numbers"),
-        (_replaced(np.ones((40, 8), complex)), "type complex128, expected numbers"),
+        (_replaced(["text"] * 40), "type object; expected numbers"),
+        (_replaced(np.ones((40, 8), complex)), "type complex128; expected numbers"),
     ],
 )
 def test_a_hostile_robomimic_file_is_one_line(tmp_path: Path, spoil: Callable[[h5py.File], None], what: str):

@@ -133,9 +133,9 @@ def test_a_robot_that_is_wrong_is_one_line(
     ("old", "new", "said"),
     [
         ('velocity="2"', 'velocity="0"', "arm.joints[0]: 'j1' has velocity 0 rad/s in its model; write"),
-        ('effort="60"', 'effort="0"', "mine.yaml:3:16: arm.joints[0]: 'j1' has effort 0 N m in its model; write more"),
+        ('effort="60"', 'effort="0"', "mine.yaml:3:16: arm.joints[0]: 'j1' has effort 0 N m in its model; write"),
         ('<limit lower="0.0" upper="0.04"', "<limit", "gripper.joints[0]: 'left' cannot move: its model gives"),
-        ('<link name="e">', '<link name="e"/><link name="x">', "mine.yaml:2:7: urdf: link 'e' moves, and has neither"),
+        ('<link name="e">', '<link name="e"/><link name="x">', "mine.yaml:2:7: urdf: link 'e' moves, but has neither"),
         ('parent link="a"', 'parent link="z"', "models/mine.urdf:30: joint 'j2' refers to the unknown link 'z'; "),
     ],
 )  # fmt: skip

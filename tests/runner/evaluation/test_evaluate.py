@@ -174,7 +174,7 @@ def test_still_unrepeatable_and_trained_layouts_are_reported(tmp_path: Path, cap
         assert f"{tmp_path}/out" in error and "choose another --out" in error and error.count("\n") == 1
     assert (tmp_path / "out" / NAME).read_bytes() == before
     assert evaluate("demonstrator", tmp_path / "other", "--layouts", f"train:{tmp_path}/out") == 2  # nothing was stored
-    assert "it holds no episode" in capsys.readouterr().err
+    assert "the dataset has no episode" in capsys.readouterr().err
 
 
 def test_camera_that_the_task_lacks_is_one_line(tmp_path: Path, capsys):
@@ -220,7 +220,7 @@ def test_task_without_success_is_one_line(tmp_path: Path, capsys):
         (["sort_trash", "--policy", "demonstrator", "--randomize", "huge"], "unknown randomization 'huge'"),
         (["sort_trash", "--policy", "demonstrator", "--only", "smell"], "--only: task has no randomizer 'smell'"),
         (["sort_trash", "--policy", "demonstrator", "--only", ","], "--only: names no randomizer"),
-        (["--compare", "here", "there"], "here: no evaluation"),
+        (["--compare", "here", "there"], "here: there is no evaluation"),
     ],
 )
 def test_mistakes_are_one_line(words: list[str], said: str, capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -106,7 +106,11 @@ def test_other_conventions_end_before_an_episode(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("declared", "words", "said"),
     [
-        ({"action_horizon": 4}, [], "--execute: 8 actions are to be carried out, an answer of the policy has 4; write"),
+        (
+            {"action_horizon": 4},
+            [],
+            "--execute: 8 actions of each answer must be executed, but the policy gives 4; write",
+        ),
         ({"checkpoint": ""}, [], "the server does not name its checkpoint"),
         ({}, ["--map", "none.yaml"], "none.yaml: no such file"),
         ({}, ["--actions", "recorded"], "does not accept this option"),

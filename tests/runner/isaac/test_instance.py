@@ -95,7 +95,7 @@ def test_a_licence_that_is_asked_for_is_one_line(tmp_path: Path):
 
 @pytest.mark.parametrize("version", ["4.5.0", "5.1.0-rc.19", ""])
 def test_another_version_is_one_line(tmp_path: Path, version: str):
-    said = f"this is Isaac Sim {version}, 6.0 is needed" if version else "Isaac Sim is not in"
+    said = f"Isaac Sim has version {version}, but 6.0 is required" if version else "Isaac Sim is not in"
     with pytest.raises(InputError, match=said) as error:
         find_instances(environ=install(tmp_path, version=version), gpus=RTX)
     assert len(str(error.value).splitlines()) == 1
@@ -144,9 +144,9 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
         ([], "no NVIDIA GPU was found"),
         (
             ["NVIDIA H200, 9.0", "NVIDIA A100-SXM4-80GB, 8.0"],
-            "no GPU with RT cores: NVIDIA H200, NVIDIA A100-SXM4-80GB",
+            "none of the GPUs has RT cores: NVIDIA H200, NVIDIA A100-SXM4-80GB",
         ),
-        (["NVIDIA GeForce GTX 1660, 7.5"], "no GPU with RT cores: NVIDIA GeForce GTX 1660"),
+        (["NVIDIA GeForce GTX 1660, 7.5"], "none of the GPUs has RT cores: NVIDIA GeForce GTX 1660"),
     ],
 )
 def test_a_machine_without_an_rtx_gpu_is_one_line(tmp_path: Path, gpus: list[str], said: str):

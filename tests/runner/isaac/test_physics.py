@@ -53,7 +53,7 @@ def test_a_dataset_goes_on_with_its_engine(tmp_path: Path):
     (folder / INFO_NAME).write_text(info_text(info))
     record_verification(instances)
     engine, line = choose_physics(None, simulator="isaacsim", instances=instances, task="sort_trash", folder=folder)
-    assert engine == "newton" and line == "MuJoCo executes and Isaac Sim renders, as in the episodes that are there"
+    assert engine == "newton" and line == "MuJoCo executes and Isaac Sim renders, as in the existing episodes"
 
 
 def test_a_verification_is_for_its_installation(tmp_path: Path):
@@ -68,7 +68,7 @@ def test_a_verification_is_for_its_installation(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("task", "reason"),
-    [("conveyor_pick", "moving belt"), ("navigate_homes", "driven, not simulated"), ("sort_trash", "")],
+    [("conveyor_pick", "moving belt"), ("navigate_homes", "navigation tasks have no physics"), ("sort_trash", "")],
 )
 def test_tasks_that_physx_cannot_run_are_known(task: str, reason: str):
     found = find_unsupported_task(load_any_task(task))

@@ -61,7 +61,7 @@ def test_mig_slices_stand_in_for_their_gpu():
         ("7", "--gpus: unknown GPU '7'; known: 0, 1, 2"),
         ("0,0", "GPU GPU-5e2b is named 2 times; name each GPU once"),
         ("0,GPU-5e2b", "GPU GPU-5e2b is named 2 times"),
-        ("2", "GPU 2 has 0.9 GB free, one worker needs 2.1 GB; stop the programs on it"),
+        ("2", "GPU 2 has 0.9 GB free, but a worker needs 2.1 GB; stop the programs on it"),
         ("", "unknown GPU ''"),
     ],
 )

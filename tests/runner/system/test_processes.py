@@ -124,9 +124,9 @@ def test_killing_a_group_reaches_what_its_leader_started() -> None:
 
 @pytest.mark.parametrize("pid", [-1, 0, 1, os.getpgrp()])
 def test_some_processes_are_never_killed(pid: int) -> None:
-    with pytest.raises(ValueError, match="is not to be killed"):
+    with pytest.raises(ValueError, match="must not be killed"):
         processes.kill_group(pid)
-    with pytest.raises(ValueError, match="is not to be killed"):
+    with pytest.raises(ValueError, match="must not be killed"):
         processes.kill_group(os.getpid())
 
 

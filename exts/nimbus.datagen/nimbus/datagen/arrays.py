@@ -1,4 +1,4 @@
-"""Types of NumPy arrays, one name for each element type, and of quaternions; docstrings of functions give shapes."""
+"""Types of NumPy arrays, one name per element type, and of quaternions. Docstrings of functions give the shapes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
-"""Numbers of double precision: positions, joint values, times."""
+"""Double-precision numbers: positions, joint values, times."""
 Float32Array = NDArray[np.float32]
-"""Numbers of single precision: meshes and images of the renderer."""
+"""Single-precision numbers: meshes and images of the renderer."""
 IntArray = NDArray[np.int64]
 """Integers: counts, steps, indices."""
 IndexArray = NDArray[np.int32]
 """Indices of vertices: triangles of a mesh."""
 ImageArray = NDArray[np.uint8]
-"""Pixels of 8 bits a channel."""
+"""Pixels with 8 bits per channel."""
 BoolArray = NDArray[np.bool_]
-"""Truth values: masks."""
+"""Booleans: masks and flags."""
 AnyArray = NDArray[Any]
 """Elements of any type."""
 Quaternion = tuple[float, float, float, float]

@@ -10,38 +10,38 @@ from enum import StrEnum
 from functools import partial
 
 BUG = 70
-"""Exit code where Nimbus is to blame (``EX_SOFTWARE``); its traceback is shown."""
+"""Exit code for a bug of Nimbus (``EX_SOFTWARE``); the traceback is shown."""
 _LONGEST = 500
-"""Longest part of a message [characters], because it may quote a file."""
+"""Longest part of a message [characters]; a message may quote a file."""
 _FEW, _SHOWN = 24, 5
-"""Number of known names up to which all are listed, and number of the closest ones shown otherwise."""
+"""Number of known names up to which all are listed, and number of the closest names that are listed otherwise."""
 
 
 _LOCATION = re.compile(r"^.*?:(?P<line>\d+):\d+(?:: (?P<field>.*))?$")
-"""A location in a file: ``file:line:column: field``."""
+"""Pattern of a location in a file: ``file:line:column: field``."""
 
 
 class Severity(StrEnum):
     """Severity of a diagnostic."""
 
     FAIL = "fail"
-    """No episode can succeed, training goes wrong, or a reader fails."""
+    """No episode can succeed, training fails, or a reader fails."""
     WARN = "warn"
-    """Some episodes fail, or the data are of less use."""
+    """Some episodes fail, or the data are less useful."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
-    """One problem, as reported by errors, the doctor, quality checks and the task editor."""
+    """Problem reported by an error, the doctor, a quality check or the task editor."""
 
     where: str = ""
     """Location: ``file:line:column: field``, an episode, a flag, or a path."""
     what: str
-    """Message, with the value that was found."""
+    """Message, including the value that was found."""
     instead: str = ""
     """Fix."""
     check: str = ""
-    """Name of the check that found it; empty for errors."""
+    """Name of the check that found the problem; empty for errors."""
     severity: Severity = Severity.FAIL
 
     @property
@@ -57,13 +57,13 @@ class Diagnostic:
 
     @property
     def field(self) -> str:
-        """Field of a file, for example ``objects.items.kinds``; empty for a diagnostic of the whole file."""
+        """Field of the file, such as ``objects.items.kinds``; empty if the diagnostic concerns the whole file."""
         match = _LOCATION.match(self.where)
         return (match["field"] or "") if match else ""
 
     @property
     def in_file(self) -> str:
-        """Return one line without the file's name, for display beside the file."""
+        """One line without the name of the file, for display beside the file."""
         parts = (f"line {self.line}" if self.line else "", self.field, self.what)
         return ": ".join(filter(None, parts)) + (f"; {self.instead}" if self.instead else "")
 
@@ -73,10 +73,10 @@ class Diagnostic:
 
 
 class InputError(Exception):
-    """Bad input: the command line prints it as one line and exits with code 2.
+    """Raised for invalid input. The command line prints it as one line, and exits with code 2.
 
     Args:
-        what: Problem, with the invalid value.
+        what: Problem, including the invalid value.
         where: Location: ``file:line:column: field``, a flag, or a path.
         instead: Fix.
     """
@@ -84,34 +84,34 @@ class InputError(Exception):
     exit_code = 2
 
     def __init__(self, what: str, *, where: str = "", instead: str = "") -> None:
-        """Build the one line from its three parts."""
-        # It quotes files, names and libraries, and some callers print it themselves.
+        """Build the line from its three parts."""
+        # The parts may quote files, names and libraries, and some callers print them directly.
         where, what, instead = visible(where), visible(_clipped(what)), visible(_clipped(instead))
         self.diagnostic = Diagnostic(where=where, what=what, instead=instead)
         super().__init__(str(self.diagnostic))
 
     @classmethod
     def from_diagnostic(cls, diagnostic: Diagnostic) -> InputError:
-        """Return the error with the message, location and fix of a diagnostic."""
+        """Build an error with the message, location and fix of a diagnostic."""
         return cls(diagnostic.what, where=diagnostic.where, instead=diagnostic.instead)
 
     @property
     def what(self) -> str:
-        """Message, with the value that was found."""
+        """Message, including the value that was found."""
         return self.diagnostic.what
 
     @property
     def where(self) -> str:
-        """Location."""
+        """Location of the problem."""
         return self.diagnostic.where
 
     @property
     def instead(self) -> str:
-        """Fix."""
+        """Fix of the problem."""
         return self.diagnostic.instead
 
     def __reduce__(self) -> tuple[Callable[[str], InputError], tuple[str]]:
-        """Pickle the three parts, because ``Exception`` would pickle the joined line alone."""
+        """Pickle the three parts, because ``Exception`` would only pickle the joined line."""
         return partial(type(self), where=self.where, instead=self.instead), (self.what,)
 
 
@@ -120,25 +120,29 @@ def _clipped(text: str) -> str:
 
 
 class StorageError(InputError):
-    """The disk is full or went away: nothing half-written stays, exit code 1."""
+    """Raised if the disk is full or disappeared. No partial file remains, and the exit code is 1."""
 
     exit_code = 1
 
 
+class StoreAwayError(StorageError):
+    """Raised when a store does not answer, or answers unexpectedly; a repeated call may succeed."""
+
+
 def single_line(text: str) -> str:
-    """Return text on one line with unprintable characters escaped, because terminals would execute them."""
+    """Return text as one line with unprintable characters escaped, because terminals would interpret them."""
     return visible(text.replace("\n", " ").replace("\t", "\\t"))
 
 
 def visible(text: str) -> str:
-    """Escape unprintable characters except line ends and tabs, because a terminal would execute them."""
+    """Escape unprintable characters except line ends and tabs, because a terminal would interpret them."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name, and list the known names when they are few."""
+    """Suggest the closest known name, and list all known names if they are few."""
     names = sorted(known)
     match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean '{match[0]}'? " if match else ""

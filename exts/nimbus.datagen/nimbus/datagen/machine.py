@@ -1,4 +1,4 @@
-"""Cores and memory that this process may use: by affinity and control groups, version 1 or 2, in a container or not."""
+"""Cores and memory that this process may use, by its affinity and its control groups (version 1 or 2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOUNT = Path("/sys/fs/cgroup")
 
 
 def usable_cores() -> int:
-    """Count the cores that this process may keep busy: by its affinity, and by the time its control group allows."""
+    """Return the number of cores that this process may use, by its affinity and by its control group's CPU quota."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     return min(cores, max(1, round(min(cpu_quota(), cores))))
 
@@ -28,19 +28,19 @@ def available_memory() -> int:
         lines = Path("/proc/meminfo").read_text().splitlines()
         sizes = {name: int(rest.split()[0]) << 10 for name, _, rest in (line.partition(":") for line in lines)}
         free = sizes["MemAvailable"]
-    except (OSError, KeyError, ValueError, IndexError):  # no such file in some sandboxes, no such line in old kernels
+    except (OSError, KeyError, ValueError, IndexError):  # some sandboxes lack the file, and old kernels lack the line
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
     return min([free, *memory_headrooms()])
 
 
 def group_files(controller: str, name: str) -> Iterator[Path]:
-    """Yield the files of that name in the control group of this process and in every group above it.
+    """Yield the files with a name in the control group of this process, and in all groups above it.
 
     Args:
         controller: ``cpu`` or ``memory``.
-        name: A file of the controller, for example ``cpu.max``.
+        name: File of the controller, such as ``cpu.max``.
     """
-    # The tightest limit of any group in the path applies, so the reader takes the minimum over all of them.
+    # The tightest limit of any group applies, so the callers take the minimum over all files.
     for root, group in _groups(controller):
         for folder in (root / group, *(root / group).parents):
             if (folder / name).is_file():
@@ -60,12 +60,12 @@ def cpu_quota() -> float:
 
 
 def memory_limits() -> list[int]:
-    """Return the memory limits of the control groups [bytes]; empty without one."""
+    """Return the memory limits of the control groups [bytes]; empty without limits."""
     return [limit for limit, _ in _memory()]
 
 
 def memory_headrooms() -> list[int]:
-    """Return the remaining memory under the limits of the control groups [bytes]; empty without one."""
+    """Return the memory remaining below the limits of the control groups [bytes]; empty without limits."""
     return [limit - used for limit, used in _memory()]
 
 
@@ -79,7 +79,7 @@ def _memory() -> Iterator[tuple[int, int]]:
 
 
 def _given_back(file: Path) -> int:
-    """Return the size of cached file contents [bytes], counted as used but dropped when memory is asked for."""
+    """Return the size of cached file contents [bytes]; they count as used, but the kernel drops them when needed."""
     counts = dict(line.split() for line in file.with_name("memory.stat").read_text().splitlines())
     return int(counts.get("total_inactive_file") or counts.get("inactive_file") or 0)
 
@@ -90,7 +90,7 @@ def _share(quota: str, period: str) -> float:
 
 
 def _groups(controller: str) -> Iterator[tuple[Path, str]]:
-    """Return the mount of the hierarchy and the path of the group in it; a container sees its own group as the root."""
+    """Yield the mount of each hierarchy and the group's path in it; a container sees its own group as the root."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -106,7 +106,7 @@ def _groups(controller: str) -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Discard native code's output to standard error."""
+    """Discard output of native code to standard error."""
     sys.stderr.flush()
     before, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

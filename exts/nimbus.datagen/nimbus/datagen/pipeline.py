@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 ROLES = ("dynamic", "fused")
-"""Divisions of labor among the workers of a cell: planners and renderers that change roles, or whole episodes each."""
+"""Divisions of labor among the workers of a cell: planners and renderers that change roles, or all stages each."""
 
 
 @dataclass(frozen=True)
@@ -39,27 +39,27 @@ class Component:
     """Entry of a pipeline file."""
 
     kind: str
-    """Stage or stages it serves, as it is registered: ``plan``, ``plan+render``."""
+    """Stage or stages for which it is registered: ``plan``, ``plan+render``."""
     name: str
     settings: Any
     keys: Keys
-    """Location of its settings in the file."""
+    """Location of the component's settings in the file."""
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Components for all five stages, in the stages' order."""
+    """Components for all five stages, in the order of the stages."""
 
     name: str
     components: tuple[Component, ...]
     document: Document = field(repr=False)
     is_fused: bool = False
-    """Each worker of a cell on CPUs takes an episode through all stages, because handing over plans costs more than it
-    gives; the content of episodes is the same."""
+    """True if each worker of a cell takes an episode through all stages, for pipelines in which handing over plans
+    costs more than it gains. The content of episodes is the same."""
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """Part of the file that decides the content of episodes."""
+        """Part of the file that determines the content of episodes."""
         return {key: value for key, value in self.document.data.items() if key != "roles"}
 
 
@@ -69,19 +69,19 @@ S_contra = TypeVar("S_contra", bound=StrictModel, contravariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class RunContext:
-    """Values that a run offers to the components of its pipeline."""
+    """Values that a run provides to the components of its pipeline."""
 
     seed: int = 0
     split: str = RUN
-    """Set of episodes to draw from: those of runs, or those that policies are evaluated on."""
+    """Set of episodes from which to draw: those of runs, or those for evaluating policies."""
     task: BaseTask | None = None
     """Task of the run; None in a run without a task file."""
     device: str = "cpu"
     """``cpu`` or ``cuda``, for rendering."""
     stack: int | None = None
-    """Steps to render together; None: the renderer chooses."""
+    """Number of steps to render together; None lets the renderer choose."""
     free_bytes: int = 0
-    """Free memory of the GPU [bytes]; 0: not known."""
+    """Free memory of the GPU [bytes]; 0 if unknown."""
     planner: str = "ompl"
     """Registered name of the motion planner."""
     physics: str = "newton"
@@ -89,15 +89,15 @@ class RunContext:
     choices: Mapping[str, str] = field(default_factory=dict)
     """Choices of the command line that enter the provenance: ``sim``, ``physics``, ``planner``, ``device``, …"""
     assets: object | None = None
-    """Scene that is loaded already, of the type that the load component makes."""
+    """Scene that is already loaded, of the type that the load component makes."""
     ancestors: Mapping[str, str] = field(default_factory=dict)
     """Ancestors of the episodes, recorded in their provenance."""
     provenance: Provenance | None = None
     """Provenance of a scene that another process loaded."""
     dataset: object | None = None
-    """Destination of the writer, see :func:`nimbus.datagen.store.episode_sink.shelf_of`."""
+    """Destination of the writer; see :func:`nimbus.datagen.store.episode_sink.shelf_of`."""
     overlap: bool = False
-    """True if the end of an episode may be stored while the next one is made."""
+    """True if the end of an episode may be stored while the next episode is made."""
     synchronous: bool = False
     """True if no thread may store in the background."""
     render_failures: bool = False
@@ -105,13 +105,13 @@ class RunContext:
     keep_failures: bool = False
     """True if failed attempts are stored too."""
     settings: Mapping[str, object] = field(default_factory=dict)
-    """Settings that the run chooses, by name: for every component that has them, in place of its pipeline file."""
+    """Settings that the run chooses, by name; they replace those of the pipeline file in every component."""
 
     def need_any_task(self) -> BaseTask:
-        """Return the task, of whatever kind.
+        """Return the task, of any kind.
 
         Raises:
-            InputError: The run has none.
+            InputError: The run has no task.
         """
         if self.task is None:
             raise InputError(
@@ -120,10 +120,10 @@ class RunContext:
         return self.task
 
     def need_task(self) -> Task:
-        """Return the manipulation task, which has steps.
+        """Return the manipulation task, which is a task with steps.
 
         Raises:
-            InputError: The run has none, or it is a navigation task.
+            InputError: The run has no task, or a navigation task.
         """
         from nimbus.datagen.tasks.task import manipulation_of
 
@@ -133,26 +133,26 @@ class RunContext:
         """Return the navigation task.
 
         Raises:
-            InputError: The run has none, or it is a task with steps.
+            InputError: The run has no task, or a task with steps.
         """
         from nimbus.datagen.tasks.task import NavigationTask
 
         if not isinstance(task := self.need_any_task(), NavigationTask):
-            what = f"'{task.name}' is not a navigation task, which this pipeline needs"
-            raise InputError(what, where=task.path, instead="write navigate: in place of steps:, or another pipeline")
+            what = f"this pipeline needs a navigation task; '{task.name}' is a task with steps"
+            raise InputError(what, where=task.path, instead="write navigate: for steps:, or choose another pipeline")
         return task
 
 
 class NoSettings(StrictModel):
-    """Settings of a component that has none."""
+    """Settings of a component without settings."""
 
 
 class StageComponent(Protocol[S_contra]):
-    """Class whose ``create`` makes a component from the run and from its settings."""
+    """Class with a method ``create`` that makes a component from the context of a run and from settings."""
 
     @property
     def create(self) -> Callable[[RunContext, S_contra], Stage[Any, Any]]:
-        """Class method that makes the component."""
+        """Class method that creates the component."""
         ...
 
 
@@ -161,7 +161,7 @@ _settings_models: dict[tuple[str, str], type[StrictModel]] = {}
 
 
 def register_component(kind: str, name: str, component: StageComponent[S], settings: type[S]) -> None:
-    """Register a class as the component of a stage, or of several stages in a row.
+    """Register a class as the component of a stage, or of several consecutive stages.
 
     ```python
     class MySettings(StrictModel):
@@ -178,9 +178,9 @@ def register_component(kind: str, name: str, component: StageComponent[S], setti
     ```
 
     Args:
-        kind: The stage, ``render``, or stages, ``plan+render``.
+        kind: Stage, such as ``render``, or stages, such as ``plan+render``.
         name: Name in pipeline files.
-        component: The class; another object with such a method will do.
+        component: Class of the component, or another object with a method ``create``.
         settings: Model of the settings that a pipeline file may give.
     """
     registry.register(kind, name)(component)
@@ -192,29 +192,29 @@ def load_pipeline(name_or_path: str | Path, *, where: str = "") -> Pipeline:
 
     Args:
         name_or_path: A name from ``scenes/pipelines`` or the path of a file.
-        where: Where the name was given, for the error.
+        where: Location of the name, for the error.
 
     Raises:
-        InputError: No such pipeline, an unknown stage, or one that is served twice or not at all.
+        InputError: The pipeline does not exist, a stage is unknown, missing, or has two components.
     """
     path = scene_file("pipelines", name_or_path, kind="pipeline", where=where)
     return _pipeline(read(path), path.stem)
 
 
 def parse_pipeline(text: str, *, name: str = "pipeline") -> Pipeline:
-    """Read the text of a pipeline file."""
+    """Parse the text of a pipeline file."""
     return _pipeline(parse(text, f"{name}.yaml"), name)
 
 
 def build(pipeline: Pipeline, context: RunContext) -> Chain:
-    """Make the components of a pipeline and chain them.
+    """Create the components of a pipeline and chain them.
 
     Args:
         pipeline: Names of components and their settings.
-        context: The run's values.
+        context: Context of the run.
 
     Raises:
-        InputError: An unknown component or setting. Components already made are closed.
+        InputError: A component or a setting is unknown; components already created are closed.
     """
     chain = Chain([])
     try:
@@ -228,13 +228,13 @@ def build(pipeline: Pipeline, context: RunContext) -> Chain:
 
 
 def preload(pipeline: Pipeline, context: RunContext) -> None:
-    """Load data that components of all processes share, before the processes are forked.
+    """Load the data that components of all processes share, before the processes are forked.
 
-    A component's class may have a class method ``preload`` for it, which takes the context.
+    A component's class may have a class method ``preload`` for this, which takes the context.
 
     Args:
         pipeline: Names of components and their settings.
-        context: The run's values, as :func:`build` will receive them.
+        context: Context of the run, as :func:`build` will receive it.
     """
     for component in pipeline.components:
         made, _ = _settings(pipeline, component, context)
@@ -245,25 +245,25 @@ def preload(pipeline: Pipeline, context: RunContext) -> None:
 def count_lanes(pipeline: Pipeline, context: RunContext) -> int:
     """Return the number of episodes that the planner advances together.
 
-    A component's class may have a class method ``lane_count`` for it, which takes the context.
+    A component's class may have a class method ``lane_count`` for this, which takes the context.
 
     Args:
         pipeline: Names of components and their settings.
-        context: The run's values.
+        context: Context of the run.
     """
     made = (_settings(pipeline, component, context)[0] for component in pipeline.components)
     return max((count(context) for part in made if (count := getattr(part, "lane_count", None))), default=1)
 
 
 def check_components(pipeline: Pipeline, context: RunContext) -> None:
-    """Check the names and the settings of a pipeline's components, and make none.
+    """Check the names and settings of a pipeline's components, without creating any.
 
     Args:
         pipeline: Names of components and their settings.
-        context: The run's values, as :func:`build` will be given them.
+        context: Context of the run, as :func:`build` will receive it.
 
     Raises:
-        InputError: An unknown component or setting.
+        InputError: A component or a setting is unknown.
     """
     for component in pipeline.components:
         _settings(pipeline, component, context)
@@ -272,7 +272,7 @@ def check_components(pipeline: Pipeline, context: RunContext) -> None:
 def _settings(
     pipeline: Pipeline, component: Component, context: RunContext
 ) -> tuple[StageComponent[StrictModel], StrictModel]:
-    """Return the class of a component and its settings; a setting of the run replaces the one of the file."""
+    """Return the class of a component and its settings, in which those of the run replace those of the file."""
     document, known = pipeline.document, registry.names(component.kind)
     if component.name not in known:
         what = f"unknown component '{component.name}' for {component.kind}"
@@ -290,7 +290,7 @@ def _settings(
 
 
 def _without(model: type[StrictModel], names: Collection[str]) -> type[StrictModel]:
-    """Return a model of the settings without those that the run chooses, so that a file cannot give them too."""
+    """Return a model of settings without those that the run chooses, so that a file cannot set them."""
     fields: dict[str, Any] = {
         name: (field.annotation, field) for name, field in model.model_fields.items() if name not in names
     }
@@ -310,7 +310,7 @@ def _pipeline(document: Document, name: str) -> Pipeline:
         component = _component(document, key, value)
         for stage in component.kind.split("+"):
             if stage in components:
-                raise document.error((key,), f"stage '{stage}' is served twice", at_key=True)
+                raise document.error((key,), f"stage '{stage}' has two components", at_key=True)
             components[stage] = component
     for stage in STAGES:
         if stage not in components:
@@ -326,7 +326,7 @@ def _component(document: Document, key: str, value: Any) -> Component:
             raise document.error((key,), f"unknown stage '{stage}'", instead=suggest(stage, STAGES), at_key=True)
     first = STAGES.index(stages[0])
     if tuple(stages) != STAGES[first : first + len(stages)]:
-        what = f"'{key}' are not stages in a row"
+        what = f"'{key}' are not consecutive stages"
         raise document.error((key,), what, instead=f"the order is {', '.join(STAGES)}", at_key=True)
     if isinstance(value, str):
         return Component(key, value, {}, (key,))

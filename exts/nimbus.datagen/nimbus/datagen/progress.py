@@ -1,4 +1,4 @@
-"""Progress points: long work signals progress, and a listener in the process receives it."""
+"""Progress signals: long work emits them, and a listener in the same process receives them."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _patience: list[Callable[[float], None]] = []
 
 
 def subscribe(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
-    """Call ``listener`` from now on at every progress point of this process, with the phase or an empty text.
+    """Call a listener at every later progress signal of this process, with the phase or an empty text.
 
     Args:
-        listener: Receiver of the phase.
-        patience: Receiver of requests for a longer limit [s]; 0 ends it.
+        listener: Function that receives the phase.
+        patience: Function that receives requests for a longer time limit [s]; 0 ends a request.
     """
     _listeners[:] = [listener]
     _patience[:] = [patience] if patience else []
 
 
 def tick(phase: str = "") -> None:
-    """Signal progress, and the phase when it changes.
+    """Emit a progress signal, with the phase if it changes.
 
-    Call it from the main thread, at the begin or end of work of bounded size: a motion, a few images.
+    Call it from the main thread at the start or end of work of bounded size, such as a motion or a few images.
 
     Args:
-        phase: ``load``, ``randomize``, ``plan``, ``render``, ``store``; empty for the current one.
+        phase: ``load``, ``randomize``, ``plan``, ``render`` or ``store``; empty for the current phase.
     """
     for listener in _listeners:
         listener(phase)
@@ -36,7 +36,7 @@ def tick(phase: str = "") -> None:
 
 @contextmanager
 def allow(seconds: float) -> Iterator[None]:
-    """Allow work in the block to take this long [s] without a progress point, as for a compilation at first use."""
+    """Allow the block to take this long [s] without a progress signal, for example for a compilation on first use."""
     for ask in _patience:
         ask(seconds)
     try:

@@ -1,4 +1,4 @@
-"""Random streams, addressed and never shared: the same address gives the same numbers on any machine."""
+"""Random streams by address; they are never shared, and an address gives the same numbers on any machine."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 RUN = "run"
 """Split of the episodes that a run draws."""
 EVALUATION = "evaluation"
-"""Split of the episodes that a policy is evaluated on: no seed of a run draws one of them."""
+"""Split of the episodes for evaluating policies; no seed of a run draws one of them."""
 
 Streams: TypeAlias = Callable[..., np.random.Generator]
-"""Function that returns the generator of an address below a fixed one: ``streams("pose")``."""
+"""Function that returns the generator of an address below a fixed one, such as ``streams("pose")``."""
 
 
 def generator(seed: int, *address: int | str) -> np.random.Generator:
-    """Return a counter-based generator for one draw site.
+    """Return a counter-based generator for one draw.
 
-    The address names the draw (episode index, part, randomizer), so adding a draw elsewhere moves no other one.
+    The address names the draw (episode index, part, randomizer), so an additional draw elsewhere changes no other one.
 
     Args:
-        seed: The run's seed.
-        address: What is drawn, for example ``(index, "physical", "pose")``.
+        seed: Seed of the run.
+        address: Names of the draw, such as ``(index, "physical", "pose")``.
     """
     text = "\x1f".join(f"{type(part).__name__}:{part}" for part in (seed, *address))
     digest = hashlib.sha256(text.encode()).digest()
@@ -32,13 +32,13 @@ def generator(seed: int, *address: int | str) -> np.random.Generator:
 
 
 def episode_generator(seed: int, split: str, index: int, *address: int | str) -> np.random.Generator:
-    """Return a generator for one draw site of an episode.
+    """Return a generator for one draw of an episode.
 
     Args:
-        seed: The run's seed.
-        split: :data:`RUN`, or another name, whose episodes are drawn from streams of their own.
+        seed: Seed of the run.
+        split: :data:`RUN`, or another name, whose episodes have separate streams.
         index: Number of the episode.
-        address: What is drawn in it.
+        address: Names of the draw in the episode.
     """
-    # A split is a text where a run has an index, so that the two addresses are never the same.
+    # In the address, a split is a text in the position of a run's index, so that two addresses are never equal.
     return generator(seed, *(() if split == RUN else (split,)), index, *address)

@@ -1,4 +1,4 @@
-"""Registry of everything that files refer to by name: skills, randomizers, planners, renderers, writers."""
+"""Registry of components that files refer to by name: skills, randomizers, planners, renderers, writers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _components: dict[tuple[str, str], Any] = {}
 
 
 class TakenError(ValueError):
-    """Raised for a name that is registered already."""
+    """Raised if a name is already registered."""
 
     def __init__(self, kind: str, name: str, known: Any, component: Any) -> None:
         self.kind, self.name, self.known = kind, name, known
@@ -33,11 +33,11 @@ class TakenError(ValueError):
 
 
 def register(kind: str, name: str) -> Callable[[T], T]:
-    """Register a class or function under ``kind`` and ``name``.
+    """Return a decorator that registers a class or function under ``kind`` and ``name``.
 
     Raises:
         InputError: The component's ``version`` is not a positive whole number.
-        TakenError: The name is taken.
+        TakenError: The name is already registered.
     """
 
     def add(component: T) -> T:
@@ -56,7 +56,7 @@ def register(kind: str, name: str) -> Callable[[T], T]:
 
 
 def names(kind: str) -> list[str]:
-    """Return the registered names of a kind, sorted."""
+    """Return the sorted registered names of a kind."""
     return sorted(name for known_kind, name in _components if known_kind == kind)
 
 
@@ -66,16 +66,16 @@ def registered() -> frozenset[tuple[str, str]]:
 
 
 def forget(components: Iterable[tuple[str, str]]) -> None:
-    """Unregister components, by kind and name."""
+    """Unregister components, given by kind and name."""
     for key in components:
         _components.pop(key, None)
 
 
 def lookup(kind: str, name: str, *, where: str = "") -> Any:
-    """Return the component of a name.
+    """Return the component with a name.
 
     Raises:
-        InputError: There is no such name; the message lists the known ones.
+        InputError: The name is unknown; the message lists the known names.
     """
     try:
         return _components[kind, name]

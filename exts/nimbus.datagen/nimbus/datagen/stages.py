@@ -1,6 +1,6 @@
 """The five stages, Load → Randomize → Plan → Render → Store, and the chain that pulls episodes through them.
 
-A stage turns an iterator into an iterator and knows nothing of processes: the same component runs in a chain in one
+A stage maps an iterator to an iterator and does not depend on processes: the same component runs in a chain in one
 process, or in a worker that feeds it from a queue.
 """
 
@@ -29,17 +29,17 @@ Assets_contra = TypeVar("Assets_contra", default=object, contravariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """Item passed from one stage to the next."""
+    """Item that is passed from one stage to the next."""
 
     times: dict[str, float] = field(default_factory=dict, compare=False)
-    """CPU seconds per stage not yet attributed to an earlier result, so that totals are sums over results.
+    """CPU seconds per stage that are not yet attributed to an earlier result, so that sums over results are totals.
 
     Names of waiting times end with ``_wait``.
     """
 
     @property
     def label(self) -> str:
-        """Name in error messages: the episode's id, or its index while it has none."""
+        """Name in error messages: the episode's id, or its index as long as it has no id."""
         match self:
             case Request(index=index) | Scene(request=Request(index=index)):
                 return f"episode {index}"
@@ -56,7 +56,7 @@ Out = TypeVar("Out", bound=Item)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredPlan:
-    """Plan that the dataset already holds; further variants render it unchanged."""
+    """Plan that the dataset already contains; additional variants render it unchanged."""
 
     physical: PhysicalLayout
     trajectory: Trajectory
@@ -70,12 +70,12 @@ class Request(Item):
     index: int
     variants: tuple[int, ...] = (0,)
     plan: StoredPlan | None = None
-    """Plan to render instead of planning, if another variant of this episode is stored."""
+    """Plan to render, if another variant of this episode is already stored; None to plan."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene(Item, Generic[Assets_co]):
-    """Loaded and validated scene, ready for layouts; ``assets`` is of the type that the load component makes."""
+    """Loaded and validated scene; ``assets`` has the type that the load component makes."""
 
     request: Request
     assets: Assets_co
@@ -99,7 +99,7 @@ class Planned(Item, Generic[Assets_co]):
     trajectory: Trajectory
     attempt: int = 0
     final: bool = True
-    """True when no further attempt follows for this layout."""
+    """True if no further attempt at this layout follows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class Rendered(Item, Generic[Assets_co]):
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(Item):
-    """Result of one attempt at one episode; ``path`` is empty where nothing was stored."""
+    """Result of one attempt at one episode."""
 
     episode_id: str
     index: int
@@ -125,7 +125,7 @@ class Stored(Item):
     attempt: int
     outcome: Outcome
     final: bool = True
-    """True when no further attempt follows for this episode."""
+    """True if no further attempt at this episode follows."""
     path: str = ""
     """File of the stored episode, relative to the dataset; empty for a failed attempt."""
     step_count: int = 0
@@ -134,7 +134,7 @@ class Stored(Item):
 
 @contextmanager
 def named_errors(stage: str, item: Item) -> Iterator[None]:
-    """Add stage and episode to an error of the block; the innermost stage wins."""
+    """Add stage and episode to an error in the block; the innermost stage is kept."""
     try:
         yield
     except Exception as error:
@@ -144,7 +144,7 @@ def named_errors(stage: str, item: Item) -> Iterator[None]:
 
 
 class TimedObservations:
-    """Observations of an episode, with the CPU time and errors of rendering attributed to the renderer."""
+    """Observations of an episode; CPU time and errors while rendering them are attributed to the renderer."""
 
     def __init__(self, item: Rendered) -> None:
         self.cpu_time = 0.0
@@ -166,10 +166,10 @@ class TimedObservations:
 
 
 class Stage(ABC, Generic[In, Out]):
-    """Turns items into items, lazily: pulling one result takes no more inputs than it needs."""
+    """Lazy mapping of items to items: pulling one result takes no more inputs than needed."""
 
     version: ClassVar[int] = 1
-    """Version of its output, raised when that changes; a dataset is not continued with another version."""
+    """Version of the output, raised when the output changes; a dataset is not continued with another version."""
     name: str
 
     @abstractmethod
@@ -179,8 +179,8 @@ class Stage(ABC, Generic[In, Out]):
     def __call__(self, items: Iterator[In]) -> Generator[Out, None, None]:
         """Process items one after another.
 
-        A result carries the CPU time of this stage and of those before it, unless the stage gave times itself; an
-        error carries the stage and the episode it happened in.
+        A result carries the CPU time of this stage and of the stages before it, unless the stage set the times itself.
+        An error carries the stage and the episode in which it occurred.
         """
         for item in items:
             # Times of earlier stages go into the first result alone, so that a sum over results counts them once.

@@ -31,22 +31,22 @@ Observation = dict[str, Any]
 class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     """Task in which a policy acts.
 
-    Observations: ``agent_pos`` (S,) joint positions [rad or m]; ``pixels`` by camera, (H, W, 3) uint8;
-    ``environment_state`` (F,) on request. Reward 1 when the task is done, and 0 otherwise.
+    Observations are ``agent_pos`` (S,), the joint positions [rad or m], ``pixels`` (H, W, 3) uint8 by camera, and on
+    request ``environment_state`` (F,). The reward is 1 when the task is done, and 0 otherwise.
 
     Args:
         task: Name or path of a task file.
         control_mode: ``joint``, ``joint_relative``, ``tool_pose`` or ``tool_delta``.
-        rotation: Form of its rotations: ``6d``, ``quaternion`` or ``euler``.
-        state: ``measured``, or ``commanded``: each gripper is one number in ``agent_pos``, its last command.
-        cameras: Names of the cameras to render; all of the task by default, none for states only.
-        environment_state: Also observe the scene in numbers.
+        rotation: Form of rotations in actions: ``6d``, ``quaternion`` or ``euler``.
+        state: ``measured``, or ``commanded``, with one number in ``agent_pos`` for each gripper: its last command.
+        cameras: Names of the cameras to render; by default all cameras of the task, empty for states only.
+        environment_state: True to observe the state of the scene as well.
         max_steps: Largest number of steps of an episode.
         seed: Seed of the evaluation layouts.
-        split: Layouts to draw: held-out ones, or those of ``nimbus run`` with that seed (``run``).
-        device: ``cpu`` or ``cuda``, for images.
-        render_mode: ``rgb_array``: ``render()`` returns the image of the first camera.
-        skills: Folders of custom skills that the task names.
+        split: Layouts to draw: held-out ones by default, or with ``run`` those of ``nimbus run`` with the same seed.
+        device: Device that renders the images: ``cpu`` or ``cuda``.
+        render_mode: With ``rgb_array``, ``render()`` returns the image of the first camera.
+        skills: Folders with custom skills that the task uses.
 
     Raises:
         InputError: The task, a camera or a mode does not exist.
@@ -54,7 +54,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 15}
     _renders = True
-    """False where a vector environment makes the pictures of many at the same time."""
+    """False if a vector environment renders the images of several environments together."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         self._seed, self._split, self._next = seed, split, 0
         self._max_episode_steps = max_steps
         self.task = self.task_description = self._task.name
-        whole = int(self._task.rate) == self._task.rate  # writers of videos want an integer where it is one
+        whole = int(self._task.rate) == self._task.rate  # video writers expect an integer rate where possible
         self.metadata = NimbusEnv.metadata | {"render_fps": int(self._task.rate) if whole else self._task.rate}
         self._pictures: dict[str, NDArray[np.uint8]] = {}
         self.observation_space = self._observation_space()
@@ -98,7 +98,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
 
     @property
     def environment(self) -> Environment:
-        """Physics and judge of the episode."""
+        """Physics of the episode, and evaluation of its success."""
         return self._environment
 
     @property
@@ -144,10 +144,10 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode.
+        """Start an episode.
 
         Args:
-            seed: Index of the layout; the one after the last when not given.
+            seed: Index of the layout; by default the next one.
             options: Ignored.
         """
         super().reset(seed=seed)
@@ -160,16 +160,16 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return self._observed(seen), self._info(is_success=False, reason="")
 
     def step(self, action: NDArray[np.floating]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Run one action.
+        """Execute one action.
 
         Args:
             action: Action in the control mode; it is clipped to the limits.
 
         Returns:
-            Observation, reward, terminated (the task is done, or physics failed), truncated, and info.
+            Observation, reward, terminated (True if the task is done or physics failed), truncated, and info.
 
         Raises:
-            ValueError: The action is not finite, or of another shape.
+            ValueError: The action is not finite, or has another shape.
         """
         environment = self._environment
         values = np.asarray(action, dtype=float)
@@ -207,7 +207,7 @@ class NimbusEnv(gymnasium.Env[Observation, NDArray[Any]]):
         return found
 
     def show(self, pictures: Mapping[str, NDArray[np.uint8]], observation: Observation) -> None:
-        """Add pictures to an observation; nothing where there are none."""
+        """Add images by camera to an observation; without images it stays unchanged."""
         if pictures:
             observation["pixels"] = self._pictures = dict(pictures)
 
@@ -246,11 +246,11 @@ _CHECKS: dict[str, tuple[Callable[[object], bool], str]] = {
     "device": (_is_text, "'cpu' or 'cuda'"),
     "skills": (partial(_is_list, kind=_is_path), "a list of folders"),
 }
-"""Check of each option, and a description of valid values: Gymnasium passes on anything given to ``make``."""
+"""Check of each option and description of valid values; Gymnasium passes on any argument of ``make``."""
 
 
 def check_options(**options: object) -> None:
-    """Refuse options with invalid values.
+    """Refuse invalid values of options.
 
     Raises:
         InputError: An option has an invalid value.
@@ -258,12 +258,12 @@ def check_options(**options: object) -> None:
     for name, value in options.items():
         passes, wanted = _CHECKS[name]
         if not passes(value):
-            raise InputError(f"{ascii(value)[:80]} is not possible", where=name, instead=f"give {wanted}")
+            raise InputError(f"{ascii(value)[:80]} is not a valid value", where=name, instead=f"give {wanted}")
 
 
 @cache
 def _loaded(task: str, device: str, skills: tuple[str, ...]) -> tuple[Task, SceneAssets]:
-    """Load a task once per process, so that several environments of it share the scene."""
+    """Load a task once per process, so that environments of the same task share the scene."""
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.system.threads import prepare_libraries

@@ -1,4 +1,4 @@
-"""Vector environment of a task: episodes advance in lockstep in one process, and are rendered in one call."""
+"""Vector environment of a task: episodes advance in lockstep in one process, and share rendering calls."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Stepped = tuple[Observation, FloatArray, BoolArray, BoolArray, dict[str, Any]]
 
 
 class _BlindEnv(NimbusEnv):
-    """Environment whose pictures are made by the vector environment."""
+    """Environment whose images are rendered by the vector environment."""
 
     _renders = False
 
 
 class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
-    """N episodes of a task; each is that of :class:`NimbusEnv` with the same layout and actions, to the bit.
+    """N episodes of a task; each equals that of :class:`NimbusEnv` with the same layout and actions, to the bit.
 
-    An episode that is reset without a seed is the next layout that no episode of this environment has had.
+    An episode that is reset without a seed gets the first layout after all layouts used so far.
 
     Args:
-        num_envs: N.
+        num_envs: Number N of episodes.
         task: Name or path of a task file.
-        autoreset_mode: When an episode that has ended is reset.
-        together: Render all episodes in one launch per camera; on a GPU by default.
+        autoreset_mode: Time at which an episode that has ended is reset.
+        together: True to render all episodes in one launch per camera; by default only on a GPU.
         options: Further arguments of :class:`NimbusEnv`.
 
     Raises:
@@ -68,14 +68,14 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin episodes.
+        """Start episodes.
 
         Args:
-            seed: Indices of the layouts; a number is the first of N in a row.
-            options: ``reset_mask``: (N,) True for the episodes to begin; the others stay as they are.
+            seed: Indices of the layouts; a single number is the first of N consecutive ones.
+            options: ``reset_mask`` (N,) is True for the episodes to start; the others continue.
 
         Raises:
-            ValueError: Seeds or mask have another length than N.
+            ValueError: The number of seeds or the length of the mask is not N.
         """
         if isinstance(seed, int | np.integer):
             seeds = [int(seed) + place for place in range(self.num_envs)]
@@ -94,7 +94,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         return self._batch(), infos
 
     def step(self, actions: NDArray[Any]) -> Stepped:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Run one action of every episode.
+        """Execute one action in every episode.
 
         Args:
             actions: (N, A) actions in the control mode.
@@ -128,7 +128,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         return None if self.render_mode is None else tuple(env.render() for env in self.envs)
 
     def close_extras(self, **kwargs: Any) -> None:
-        """End all environments."""
+        """Close all environments."""
         for env in self.envs:
             env.close()
 
@@ -139,7 +139,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         return info
 
     def _begin_ended(self, infos: dict[str, Any], given: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-        """Begin the episodes after those that have just ended, whose last observations become part of the infos."""
+        """Start new episodes where one has just ended, and add the last observations of the ended ones to the infos."""
         places = [int(place) for place in np.flatnonzero(self._has_ended)]
         for place in places:
             last = {"final_obs": self._observed[place], "final_info": given[place]}
@@ -150,7 +150,7 @@ class NimbusVectorEnv(VectorEnv[Observation, NDArray[Any], NDArray[Any]]):
         return infos
 
     def _look(self, places: Sequence[int]) -> None:
-        """Add pictures to the observations of some episodes."""
+        """Render some episodes, and add the images to their observations."""
         if self._views is None or not places:
             return
         seen = self._views.pictures({place: self.envs[place].environment for place in places})

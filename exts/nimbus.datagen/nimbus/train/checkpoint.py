@@ -1,4 +1,4 @@
-"""Checkpoints of a training: tensors as safetensors, the rest as JSON, written atomically."""
+"""Checkpoints of a training run: tensors as safetensors, the rest as JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class CheckpointFacts:
     step: int
     """Number of completed steps."""
     tensors: str
-    """Name of the file."""
+    """Name of the file with the tensors."""
     training: dict[str, str]
     """All settings that determine the weights, as text by name: the dataset, sizes, batch, seed."""
 
 
 def save(folder: Path, tensors: Mapping[str, torch.Tensor], *, step: int, training: dict[str, str]) -> None:
-    """Write a checkpoint, and remove earlier ones."""
+    """Write a checkpoint, then remove the earlier ones."""
     name = f"step-{step:08d}.safetensors"
     save_tensors(folder / name, tensors)
     facts = CheckpointFacts(step=step, tensors=name, training=training)
@@ -46,7 +46,7 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
     """Read a checkpoint: tensors by name, and the number of completed steps; None if there is none.
 
     Raises:
-        InputError: The checkpoint is damaged, or of another training.
+        InputError: The checkpoint is damaged, or belongs to another training run.
     """
     path = folder / NAME
     if not path.exists():
@@ -54,20 +54,20 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
     facts = read_typed(CheckpointFacts, path)
     for name, mine in training.items():
         if (its := facts.training.get(name, "")) != mine:
-            what = f"the checkpoint is of another {name}: {its}, not {mine}"
-            raise InputError(what, where=str(path), instead="write its original value, or another --out")
+            what = f"the checkpoint was written with another {name}: {its}, not {mine}"
+            raise InputError(what, where=str(path), instead="give the original value, or another --out")
     return load_tensors(folder / facts.tensors), facts.step
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write tensors durably."""
+    """Write tensors durably to a safetensors file."""
     with replacing(path, durable=True, shared=False) as temporary:
         save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary)
     sync_folder(path.parent)
 
 
 def load_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """Read tensors.
+    """Read tensors from a safetensors file.
 
     Raises:
         InputError: The file does not exist or is damaged.
@@ -75,5 +75,5 @@ def load_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
-        instead = "give a .safetensors file that is whole"
+        instead = "give a complete .safetensors file"
         raise InputError(f"cannot be read: {error}", where=str(path), instead=instead) from None

@@ -1,4 +1,4 @@
-"""Distributed training of one network: DDP, or FSDP2, which has run on a CPU only; sums over ranks."""
+"""Distributed training of one network: DDP or FSDP2, and sums over ranks. FSDP2 has only been run on CPUs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nimbus.datagen.errors import InputError
 from nimbus.train.ranks import RENDEZVOUS
 
 _COLLECTIVE_TIMEOUT = timedelta(minutes=10)
-"""Timeout of a collective call; the watch over the ranks acts earlier."""
+"""Timeout of a collective call; the supervisor of the ranks detects a hang earlier."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Ranks of a training, from the view of one of them."""
+    """The ranks of a training run, as one of them sees the group."""
 
     rank: int = 0
     ranks: int = 1
@@ -41,7 +41,7 @@ class Group:
         )
 
     def leave(self) -> None:
-        """Undo :meth:`join`."""
+        """Leave the process group."""
         if self.ranks > 1:
             distributed.destroy_process_group()
 
@@ -59,7 +59,7 @@ class Group:
         return fully_shard(network, mesh=mesh)
 
     def gather_gradients(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
-        """Average gradients only in the last backward pass of a step."""
+        """Return a context for a backward pass; only a step's last one averages the gradients over the ranks."""
         if isinstance(model, DistributedDataParallel):
             return nullcontext() if is_last else model.no_sync()
         if self.ranks > 1:
@@ -67,7 +67,7 @@ class Group:
         return nullcontext()
 
     def sum(self, *values: float) -> list[float]:
-        """Sums over the ranks."""
+        """Return the sum of each value over the ranks."""
         if self.ranks == 1:
             return list(values)
         row = torch.tensor(values, dtype=torch.float64, device=self.device)
@@ -76,7 +76,7 @@ class Group:
 
 
 def whole(value: Tensor) -> Tensor:
-    """Gather a tensor that may be sharded over the ranks; called by all ranks."""
+    """Gather a tensor that may be sharded over the ranks; every rank must call this."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value.detach()  # pyright: ignore
 
 
@@ -91,16 +91,16 @@ def fill(target: Tensor, value: Tensor) -> None:
 
 
 def to_fp8(network: nn.Module) -> None:
-    """Compute the layers of the transformer in FP8; needs torchao and a suitable GPU.
+    """Convert the transformer's layers to FP8; this needs torchao and a suitable GPU.
 
     Raises:
-        InputError: torchao is not installed.
+        InputError: torchao is not installed, or the GPU does not support FP8.
     """
     try:
         from torchao.float8 import Float8LinearConfig, convert_to_float8_training  # pyright: ignore
     except ImportError:
         raise InputError("torchao is not installed", where="--fp8", instead="pip install torchao") from None
     if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 9):
-        raise InputError("no GPU that computes in FP8", where="--fp8", instead="leave it out")
-    # Packed batches have any number of tokens, and matrices in FP8 only multiples of 16: these are padded with zeros.
+        raise InputError("the GPU does not support FP8", where="--fp8", instead="leave it out")
+    # Packed batches have any number of tokens, but FP8 matrices need multiples of 16, so they are padded with zeros.
     convert_to_float8_training(network.blocks, config=Float8LinearConfig(pad_inner_dim=True))

@@ -1,6 +1,7 @@
-"""Ranks of a training on one machine: all restart from the last checkpoint when one exits or hangs.
+"""Ranks of a training run on one machine: all restart from the last checkpoint when one exits or hangs.
 
-A rank writes its heartbeat after each step, and ends with its parent. Only one training runs in a folder at a time.
+A rank writes its heartbeat after each step, and exits when its parent exits. Only one training run may use a folder at
+a time.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ RANK, RANKS = "RANK", "WORLD_SIZE"
 RENDEZVOUS = "NIMBUS_RENDEZVOUS"
 """Environment variable with the rendezvous file of the ranks of one start."""
 _PARENT = "NIMBUS_RANKS_PARENT"
-"""Environment variable with the process that supervises a rank."""
+"""Environment variable with the process id of a rank's supervisor."""
 _POLL_SECONDS = 0.1
 """Interval between checks of the ranks [s]."""
 _EXIT_SECONDS = 20.0
 """Time for the ranks of a killed command to exit [s]."""
 _MAX_STARTS_WITHOUT_PROGRESS = 5
-"""Number of successive starts without progress after which the training is given up."""
+"""Number of successive starts without progress after which the training run stops."""
 
 
 @dataclass
 class _Rank:
-    """Process of a rank, with the time of its last heartbeat."""
+    """Process of a rank, with the step and the time of its last heartbeat."""
 
     process: subprocess.Popen[bytes]
     step: str = ""
@@ -44,14 +45,14 @@ class _Rank:
 
 
 class Ranks:
-    """Processes of one command.
+    """Supervisor of the ranks: processes of one command.
 
     Args:
-        command: Command of a rank, which finds its number by :func:`own_rank`.
+        command: Command of a rank; the process finds its number with :func:`own_rank`.
         count: Number of ranks.
         folder: Folder for the ranks' heartbeats.
-        hang: Time without a heartbeat after which a rank counts as hanging [s].
-        start: Longest time until a rank's first heartbeat, which follows its first step [s].
+        hang: Time without a heartbeat after which a rank is considered hung [s].
+        start: Longest time until a rank's first heartbeat, which it writes after its first step [s].
     """
 
     def __init__(
@@ -63,10 +64,10 @@ class Ranks:
         self._ranks: list[_Rank] = []
 
     def run(self) -> int:
-        """Run to the end; return the exit code of the ranks, or 128 plus the signal after a stop.
+        """Run the ranks to the end; return their exit code, or 128 plus the signal's number after a stop.
 
         Raises:
-            InputError: Another training runs in the folder.
+            InputError: Another training run uses the folder.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = self._lock()
@@ -97,9 +98,9 @@ class Ranks:
             idle_starts = 0 if reached > most else idle_starts + 1
             most, generation = max(reached, most), generation + 1
             if idle_starts == _MAX_STARTS_WITHOUT_PROGRESS:
-                write_error(f"{why}, and {_MAX_STARTS_WITHOUT_PROGRESS} starts in a row came no further: given up\n")
+                write_error(f"{why}, and {_MAX_STARTS_WITHOUT_PROGRESS} starts in a row made no progress: giving up\n")
                 return 1
-            write_error(f"{why}: all ranks start again\n")
+            write_error(f"{why}: all ranks restart\n")
 
     def _begin(self, generation: int) -> None:
         rendezvous = self._folder / f"rendezvous-{os.getpid()}-{generation}"
@@ -113,7 +114,7 @@ class Ranks:
             self._ranks.append(_Rank(process))
 
     def _watch(self) -> str:
-        """Wait; return the reason for a restart, or nothing when all ranks are done."""
+        """Watch the ranks; return the reason for a restart, or an empty text once all ranks have finished."""
         asked_to_stop = 0.0
         while True:
             codes = [rank.process.poll() for rank in self._ranks]
@@ -133,7 +134,7 @@ class Ranks:
                 return f"rank {dead[0][0]} ended with {dead[0][1]}"
             for number, rank in enumerate(self._ranks):
                 if codes[number] is None and now - rank.seen > (self._hang if rank.step else self._start):
-                    return f"rank {number} hangs since step {rank.step or 0}"
+                    return f"rank {number} has been hanging since step {rank.step or 0}"
             time.sleep(_POLL_SECONDS)
 
     def _stop(self, number: int, _: FrameType | None) -> None:
@@ -150,7 +151,7 @@ class Ranks:
             rank.process.wait()
 
     def _lock(self) -> int:
-        """Lock the folder; ranks of a killed command keep the lock until they have exited."""
+        """Lock the folder; the ranks of a killed command hold the lock until they have exited."""
         self._lock_file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
         end = time.monotonic() + _EXIT_SECONDS
         while True:
@@ -160,13 +161,16 @@ class Ranks:
             except BlockingIOError:
                 if time.monotonic() > end:
                     os.close(self._lock_file)
-                    what, instead = "another training runs here", "wait for its end, or write another --out"
+                    what, instead = (
+                        "another training run uses this folder",
+                        "wait until it has finished, or give another --out",
+                    )
                     raise InputError(what, where=str(self._folder), instead=instead) from None
                 time.sleep(_POLL_SECONDS)
 
 
 def own_rank() -> tuple[int, int] | None:
-    """Return this process's rank and the number of ranks, or None; below :class:`Ranks` it ends with its parent."""
+    """Return this process's rank and the number of ranks, or None; a rank then also exits with its parent."""
     if RANK not in os.environ:
         return None
     if _PARENT in os.environ:

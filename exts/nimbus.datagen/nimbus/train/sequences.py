@@ -1,4 +1,4 @@
-"""Samples as arrays for a network: images, instruction bytes, joints, actions, noise of the flow."""
+"""Samples as arrays for a network: images, instruction bytes, joints, actions and flow-matching noise."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ PACKING_THRESHOLD = 0.1
 """Fraction of padding above which packing is faster; measured, see ``docs/training.md``."""
 
 Arrays = dict[str, NDArray[Any]]
-"""Batch: ``pictures`` (B, C, H, W, 3) uint8, ``text`` (B, W) int64 with 0 for padding, ``state`` (B, J); in training
-``action`` (B, K, A), ``noise`` (B, K, A) and ``time`` (B,) too."""
+"""Batch: ``pictures`` (B, C, H, W, 3) uint8, ``text`` (B, W) int64 with 0 for padding, ``state`` (B, J) [rad or m]; in
+training also ``action`` (B, K, A) [rad or m], ``noise`` (B, K, A) and ``time`` (B,)."""
 
 
 def to_tokens(instruction: str) -> NDArray[np.int64]:
-    """Return the bytes of an instruction, (W,), each raised by one.
+    """Return the bytes (W,) of an instruction, each raised by one because 0 marks padding.
 
     Raises:
         InputError: The instruction is too long.
     """
     tokens = np.frombuffer(instruction.encode(), np.uint8).astype(np.int64) + 1
     if len(tokens) > MAX_BYTES:
-        what = f"an instruction of {len(tokens)} bytes: '{instruction[:40]}…'"
+        what = f"an instruction has {len(tokens)} bytes: '{instruction[:40]}…'"
         raise InputError(what, where="instructions", instead=f"write at most {MAX_BYTES} bytes")
     return tokens
 
 
 def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:
-    """Return (B, W) tokens of instructions, shorter ones padded with 0."""
+    """Return the tokens (B, W) of instructions, with the shorter ones padded with 0."""
     rows = [to_tokens(text) for text in texts]
     padded = np.zeros((len(rows), max(map(len, rows))), np.int64)
     for row, tokens in zip(padded, rows, strict=True):
@@ -46,12 +46,12 @@ def pad_tokens(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, epoch: int) -> Arrays:
-    """Collate samples, with noise that depends only on each one's row and the epoch.
+    """Collate samples; the noise of each depends only on its row, the seed and the epoch.
 
     Args:
         samples: Samples with a window of actions.
         cameras: Names of the cameras, in the network's order.
-        seed: Seed of the whole training.
+        seed: Seed of the training run.
         epoch: Number of the epoch.
     """
     draws = [generator(seed, epoch, "flow", int(sample["index"])) for sample in samples]
@@ -67,19 +67,19 @@ def make_batch(samples: Sequence[Sample], cameras: Sequence[str], *, seed: int, 
 
 
 def padding_share(lengths: Sequence[int], *, batch: int, seed: int = 0) -> float:
-    """Measure the fraction of padding in batches of a dataset, each padded to its longest sequence.
+    """Estimate the fraction of padding in a dataset's batches if each is padded to its longest sequence.
 
     Args:
         lengths: Lengths of the sequences from which batches are drawn [tokens].
         batch: Sequences per batch.
-        seed: Seed of the batches.
+        seed: Seed of the random batches.
     """
     drawn = generator(seed, "padding").choice(np.asarray(lengths), (1000, batch))
     return float(1 - drawn.sum() / (drawn.max(axis=1) * batch).sum())
 
 
 def scaling_of(reader: Reader) -> dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Measure mean and deviation of states and actions over all rows; constant columns get the deviation 1."""
+    """Return mean and standard deviation of states and actions over all rows; constant columns get the deviation 1."""
     rows = [reader.frames.signals(number) for number in range(len(reader.frames.lengths))]
     found = {}
     for name in (STATE, ACTION):

@@ -1,7 +1,8 @@
-"""Batches of a training, independent of the number of ranks.
+"""Batches of a training run, independent of the number of ranks.
 
-An epoch is divided among a fixed number of streams. A step takes a micro-batch from each, and a rank serves every n-th
-stream. With another number of ranks, each step has the same samples, and each rank still reads episodes in sequence.
+An epoch is divided among a fixed number of streams. A step takes a micro-batch from each stream, and a rank serves
+every n-th stream. Each step therefore has the same samples with any number of ranks, and each rank still reads episodes
+in sequence.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.errors import InputError
 
 BLOCK, POOL = 16, 16
-"""Number of frames read together, and of blocks mixed: 256 samples of about 16 episodes in each stream."""
+"""Number of frames read together, and number of blocks mixed: 256 samples of about 16 episodes in each stream."""
 
 
 class Streams:
@@ -23,10 +24,10 @@ class Streams:
 
     Args:
         reader: Source of the samples.
-        seed: Seed of the whole training.
+        seed: Seed of the training run.
         count: Number of streams, which determines the batches and is the largest number of ranks.
         size: Number of samples in a micro-batch.
-        rank: Number of this process.
+        rank: Rank of this process.
         ranks: Number of processes.
 
     Raises:
@@ -45,15 +46,15 @@ class Streams:
         self._sources: list[Iterator[Sample]] = []
         self._step = -1
         self.per_epoch = -(-max(self._lengths) // size)
-        """Number of steps per epoch."""
+        """Return the number of steps per epoch."""
 
     @property
     def wait_seconds(self) -> float:
-        """Time for which this rank has waited for samples [s]."""
+        """Return the time for which this rank has waited for samples [s]."""
         return sum(samples.wait_seconds for samples in self._mine)
 
     def sample_count(self, step: int) -> int:
-        """Number of samples per step on all ranks together."""
+        """Return the number of samples of a step on all ranks together."""
         passed = step % self.per_epoch * self._size
         return sum(min(max(length - passed, 0), self._size) for length in self._lengths)
 
@@ -69,11 +70,11 @@ class Streams:
         return [list(islice(source, self._size)) for source in self._sources]
 
     def spare(self) -> Sample:
-        """Return any sample, for a stream that has none left while the network must still run."""
+        """Return a placeholder sample; a rank whose streams are exhausted must still run the network."""
         return self._reader[0]
 
     def close(self) -> None:
-        """Stop the threads that read ahead."""
+        """Stop the threads that prefetch samples."""
         for source in self._sources:
             source.close()  # pyright: ignore[reportAttributeAccessIssue]
         self._sources = []

@@ -1,4 +1,4 @@
-"""Rank of a training: mixed precision, accumulation over micro-batches, averaged weights, checkpoints."""
+"""One rank of a training run: mixed precision, gradient accumulation, averaged weights, checkpoints."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ DTYPES = ("fp32", "bf16", "fp64")
 _WARMUP_STEPS = 100
 """Number of steps over which the learning rate rises."""
 _SAMPLED_EPISODES = 500
-"""Number of episodes whose instructions are measured."""
+"""Number of episodes whose instructions are measured to estimate the padding."""
 _MAX_GRADIENT_NORM = 1.0
 """Largest norm of the gradient."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """Settings of a training."""
+    """Settings of a training run."""
 
     dataset: Path
     out: Path
@@ -56,7 +56,7 @@ class Training:
     pack: str = "auto"
     """``on``, ``off``, or ``auto`` to choose by the measured padding."""
     decay: float = 0.999
-    """Fraction of the averaged weights kept in a step."""
+    """Decay of the weights' moving average per step."""
     minutes: float = 5.0
     """Time between two checkpoints [min]."""
     device: str = "cpu"
@@ -143,12 +143,12 @@ class Trainer:
 
     @property
     def _identity(self) -> dict[str, str]:
-        """Return all settings that determine the weights."""
+        """Return all settings that determine the weights, as text by name."""
         sizes = ", ".join(f"{name} {value}" for name, value in self.conventions.options.items())
         return {"dataset": self.conventions.dataset, "network": sizes, **self.wanted.content}
 
     def run(self) -> bool:
-        """Train to the end; False if it was stopped before."""
+        """Train to the last step; return False if the run was stopped before."""
         asked: list[int] = []
         numbers = (signal.SIGTERM, signal.SIGINT)
         handlers = {one: signal.signal(one, lambda number, _: asked.append(number)) for one in numbers}
@@ -214,7 +214,7 @@ class Trainer:
         return torch.autocast(self.wanted.device.split(":")[0], torch.bfloat16) if is_mixed else nullcontext()
 
     def _tensors(self) -> dict[str, Tensor]:
-        """Tensors of a checkpoint: weights, their average, the scaling, and the optimizer's moments."""
+        """Return a checkpoint's tensors by name: weights, their average, the scaling, and the optimizer's moments."""
         found = {f"model/{name}": value for name, value in (*self.parameters.items(), *self.network.named_buffers())}
         found |= {f"average/{name}": value for name, value in self.average.items()}
         for name, value in self.parameters.items():
@@ -227,7 +227,7 @@ class Trainer:
             checkpoint.save(self.wanted.out, tensors, step=self.step, training=self._identity)
 
     def write_policy(self, parameters: Mapping[str, Tensor]) -> None:
-        """Write weights as a policy for ``nimbus evaluate``."""
+        """Write the weights as a policy for ``nimbus evaluate``."""
         weights = {name: whole(value) for name, value in parameters.items()} | dict(self.network.named_buffers())
         if self.group.rank == 0:
             folder = self.wanted.out / "policy"

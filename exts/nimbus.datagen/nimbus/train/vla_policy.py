@@ -1,4 +1,4 @@
-"""Trained network as a policy for ``nimbus evaluate``; requires torch."""
+"""A trained network as a policy for ``nimbus evaluate``; requires torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAFE_WEIGHTS = "weights.safetensors"
 
 
 class VlaPolicy(TrainedPolicy):
-    """Runs a trained network on one thread; the initial noise depends on the episode's seed.
+    """Policy that runs a trained network on one thread; the initial noise depends on the episode's seed.
 
     Args:
         folder: Folder with the weights and the settings.
@@ -39,7 +39,7 @@ class VlaPolicy(TrainedPolicy):
         self._seed = 0
 
     def reset(self, episode: PolicyEpisode) -> None:
-        """Set the seed of the episode."""
+        """Seed the noise with the episode's seed."""
         self._seed = episode.seed
 
     def act(self, observation: PolicyObservation) -> NDArray[np.floating]:
@@ -56,14 +56,14 @@ class VlaPolicy(TrainedPolicy):
 
 
 def sizes_of(settings: TrainedSettings) -> VlaSizes:
-    """Return the sizes of a network that fits a dataset or a folder.
+    """Return the sizes of a network for the given settings.
 
     Raises:
         InputError: The cameras have images of several sizes.
     """
     found = set(settings.cameras.values())
     if len(found) != 1:
-        what = f"the cameras have images of several sizes: {sorted(found)}"
+        what = f"the cameras' images differ in size: {sorted(found)}"
         raise InputError(what, where="cameras", instead="give all cameras of the task one size")
     ((width, height),) = found
     options = {name: int(value) for name, value in settings.options.items()}
@@ -75,12 +75,12 @@ def begin_with(network: VlaNetwork, path: Path) -> None:
     """Load all weights from a file.
 
     Raises:
-        InputError: The file is damaged, or of another network.
+        InputError: The file is damaged, or belongs to another network.
     """
     tensors, mine = load_tensors(path), network.state_dict()
     names = sorted(mine.keys() ^ tensors.keys())
     names += [name for name in sorted(mine.keys() & tensors.keys()) if mine[name].shape != tensors[name].shape]
     if names:
-        what = f"the weights are of another network: {', '.join(names[:3])} differ"
+        what = f"the weights belong to another network: {', '.join(names[:3])} differ"
         raise InputError(what, where=str(path), instead="give weights that this recipe wrote for these cameras")
     network.load_state_dict(tensors)

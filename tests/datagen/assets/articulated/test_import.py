@@ -88,7 +88,7 @@ def test_partnet_drawer_has_its_named_handle(cabinet: Path) -> None:
     assert part.handles[0].width == pytest.approx(0.01, abs=0.002)
     assert all(press.normal[0] < -0.9 for press in part.pressings) and part.pressings
     assert "by its name" in book.decisions["drawer.handle"].why
-    assert only_asset(cabinet).notes == ("no mesh 'textured_objs/gone-0.obj': left out",)
+    assert only_asset(cabinet).notes == ("mesh 'textured_objs/gone-0.obj' is missing and is omitted",)
 
 
 def test_a_shape_with_parts_is_read_back(cabinet: Path, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_drawers_in_each_other_are_held_still(tmp_path: Path) -> None:
     (tmp_path / "desk.xml").write_text(f"<mujoco><worldbody><body>{base}{bodies}</body></worldbody></mujoco>")
     shape, book = prepare(tmp_path, {"scale": 1.0, "inner.closed": "lower", "outer.closed": "lower"})
     assert shape is not None and len(shape.parts) == 1
-    assert "stops at" in book.notes[0] and ", against " in book.notes[0] and book.notes[0].endswith("held still")
+    assert "stops at" in book.notes[0] and ", against " in book.notes[0] and book.notes[0].endswith("; it is fixed")
 
 
 def urdf(*joints: str, links: int = 2) -> str:
@@ -193,13 +193,13 @@ def joint(
 HELD = {
     "upside down": (
         joint(inner='<limit lower="1" upper="0"/>'),
-        "has its lower limit 1 above its upper limit 0: held still",
+        "has its lower limit 1 above its upper limit 0; it is fixed",
     ),
-    "mimic": (joint(inner='<limit lower="0" upper="1"/><mimic joint="j9"/>'), "follows 'j9' (mimic): held still"),
-    "slide without limits": (joint(kind="prismatic", inner=""), "slides without limits: held still"),
-    "floating": (joint(kind="floating", inner=""), "is of type floating: held still"),
-    "no axis": (joint(inner='<axis xyz="0 0 0"/><limit lower="0" upper="1"/>'), "has no axis: held still"),
-    "no numbers": (joint(inner='<limit lower="x" upper="1"/>'), "has limits that are not numbers: held still"),
+    "mimic": (joint(inner='<limit lower="0" upper="1"/><mimic joint="j9"/>'), "follows 'j9' (mimic); it is fixed"),
+    "slide without limits": (joint(kind="prismatic", inner=""), "slides without limits; it is fixed"),
+    "floating": (joint(kind="floating", inner=""), "is of type floating; it is fixed"),
+    "no axis": (joint(inner='<axis xyz="0 0 0"/><limit lower="0" upper="1"/>'), "has no axis; it is fixed"),
+    "no numbers": (joint(inner='<limit lower="x" upper="1"/>'), "has limits that are not numbers; it is fixed"),
 }
 
 
@@ -215,16 +215,16 @@ def test_a_joint_with_a_flaw_is_held_still(tmp_path: Path, case: str) -> None:
 REFUSED = {
     "cycle": (urdf(joint(1), joint(0, parent=1)), "the fixed joints form a cycle"),
     "too many": (urdf(*(joint(number) for number in range(1, 201)), links=201), "has 200 joints; the limit is 24"),
-    "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "move on each other as in a robot"),
+    "robot": (urdf(*(joint(one, parent=one - 1) for one in (1, 2, 3)), links=4), "is part of a chain of moving joints"),
     "entity": ('<!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><robot>&e;</robot>', "declares XML entities"),
     "xacro": (
         '<robot xmlns:xacro="http://ros.org/wiki/xacro"><xacro:property name="r2" value="0.1"/></robot>',
         "expand them first: xacro IN.urdf.xacro > OUT.urdf",
     ),
-    "xacro value": (urdf(joint(inner='<origin xyz="${x} 0 0"/>')), "has macros of xacro"),
+    "xacro value": (urdf(joint(inner='<origin xyz="${x} 0 0"/>')), "contains xacro macros"),
     "no mesh": (
         '<robot><link name="a"><visual><geometry><mesh filename="../../x.obj"/></geometry></visual></link></robot>',
-        "no mesh '../../x.obj': left out",
+        "mesh '../../x.obj' is missing and is omitted",
     ),
 }
 
@@ -250,8 +250,8 @@ def test_mjcf_includes_stay_below_the_source(tmp_path: Path) -> None:
     (root / "web.xml").write_text("<!DOCTYPE html><html></html>")
     found = {asset.name: asset for asset in map(found_from_plain, recognize(str(root)))}
     assert found["thing"].notes == (
-        "no file '../out.xml' to include below the source: left out",
-        "a mass of 0: left out",
+        "the included file '../out.xml' is missing below the source and is omitted",
+        "a mass of 0 is ignored",
     )
     assert len(found["thing"].parts) == 2 and "includes itself" in found["again"].refused
     assert "entities" in found["evil"].refused and "web" not in found

@@ -233,15 +233,15 @@ def test_labels_cut_what_contacts_do_not():
 
 def test_a_demonstration_without_contact_is_refused():
     demonstration, rows = story({"arm": Hand().go(0.3, 0, 0.3).go(0.3, 0.3, 0.3)}, thing("cup_0", 0.3, 0, 0))
-    with pytest.raises(InputError, match="without contact: no hand touches an object"):
+    with pytest.raises(InputError, match="has no contacts: no hand touches an object"):
         cut_demonstration(demonstration, rows, related={})
 
 
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"rate": 2.0}, "recorded at 2 Hz; record between 4 and 1000 Hz"),
-        ({"joint_positions": np.zeros((5, 9))}, "a demonstration of 5 rows, 0.3 s"),
+        ({"rate": 2.0}, "has a rate of 2 Hz; record at 4 to 1000 Hz"),
+        ({"joint_positions": np.zeros((5, 9))}, "has only 5 rows, 0.3 s"),
         ({"joint_positions": np.full((60, 9), np.nan)}, "not finite"),
     ],
 )

@@ -240,7 +240,7 @@ def test_what_was_checked_is_listed_with_figures(sound: Path, capsys: pytest.Cap
     assert main(["qa", str(sound / "lerobot")]) == 0
     said = capsys.readouterr().out
     rows = " ".join(said.split())
-    assert f"episodes {view.episode_count} frames {view.frame_count} pictures" in rows and "all looked at" in rows
+    assert f"episodes {view.episode_count} frames {view.frame_count} pictures" in rows and "all examined" in rows
     assert "observation.state" in rows and "checked checksums, files, counts, offsets" in rows
     assert "not checked limits: the joint limits are not known" in rows
     assert main(["qa", str(sound / "lerobot"), "--json"]) == 0

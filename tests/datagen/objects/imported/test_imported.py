@@ -201,14 +201,14 @@ def half_a_box() -> trimesh.Trimesh:
         (
             trimesh.creation.box(SIZE * 1000),
             "",
-            r"thing\.ply: 50 m x 40 m x 60 m large.*like mm, then it is 6 cm long: write 'unit: mm' in thing\.yaml",
+            r"thing\.ply: 50 m x 40 m x 60 m large.*like mm \(6 cm long\): write 'unit: mm' in thing\.yaml",
         ),
         (
             trimesh.creation.box(SIZE),
             "unit: mm",
-            r"expected 3 mm to.*look like m, then it is 6 cm long: write 'unit: m' in thing\.yaml",
+            r"expected 3 mm to.*look like m \(6 cm long\): write 'unit: m' in thing\.yaml",
         ),
-        (trimesh.creation.box(SIZE * 100), "", r"look like cm, then it is 6 cm long"),
+        (trimesh.creation.box(SIZE * 100), "", r"look like cm \(6 cm long\)"),
         (flat_sheet(), "", r"flat: .*give it a thickness"),
         (half_a_box(), "", r"4\d% of its surface is missing, more than a third; close it"),
         (cup_without_thickness(), "", r"not closed: 80 edges.*close its holes"),
@@ -230,8 +230,12 @@ def test_what_can_be_no_thing_is_one_line(folder: Path, mesh: trimesh.Trimesh, s
     [
         ("thing.obj", b"", r"thing\.obj: the file is empty"),
         ("thing.glb", b"this is no mesh at all, only words", r"thing\.glb: cannot be read as GLB"),
-        ("thing.stl", bytes(range(256)) * 4, r"thing\.stl: (cannot be read as STL|holds no triangle|.*not a number)"),
-        ("thing.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", r"thing\.obj: (holds no triangle|cannot be read)"),
+        (
+            "thing.stl",
+            bytes(range(256)) * 4,
+            r"thing\.stl: (cannot be read as STL|contains no triangles|.*not a number)",
+        ),
+        ("thing.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", r"thing\.obj: (contains no triangles|cannot be read)"),
         ("thing.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\n", r"thing\.obj: .*not a number"),
         ("thing.usda", b"#usda 1.0\ndef Mesh oops {", r"thing\.usda: cannot be read as USD"),
         ("notes.txt", b"hello", r"no mesh in this folder; put OBJ, GLB"),
@@ -252,7 +256,7 @@ def test_a_missing_folder_a_double_name_and_a_strange_key_are_one_line(folder: P
         open_library(f"{folder}/nowhere/")
     trimesh.creation.box(SIZE).export(folder / "box.stl")
     trimesh.creation.box(SIZE).export(folder / "Box.ply")
-    refused(folder, "names the kind 'box', as Box.ply does; rename one of them")
+    refused(folder, "gives the kind name 'box', as Box.ply does; rename one of them")
     (folder / "Box.ply").unlink()
     (folder / "library.yaml").write_text("kinds: {bx: {}}\n")
     refused(folder, r"library\.yaml: kinds: no mesh 'bx' in this folder; did you mean 'box'")

@@ -54,9 +54,9 @@ def test_mdl_textures_and_colors_are_read(tmp_path: Path) -> None:
     path.write_text(_USD.format(unit=0, inputs="color3f inputs:diffuse_color_constant = (1, 0, 0)"))
     surface = read_surface(path, root=tmp_path)
     assert surface.texture.reshape(-1, 3).max(axis=0).tolist() == [255, 0, 0]
-    assert surface.notes == ("metersPerUnit is 0: its default of 0.01 is taken",)
+    assert surface.notes == ("metersPerUnit is 0: the default of 0.01 is used",)
     path.write_text(_USD.format(unit=1, inputs=""))
-    assert read_surface(path, root=tmp_path).notes == ("says no color: it is gray",)
+    assert read_surface(path, root=tmp_path).notes == ("has no color and is shown in gray",)
 
 
 def test_a_texture_one_folder_up_is_found(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_missing_texture_costs_the_texture(tmp_path: Path) -> None:
     (tmp_path / "box.mtl").write_text("newmtl a\nmap_Kd /mnt/assets/skin.png\n")
     (tmp_path / "box.obj").write_text("mtllib box.mtl\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1\n")
     assert read_surface(tmp_path / "box.obj", root=tmp_path).notes == (
-        "no '/mnt/assets/skin.png' below its root: it does without",
+        "'/mnt/assets/skin.png' is missing below the root and is omitted",
     )
     assert "outside its folder" in refusal(read_surface, tmp_path / "box.obj")
 

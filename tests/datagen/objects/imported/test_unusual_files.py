@@ -107,7 +107,7 @@ def test_bones_and_lamps_are_passed_over(tmp_path: Path) -> None:
 def test_a_payload_that_is_missing_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "thing.usda"
     path.write_text('#usda 1.0\ndef Xform "thing" (payload = @./gone.usda@</thing>)\n{\n}\n')
-    assert "holds no triangle" in refusal(read_surface, path, root=tmp_path)
+    assert "contains no triangles" in refusal(read_surface, path, root=tmp_path)
 
 
 def test_too_many_triangles_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

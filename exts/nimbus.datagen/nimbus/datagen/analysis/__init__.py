@@ -1,1 +1,1 @@
-"""Statistics of a dataset's yield: factors, significance, forecasts."""
+"""Statistics of a dataset's yield: factors, significance and forecasts."""

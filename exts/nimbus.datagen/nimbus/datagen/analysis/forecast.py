@@ -1,4 +1,4 @@
-"""Forecast of a run's duration and size from a few of its episodes, with an interval."""
+"""Forecast of a run's duration and size, with an interval, from the first few of its episodes."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 
 CONFIDENCE = 0.9
 _DRIFT = 0.08
-"""Standard deviation of a machine's relative speed between probe and run, from heat and other load. CPU times of
-identical episodes differed by a fifth within an hour on the shared machines where this was measured."""
+"""Standard deviation of a machine's relative speed between probe and run, caused by heat and other load. On the
+shared machines where this was measured, CPU times of identical episodes differed by a fifth within an hour."""
 _SLOWER = 1.35
-"""Largest ratio of an episode's CPU time in a run to that in the probe, because workers share caches and memory."""
+"""Largest ratio of an episode's CPU time in a run to its CPU time in the probe; workers share caches and memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """Estimate with its interval of probability :data:`CONFIDENCE`."""
+    """Expected value, with an interval of probability :data:`CONFIDENCE`."""
 
     low: float
     expected: float
     high: float
 
     def scaled(self, factor: float) -> Interval:
-        """Times a factor."""
+        """Return the interval multiplied by a factor."""
         return Interval(low=self.low * factor, expected=self.expected * factor, high=self.high * factor)
 
 
@@ -37,25 +37,25 @@ class RunForecast:
     episodes: int
     cores: int
     cpu_seconds: Interval
-    """CPU time of all stages, failed attempts included, without one-time costs of processes [s]."""
+    """CPU time of all stages, including failed attempts and excluding one-time costs of processes [s]."""
     wall_seconds: Interval
     """Duration of the run [s]."""
     byte_count: Interval
     """Size on disk [bytes]."""
     stored: Interval
-    """Episodes that will be stored."""
+    """Number of stored episodes."""
 
 
 def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
-    """Return the sum of ``count`` costs of which some are known, by Student's t-interval for a new sum.
+    """Forecast the sum of ``count`` costs from a sample, by Student's t-interval for a new sum.
 
-    The spread is at least a tenth of the mean, because a few equal costs are no evidence of equality.
+    The standard deviation is at least a tenth of the mean, because a few equal costs do not prove that all are equal.
 
     Args:
-        costs: Costs of the probe's episodes.
-        count: Number of episodes of the run.
+        costs: Costs of the episodes of the probe.
+        count: Number of episodes in the run.
         drift: Standard deviation of a factor shared by all costs of the run.
-        confidence: Probability that the sum lies inside.
+        confidence: Probability that the sum is inside the interval.
     """
     from scipy.stats import norm
     from scipy.stats import t as student
@@ -70,11 +70,11 @@ def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, conf
 
 
 def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: float) -> RunForecast:
-    """Forecast a run from the ledger of a probe in one process.
+    """Forecast a run from the ledger of a probe that ran in one process.
 
     Args:
         attempts: Attempts of the probe.
-        episodes: Episodes of the run.
+        episodes: Number of episodes of the run.
         cores: Number of cores of the run.
         startup: Time until the probe's first episode began [s].
     """
@@ -90,10 +90,10 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
         sizes[attempt.idx] += attempt.failure.byte_count if attempt.failure else 0
         stored[attempt.idx] = stored.get(attempt.idx, False) or bool(attempt.path)
     first, *others = costs.values()
-    once = max(0.0, first - max(others, default=first))  # one-time work of a process: caches, kernels, assets
+    once = max(0.0, first - max(others, default=first))  # one-time costs of a process: caches, kernels, assets
     cpu = sum_interval([first - once, *others], episodes, drift=_DRIFT)
     work = cpu.scaled(1.0 / cores)
-    # The slowest episode is not cut in two: at the end, other cores wait for it.
+    # The slowest episode cannot be split: at the end, the other cores wait for it.
     tail = max([first - once, *others]) if cores > 1 else 0.0
     wall = Interval(
         low=startup * 0.5 + once / 2 + work.low,
@@ -103,7 +103,7 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
     good = sum(stored.values())
     low, high = beta.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], good + 0.9, len(stored) - good + 0.1)
     share = (good + 0.9) / (len(stored) + 1)
-    # The interval reaches 0 when the probe stored no episode, and 1 when it lost none.
+    # The interval reaches 0 if the probe stored no episode, and 1 if it lost none.
     low, high = float(low) if good else 0.0, float(high) if good < len(stored) else 1.0
     kept = Interval(low=low, expected=share, high=high).scaled(episodes)
     return RunForecast(

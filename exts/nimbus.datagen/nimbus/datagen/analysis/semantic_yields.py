@@ -1,4 +1,4 @@
-"""Semantic yields: first attempts and kept episodes by object, category, scene, relation and length of the task."""
+"""Semantic yields: success at the first attempt and kept episodes, by object, category, scene, relation and length."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ MEANINGS: tuple[Meaning, ...] = get_args(Meaning)
 
 @dataclass(frozen=True, kw_only=True)
 class SemanticYield:
-    """One value of one meaning."""
+    """Counts for one value of one meaning, such as the object ``cup``."""
 
     meaning: Meaning
     value: str
     episodes: int
-    """Tried, to their end."""
+    """Number of finished episodes with this value."""
     first: int
-    """Episodes that succeeded at their first attempt."""
+    """Number of episodes that succeeded at the first attempt."""
     kept: int
 
     @property
     def share(self) -> float:
-        """Share of the episodes that succeeded at their first attempt, 0 to 1."""
+        """Fraction of the episodes that succeeded at the first attempt, from 0 to 1."""
         return self.first / self.episodes if self.episodes else 0.0
 
 
@@ -39,7 +39,7 @@ class _EpisodeCount:
 
 
 class SemanticCounts:
-    """Counts episodes by what they mean, whatever they come from."""
+    """Counter of episodes by their meanings, from any source."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[Meaning, str], _EpisodeCount] = {}
@@ -48,9 +48,9 @@ class SemanticCounts:
         """Count one episode.
 
         Args:
-            values: What it has of each meaning.
-            first: True if it succeeded at its first attempt.
-            kept: True if it succeeded at any attempt.
+            values: Values of the episode, by meaning.
+            first: True if the episode succeeded at its first attempt.
+            kept: True if the episode succeeded at any attempt.
         """
         for meaning in MEANINGS:
             for value in dict.fromkeys(values.get(meaning, ())):
@@ -58,7 +58,7 @@ class SemanticCounts:
                 count.episodes, count.first, count.kept = count.episodes + 1, count.first + first, count.kept + kept
 
     def rows(self) -> tuple[SemanticYield, ...]:
-        """One row a value: meanings in order, the least kept first."""
+        """Return one row per value, by meaning, the lowest success first."""
         found = [
             SemanticYield(meaning=meaning, value=value, episodes=one.episodes, first=one.first, kept=one.kept)
             for (meaning, value), one in self._counts.items()
@@ -70,8 +70,8 @@ def find_semantic_yields(attempts: Iterable[Attempt], meanings: Mapping[str, Tas
     """Count the episodes of a ledger.
 
     Args:
-        attempts: Attempts of the dataset; of the variants of a plan, only the first one counts.
-        meanings: Meaning of each task, by its name; tasks of older datasets have none.
+        attempts: Attempts in the dataset; only the first variant of each plan counts.
+        meanings: Meaning of each task, by its name; tasks of older datasets have no meaning.
     """
     episodes: dict[tuple[str, int, int], dict[int, Attempt]] = {}
     for attempt in attempts:

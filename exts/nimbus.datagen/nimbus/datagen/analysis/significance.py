@@ -1,4 +1,4 @@
-"""Values with a significantly low yield: Fisher's exact test, corrected for multiple testing."""
+"""Values with a significantly low yield, found by Fisher's exact test with a correction for multiple testing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from nimbus.datagen.arrays import BoolArray, FloatArray
 
 
 def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_lost: NDArray[np.int64]) -> FloatArray:
-    """One-sided p-values of Fisher's exact test: so many of the lost would have the value by chance.
+    """Return one-sided p-values of Fisher's exact test.
+
+    A p-value is the probability that at least as many of the lost episodes have the value by chance.
 
     Args:
-        total: Episodes that were tried.
-        lost: Those of them that were not kept.
-        having: (V,) tried episodes that have each value.
-        having_lost: (V,) lost episodes that have it.
+        total: Number of tried episodes.
+        lost: Number of tried episodes that were not kept.
+        having: (V,) number of tried episodes with each value.
+        having_lost: (V,) number of lost episodes with each value.
     """
     from scipy.stats import hypergeom  # takes half a second to import
 
@@ -25,15 +27,15 @@ def fisher_p_values(total: int, lost: int, having: NDArray[np.int64], having_los
 
 
 def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: float) -> FloatArray:
-    """Return Benjamini and Hochberg's (1995) q-values over the testable values.
+    """Return the q-values of Benjamini and Hochberg (1995) over the testable values.
 
-    A value so rare that it could not reach the level even if every episode with it were lost is not tested (after
-    Tarone, 1990): its q-value is 1, and it does not count toward the others' correction. Testability does not depend on
-    the losses.
+    A value that is too rare to reach the level, even if every episode with it were lost, is not tested (after Tarone,
+    1990): its q-value is 1, and it does not count in the correction of the others. Testability does not depend on the
+    losses.
 
     Args:
         p_values: (V,) p-values.
-        attainable: (V,) smallest p-value that each could have.
+        attainable: (V,) smallest p-value that each value could reach.
         level: Accepted false discovery rate.
     """
     from scipy.stats import false_discovery_control  # as slow to import
@@ -46,19 +48,19 @@ def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: floa
 
 
 def find_low_yield(have: BoolArray, lost: BoolArray, *, level: float) -> tuple[list[int], FloatArray, FloatArray]:
-    """Return the smallest set of values that explains the loss of episodes.
+    """Find the smallest set of values that explains the lost episodes.
 
-    The most significant value is taken first; episodes with it are then removed and the rest is tested again, so that a
-    value that merely co-occurs with it is not blamed.
+    The most significant value is taken first. Episodes with it are then removed and the rest is tested again, so that a
+    value that only co-occurs with it is not blamed.
 
     Args:
-        have: (V, N) True for values of each of N tried episodes. Of equal values the first one is taken.
-        lost: (N,) episodes that were not kept.
+        have: (V, N) True if a tried episode has a value; of equal rows, the first one counts.
+        lost: (N,) True for episodes that were not kept.
         level: Accepted false discovery rate.
 
     Returns:
-        The values found, strongest first; p-values and q-values (V,) of the first round, those of a value found
-        later from its own round.
+        The found values, the most significant first, and the p-values and q-values (V,) of the first round; for values
+        found later, those of their own round.
     """
     left = np.ones(len(lost), dtype=bool)
     found: list[int] = []
@@ -85,7 +87,7 @@ def _round(have: BoolArray, lost: BoolArray, level: float) -> tuple[FloatArray, 
 
 
 def wilson(kept: int, tried: int) -> tuple[float, float]:
-    """Interval of a share at 95 % (Wilson, 1927)."""
+    """Return the 95 % confidence interval of a fraction (Wilson, 1927)."""
     from scipy.stats import binomtest  # as slow to import
 
     if not tried:
@@ -95,7 +97,7 @@ def wilson(kept: int, tried: int) -> tuple[float, float]:
 
 
 def edges(values: Sequence[float], *, most: int = 5, least: int = 8) -> list[float]:
-    """Inner edges of bins of equal counts: at most so many bins, each of at least so many values."""
+    """Return the inner edges of at most ``most`` bins with equal counts of at least ``least`` values."""
     bins = min(most, len(values) // least)
     if bins < 2:
         return []

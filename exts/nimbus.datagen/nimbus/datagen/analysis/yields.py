@@ -1,7 +1,8 @@
-"""Yield ledger: tried and kept episodes by every value of everything that was drawn.
+"""Yields: tried and kept episodes by every value of everything that was drawn.
 
-A value is flagged when it is never, or significantly rarely, among the kept. Tests count episodes, not attempts:
-attempts at one layout are not independent, and an episode that is kept at its third attempt is in the dataset.
+A value is flagged if episodes with it are kept never, or significantly rarely. The tests count episodes instead of
+attempts: attempts at one layout are not independent, and an episode that is kept at its third attempt is in the
+dataset.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from nimbus.datagen.analysis.significance import edges, find_low_yield
 from nimbus.datagen.store.ledger.attempt import Attempt
 
 Values = dict[str, list[str | float]]
-"""Values by factor: category texts, or numbers to be binned."""
+"""Values by factor: texts for categories, or numbers that are binned."""
 
 CELL = 0.1
-"""Side of a cell of a region [m]."""
+"""Side of the cells into which positions are binned [m]."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
-"""Draws for an object that have a factor of their own."""
+"""Draws for an object that have their own factor."""
 LEVEL = 0.05
-"""Accepted fraction of false flags. Counts are whole numbers, so the test is conservative: of 600 simulated runs
-without an effect, 6 had a flag."""
+"""Accepted fraction of false flags. The test is conservative, because counts are whole numbers: of 600 simulated runs
+without any effect, 6 had a flag."""
 _FEW = 6
-"""Number of distinct whole numbers up to which they are categories."""
+"""Number of distinct whole numbers up to which they count as categories."""
 
 Part = Literal["physical", "visual", "doing"]
 
 
 def physical_factors(attempt: Attempt) -> Values:
-    """List the draws before anything moved, which can decide the outcome; the general before the particular."""
+    """Return the values drawn for physics, which can decide the outcome; general factors come first."""
     values: Values = {}
     for item in attempt.objects:
         _add(values, "class", item.get("class", ""))
@@ -48,28 +49,28 @@ def physical_factors(attempt: Attempt) -> Values:
 
 
 def visual_factors(attempt: Attempt) -> Values:
-    """List the draws of the looks, which are shown and decide no outcome."""
+    """Return the values drawn for the looks, which are only displayed because they cannot decide an outcome."""
     values: Values = {}
     _add_drawn(values, attempt, "visual")
     return values
 
 
 def step_of(text: str) -> str:
-    """Return a step without the number of its object: ``pick items`` for ``pick items_0``."""
+    """Return a step without the number of its object, such as ``pick items`` for ``pick items_0``."""
     skill, _, target = text.partition(" ")
     stem, _, number = target.rpartition("_")
     return f"{skill} {stem if number.isdigit() and stem else target}".rstrip()
 
 
 def failed_step(attempt: Attempt) -> str:
-    """Return the step in which a failed attempt ended; ``success`` when only the final conditions failed."""
+    """Return the step in which a failed attempt ended; ``success`` if only the final conditions failed."""
     if attempt.phase.startswith("success"):
         return "success"
     return step_of(attempt.steps[-1]) if attempt.steps else attempt.phase.split(" ")[0] or "start"
 
 
 def cell_name(x: float, y: float) -> str:
-    """Return the name of a point's cell, by its lower corner."""
+    """Return the name of a point's cell: the coordinates of the cell's lower corner [m]."""
     low = (math.floor(value / CELL + 1e-9) * CELL + 0.0 for value in (x, y))
     return "x {:.1f} y {:.1f}".format(*low)
 
@@ -104,17 +105,17 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 @dataclass(frozen=True, kw_only=True)
 class YieldRow:
-    """One value of one factor."""
+    """Yield for one value of one factor."""
 
     factor: str
     value: str
     part: Part
-    """Drawn and tested, drawn and only shown, or an action of the robot (a row's episodes are then attempts)."""
+    """Part: drawn and tested, drawn and only shown, or an action of the robot, whose rows count attempts."""
     low: float | None = None
     """Lower bound of a numeric bin."""
     high: float | None = None
     episodes: int
-    """Tried, to their end."""
+    """Number of finished episodes with this value."""
     kept: int
     attempts: int
     successes: int
@@ -124,7 +125,7 @@ class YieldRow:
 
     @property
     def share(self) -> float:
-        """Fraction of the episodes that are kept, 0 to 1."""
+        """Fraction of the episodes that are kept, from 0 to 1."""
         return self.kept / self.episodes if self.episodes else 0.0
 
 
@@ -139,11 +140,11 @@ class Yields:
 
     @property
     def flags(self) -> tuple[YieldRow, ...]:
-        """Flagged rows, strongest first."""
+        """Flagged rows, the most significant first."""
         return tuple(sorted((row for row in self.rows if row.flag), key=lambda row: row.p_value))
 
     def of(self, *factors: str) -> tuple[YieldRow, ...]:
-        """Rows of some factors."""
+        """Return the rows of some factors."""
         return tuple(row for row in self.rows if row.factor in factors)
 
 
@@ -162,7 +163,7 @@ def find_yields(attempts: Iterable[Attempt], *, level: float = LEVEL) -> Yields:
     """Compute the yield of every value.
 
     Args:
-        attempts: Rows of the ledger; of variants, which share one plan, the first one counts.
+        attempts: Attempts in the ledger; only the first variant of each plan counts.
         level: Accepted false discovery rate.
     """
     episodes = _episodes(attempts)
@@ -227,13 +228,13 @@ class _Bin:
     factor: str
     value: str
     have: tuple[bool, ...]
-    """Values that the episode has."""
+    """(N,) True for episodes with the value."""
     low: float | None = None
     high: float | None = None
 
 
 def _bins(factor: str, values: Sequence[Sequence[str | float]]) -> list[_Bin]:
-    """Categories as they are, numbers in bins of equal counts."""
+    """Return a bin per category; numbers are divided into bins of equal counts."""
     numbers = [value for mine in values for value in mine if isinstance(value, float)]
     categories = sorted({value for mine in values for value in mine if isinstance(value, str)})
     found = [_Bin(factor, text, tuple(text in mine for mine in values)) for text in categories]
@@ -251,7 +252,7 @@ def _bins(factor: str, values: Sequence[Sequence[str | float]]) -> list[_Bin]:
 
 
 def _doing_rows(attempts: Sequence[Attempt]) -> list[YieldRow]:
-    """Steps and grasps: of the attempts that came to them, those that came past them, or succeeded."""
+    """Return rows for steps and grasps: of the attempts that reached one, how many got beyond it or succeeded."""
     rows = []
     for step in dict.fromkeys(step_of(text) for attempt in attempts for text in attempt.steps):
         mine = [attempt for attempt in attempts if step in map(step_of, attempt.steps)]

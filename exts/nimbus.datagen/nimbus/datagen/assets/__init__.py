@@ -1,1 +1,1 @@
-"""Import of third-party assets into a prepared library, each asset checked separately."""
+"""Import of third-party assets into a prepared library; each asset is checked separately."""

@@ -1,4 +1,4 @@
-"""Captions and synonyms of a library's kinds, from measurements or a language model, checked against measurements."""
+"""Captions and synonyms of a library's kinds, from measurements or from a language model whose answers are checked."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from nimbus.datagen.objects.categories import find_category, split_words
 from nimbus.datagen.objects.prepared.index import INDEX_NAME, AssetEntry, index_text, read_index
 
 _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
-"""Limits on the length of a caption [letters, words], and on the number of synonyms."""
+"""Limits of a caption [characters, words], and largest number of synonyms."""
 _PLAIN = re.compile(r"[a-z][a-z' -]*")
 _FLAT, _LONG = 0.35, 2.2
-"""Largest ratio of the shortest to the middle side of a flat object; smallest of the longest to the middle side of a
-long one."""
+"""Ratios of sides: an object is flat if the shortest side is below the first fraction of the middle side, and long if
+the longest side is above the second multiple of the middle side."""
 _SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
 _SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
-"""Range of the longest side for which a word of size is true [m]."""
+"""Range of the longest side for which a size word is true [m]."""
 _SHAPES = {"flat": "flat", "thin": "flat", "long": "long", "slender": "long", "elongated": "long"}
 _COLORS = {name: name for name in COLORS} | {"grey": "gray", "violet": "purple", "golden": "yellow", "beige": "brown"}
 _PARTS = ("handle", "lid", "cap", "label", "knob", "button", "base", "top")
-"""Words that name a part of an object, not a category."""
+"""Words that name a part of an object instead of a category."""
 _SYSTEM = """You name things for instructions to a robot. Fill in the form for one thing.
 caption: a noun phrase of 2 to 8 words in lower case, without an article and without numbers, such as "red soup can with
 a white label". It ends in or holds the category. It names no color, size or material that is not stated.
@@ -56,22 +56,22 @@ class Annotation:
 def annotate_library(
     folder: Path, model: LanguageModel | None, *, report: Callable[[Annotation, int, int], None]
 ) -> tuple[list[Annotation], str]:
-    """Write captions and synonyms into the index of a library; earlier answers of a model are reused.
+    """Write captions and synonyms into the index of a library; a model's earlier answers are reused.
 
     Args:
-        folder: The library.
-        model: Language model; without one they follow from category, shape and color.
-        report: Called with each kind's words, its number and the count.
+        folder: Folder of the library.
+        model: Language model; without one, captions are composed from category, shape and color.
+        report: Called with each annotation, its number and the number of kinds.
 
     Returns:
-        The words, and the reason if some are missing.
+        Annotations, and the reason if some are missing.
 
     Raises:
         InputError: The folder is not a library, or the model cannot be queried; earlier answers are kept.
     """
     if not (folder / INDEX_NAME).is_file():
         raise InputError(
-            f"no {INDEX_NAME} in it", where=str(folder), instead="name a library of 'nimbus assets import'"
+            f"contains no {INDEX_NAME}", where=str(folder), instead="give a library of 'nimbus assets import'"
         )
     lock = lock_folder(folder)
     made: dict[str, Annotation] = {}
@@ -98,7 +98,7 @@ def _with(entry: AssetEntry, words: Annotation | None) -> AssetEntry:
 
 
 def describe(entry: AssetEntry) -> Annotation:
-    """Compose a caption from category, shape and color; the category's broader name is the synonym."""
+    """Compose a caption from category, shape and color; the synonym is the category's more general name."""
     known = find_category((entry.category,))
     noun = entry.category if known else "thing"
     words = [shape] if (shape := shape_of(entry)) and not known else []
@@ -109,7 +109,7 @@ def describe(entry: AssetEntry) -> Annotation:
 
 
 def shape_of(entry: AssetEntry) -> str:
-    """Return ``flat`` or ``long`` if the sides make it plain, else none."""
+    """Return ``flat`` or ``long`` if the sides show it clearly, or an empty string."""
     low, middle, high = sorted(entry.size)
     if low < _FLAT * middle:
         return "flat"
@@ -122,7 +122,7 @@ def _ask(entry: AssetEntry, model: LanguageModel) -> Annotation:
 
 
 def _question(entry: AssetEntry) -> ModelQuestion:
-    """Write the question about a kind, from its measurements and category only."""
+    """Compose the question about a kind, only from its measurements and its category."""
     sides = " x ".join(f"{100 * side:.3g}" for side in entry.size)
     noun = describe(entry).caption.split(" ")[-1] if not find_category((entry.category,)) else entry.category
     lines = (f"category: {noun}", f"size: {sides} cm", f"colors: {', '.join(entry.color_names) or 'not known'}")
@@ -131,7 +131,7 @@ def _question(entry: AssetEntry) -> ModelQuestion:
 
 
 def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
-    """Keep the model's words that agree with the measurements; replace a false caption by the measured one."""
+    """Keep a model's words that agree with the measurements; replace a wrong caption by the composed one."""
     own = describe(entry)
     if answer.fault:
         return replace(own, dropped=(answer.fault,))
@@ -150,9 +150,9 @@ def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
 
 
 def _fault(entry: AssetEntry, text: object) -> str:
-    """Return the fault of a noun phrase about a kind; empty for none."""
+    """Return the reason why a noun phrase does not fit a kind; empty if it fits."""
     if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS:
-        return f"no plain words, at most {_LETTERS} letters"
+        return f"not plain words of at most {_LETTERS} letters"
     words = re.split(r"[ -]+", text.strip())
     if len(words) > _WORDS or words[0] in ("a", "an", "the"):
         return f"more than {_WORDS} words, or an article"
@@ -163,33 +163,39 @@ def _fault(entry: AssetEntry, text: object) -> str:
         if not low <= max(entry.size) <= high:
             return f"it is {100 * max(entry.size):.3g} cm long, not {word}"
         if word in _SHAPES and _SHAPES[word] != shape_of(entry):
-            return f"its sides are not those of something {word}"
+            return f"its sides do not make it {word}"
     return _category_fault(entry, words)
 
 
 def _category_fault(entry: AssetEntry, words: list[str]) -> str:
-    """Check that words name the category of a kind, and no other category unless the kind's own name contains it."""
+    """Return the reason why words do not name the kind's category, or also name another one; empty if they fit.
+
+    Another category is allowed if the kind's own name contains it.
+    """
     known = find_category((entry.category,))
     own = split_words(entry.category.replace(" ", "_")) if known else ["thing"]
     if not any(words[at : at + len(own)] == own for at in range(len(words))):
-        return f"it does not name the category '{' '.join(own)}'"
+        return f"the category is missing: '{' '.join(own)}'"
     named = {*own, *split_words(entry.kind), *_PARTS}
     for word in words:
         other = find_category((word,))
         if other and word not in named and (known is None or other[0] != known[0]):
-            return f"'{word}' is another category"
+            return f"'{word}' names another category"
     return ""
 
 
 def _synonym_fault(entry: AssetEntry, text: object) -> str:
-    """Check that a synonym is a known name of the same category; the model's answer alone is not accepted."""
+    """Return the reason why a synonym is refused; empty for a known name of the same category.
+
+    The model's answer alone is not sufficient.
+    """
     if not isinstance(text, str) or not _PLAIN.fullmatch(text) or len(text) > _LETTERS // 2:
-        return "no plain words"
+        return "not plain words"
     known, found = find_category((entry.category,)), find_category((text.replace(" ", "_"),))
     if known is None:
         return "its category is not known"
     if any(word in _COLORS or word in _SIZES for word in text.split()):
-        return "a name holds no color or size"
+        return "a synonym must not contain a color or size"
     if found is None or found[0] != known[0]:
         return f"not known as a name of a {known[0].replace('_', ' ')}"
     return ""

@@ -1,4 +1,4 @@
-"""Archives of assets: the files in them that may belong to an asset."""
+"""Archives of assets: unpacking of the files that may belong to an asset."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _WANTED = {
     *(*SUFFIXES, ".msh", ".mtl", ".bin", ".png", ".jpg", ".jpeg", ".tga", ".bmp", ".tif", ".tiff", ".webp"),
     *(".xml", ".urdf", ".xacro", ".json", ".pbtxt", ".config", ".sdf"),
 }
-"""Suffixes of files that may belong to an asset; other members are not unpacked."""
+"""Suffixes of files that may belong to an asset; other files in an archive are not unpacked."""
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
 
 
 def is_archive(path: Path) -> bool:
-    """Check by the name whether a file is an archive."""
+    """Return True if the name of a file is that of an archive."""
     return path.name.lower().endswith(ARCHIVES)
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack files that may belong to assets, into a new folder.
+    """Unpack the files that may belong to assets into a new folder.
 
     Raises:
-        InputError: The file is not an archive, has members outside of its folder, or exceeds the limits.
+        InputError: The file is not an archive, contains paths outside its folder, or exceeds the limits.
     """
     archives.unpack(path, folder, is_wanted=_is_wanted, limit=_BYTES)
 

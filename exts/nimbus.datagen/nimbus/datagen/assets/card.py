@@ -1,4 +1,4 @@
-"""``asset.yaml``: the decisions about one kind, which users may edit."""
+"""File ``asset.yaml``: the decisions about one kind, which users may edit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDITABLE: dict[str, tuple[str, ...] | type] = {
     "license": str,
     "front": ("-x", "x", "-y", "y"),
 }
-"""Names of decisions, with the allowed values or type of each."""
+"""Decisions that users may change, with the allowed values or the type of each."""
 OF_PARTS: dict[str, tuple[str, ...] | type] = {
     "moves": ("hinge", "slide", "fixed"),
     "lower": float,
@@ -39,9 +39,9 @@ OF_PARTS: dict[str, tuple[str, ...] | type] = {
     "stiffness": float,
     "handle": str,
 }
-"""Decisions about a moving part, written after its name and a dot."""
+"""Decisions about a moving part; their names in the file follow the part's name and a dot."""
 _ANY_SIGN = ("lower", "upper")
-"""Keys whose values may be negative."""
+"""Decisions whose values may be negative."""
 
 
 class OtherValue(StrictModel):
@@ -60,7 +60,7 @@ class WrittenDecision(StrictModel):
 
 
 class Additions(StrictModel):
-    """Points, frames and cavities in the kind's own coordinates [m], added to those found."""
+    """Points, frames and cavities of the user in the kind's frame [m], in addition to those that are found."""
 
     keypoints: dict[Name, Point] = {}
     frames: dict[Name, NamedFrame] = {}
@@ -68,7 +68,7 @@ class Additions(StrictModel):
 
 
 class AssetCard(StrictModel):
-    """Model of the file."""
+    """Schema of the file."""
 
     kind: str
     refused: str = ""
@@ -90,7 +90,7 @@ def card_text(
     add: Additions,
     refused: str = "",
 ) -> str:
-    """Write the file; equal decisions give equal text."""
+    """Compose the text of the file; equal decisions give equal text."""
     content: dict[str, object] = {"kind": kind}
     if refused:
         content["refused"] = refused
@@ -108,7 +108,7 @@ def card_text(
 
 
 def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value], Additions]:
-    """Read a user's changes: decisions that differ from the import's, and additions.
+    """Read the changes of the user: decisions that differ from the import's, and additions.
 
     Raises:
         InputError: The file has an error.
@@ -130,7 +130,7 @@ def read_card(path: Path, automatic: dict[str, Value]) -> tuple[dict[str, Value]
 
 
 def _wanted(path: Path, name: str, automatic: dict[str, Value]) -> tuple[str, ...] | type:
-    """Return the allowed values or the type of a decision; those of parts follow from the import's decisions."""
+    """Return the allowed values or the type of a decision; decisions about parts depend on the parts of the asset."""
     part, _, own = name.rpartition(".")
     if part and f"{part}.moves" in automatic and own in OF_PARTS:
         return OF_PARTS[own]
@@ -138,4 +138,4 @@ def _wanted(path: Path, name: str, automatic: dict[str, Value]) -> tuple[str, ..
         return EDITABLE[name]
     parts = [known.removesuffix(".moves") for known in automatic if known.endswith(".moves")]
     known = [*EDITABLE, *(f"{one}.{field}" for one in parts for field in OF_PARTS)]
-    raise InputError(f"no decision '{name}'", where=str(path), instead=suggest(name, known))
+    raise InputError(f"there is no decision '{name}'", where=str(path), instead=suggest(name, known))

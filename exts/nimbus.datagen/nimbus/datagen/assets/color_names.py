@@ -1,4 +1,4 @@
-"""Colors of an asset by name, measured on its surface."""
+"""Color names of an asset, measured on its surface."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from nimbus.datagen.objects.prepared.shape_file import AssetShape
 
 COLORS = ("black", "white", "gray", "red", "orange", "brown", "yellow", "green", "blue", "purple", "pink")
 _PLACES = 2000
-"""Number of surface points sampled."""
+"""Number of sampled surface points."""
 _SHARE = 0.25
-"""Smallest fraction of the surface for a color to be named."""
+"""Smallest fraction of the surface at which a second color is named."""
 _HUES = ((15, "red"), (45, "orange"), (70, "yellow"), (165, "green"), (260, "blue"), (305, "purple"), (345, "pink"))
-"""Upper bounds of the named hues [deg]."""
+"""Upper bound of the hue of each name [deg]."""
 
 
 def measure_colors(shape: AssetShape) -> tuple[str, ...]:
-    """Name the colors that cover at least a quarter of a surface, the largest first; always at least one."""
+    """Name the one or two main colors of a surface; the second must cover more than a quarter of it."""
     corners = shape.vertices[shape.faces]
     _, face = sample_surface(corners, _PLACES)
     middles = shape.uvs[shape.faces[face]].mean(axis=1)
@@ -31,7 +31,7 @@ def measure_colors(shape: AssetShape) -> tuple[str, ...]:
 
 
 def name_color(rgb: ImageArray) -> str:
-    """Name a color, (3,) sRGB from 0 to 255."""
+    """Return the name of a color (3,) sRGB from 0 to 255."""
     red, green, blue = (float(value) / 255 for value in rgb[:3])
     hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
     if value < 0.2:

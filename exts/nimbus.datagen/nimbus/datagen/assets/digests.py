@@ -1,4 +1,4 @@
-"""Hashes of everything that an asset is made from: its meshes, and the materials and textures that they name."""
+"""Hashes of everything from which an asset is made: meshes, and the materials and textures that they refer to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nimbus.datagen.objects.imported.roots import below
 
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
-"""Largest number of files in a USD file's folder that are hashed with it."""
+"""Largest number of files in the folder of a USD file that are hashed with it."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:
@@ -43,7 +43,7 @@ def _digest(path: Path) -> str:
 
 
 def _references(root: Path, name: str) -> Iterator[str]:
-    """List the files below the root that a mesh refers to."""
+    """Yield the files below the root that a mesh refers to."""
     path = root / name
     suffix = path.suffix.lower()
     if suffix == ".obj":
@@ -66,7 +66,7 @@ def _references(root: Path, name: str) -> Iterator[str]:
 
 @lru_cache(maxsize=256)
 def _beside(root: Path, folder: Path) -> tuple[str, ...]:
-    """List the files that a stage in a folder may compose; parsing is left to the child process."""
+    """Return the files that a stage in a folder may refer to; the stage itself is parsed only in a child process."""
     found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
     return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
 
@@ -94,7 +94,7 @@ def _uris(path: Path) -> list[str]:
 
 
 def digest_source(path: Path, digests: list[str]) -> str:
-    """Hash a source: the file itself, or the assets of a folder.
+    """Hash a source: the content of a file, or the digests of the assets in a folder.
 
     Raises:
         InputError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""Assets as recognized in a source: parts, and everything that files and folders state about them."""
+"""Assets as recognized in a source: their parts, and what files and folders state about them."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ class FoundPart:
     solid: str = ""
     """``box``, ``sphere``, ``cylinder`` or ``capsule``."""
     size: tuple[float, ...] = ()
-    """Size of a solid: full sides; radius; radius and length [m]."""
+    """Size of a solid [m]: full sides of a box, radius of a sphere, radius and length of a cylinder or capsule."""
     place: tuple[float, ...] = IDENTITY
-    """Upper (3, 4) of asset_T_mesh, which includes the scale of the mesh."""
+    """Upper rows (3, 4) of asset_T_mesh as a list; they include the scale of the mesh."""
     texture: str = ""
-    """Texture that replaces the mesh's own, as a path below the source."""
+    """Path, below the source, of the texture that replaces the mesh's own."""
     color: tuple[float, float, float] | None = None
-    """sRGB from 0 to 1, where the mesh has no texture."""
+    """sRGB from 0 to 1 for a mesh without a texture."""
     link: str = ""
-    """Name of the moving part that it belongs to; empty for the base."""
+    """Name of the moving part to which it belongs; empty for the base."""
     is_touched: bool = False
-    """True for convex contact-only geometry; other geometry is visual."""
+    """True for convex geometry that is used only for contact; other geometry is visual."""
     name: str = ""
     """Name in the source, for example ``handle``."""
 
     def matrix(self) -> FloatArray:
-        """Return asset_T_mesh, (4, 4)."""
+        """Return asset_T_mesh (4, 4)."""
         return np.vstack([np.array(self.place).reshape(3, 4), [0, 0, 0, 1]])
 
 
 @dataclass(frozen=True, kw_only=True)
 class FoundJoint:
-    """Joint as stated by a source, in the asset's frame and unit, at joint position 0."""
+    """Joint as stated by a source, in the frame and unit of the asset, at joint position 0."""
 
     link: str
     """Name of the part that moves."""
     on: str = ""
-    """Name of the part that carries it; empty for the base."""
+    """Name of the part that carries the moving part; empty for the base."""
     kind: Literal["hinge", "slide"]
     axis: tuple[float, float, float]
-    """Unit."""
+    """Unit vector."""
     origin: tuple[float, float, float]
     lower: float
-    """[rad or the file's unit]"""
+    """Lower limit [rad or the file's unit]."""
     upper: float
     damping: float = 0.0
     friction: float = 0.0
@@ -74,14 +74,14 @@ class FoundAsset:
     name: str
     """Preferred name of its kind."""
     path: str
-    """Main file below the source."""
+    """Path of the main file below the source."""
     layout: str
     parts: tuple[FoundPart, ...] = ()
     joints: tuple[FoundJoint, ...] = ()
     words: tuple[str, ...] = ()
-    """Names that may state its category, the most likely first."""
+    """Names that may state the category, the most likely first."""
     metres: float | None = None
-    """Length of one unit [m], if the layout states it."""
+    """Length of one unit [m], if the layout states it; 0 if the layout has no unit."""
     is_unit_certain: bool = False
     """True if the format fixes the unit, as URDF and MJCF do."""
     up: str = ""
@@ -89,12 +89,12 @@ class FoundAsset:
     mass: float | None = None
     """Mass claimed by the source [kg]."""
     refused: str = ""
-    """Reason why it is not imported, such as too many moving parts; empty if it is."""
+    """Reason why the asset is refused, such as too many moving parts; empty if it is imported."""
     notes: tuple[str, ...] = ()
     claims: tuple[str, ...] = field(default=(), repr=False)
-    """Mesh files that belong to it, visible or not; they are not assets of their own."""
+    """Mesh files that belong to the asset, visible or not; they are not imported separately."""
 
 
 def found_from_plain(value: Any) -> FoundAsset:
-    """Build an asset from a child process's message."""
+    """Build an asset from the message of a child process."""
     return from_plain(FoundAsset, value, strict=False)

@@ -1,4 +1,4 @@
-"""Grasp trials: a parallel gripper closes on a resting object, the table is removed, and the object is shaken."""
+"""Grasp trials: a gripper closes on a resting object, the table is removed, and the object is shaken."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ from nimbus.datagen.robots.robot import Gripper
 TRIED = 8
 """Number of grasps tried per rest pose."""
 _LOOKED_AT = 24
-"""Number of candidates per rest pose; those without clearance for the fingers are skipped."""
+"""Number of candidates per rest pose, including those without clearance for the fingers, which are skipped."""
 _ENOUGH = 3
-"""Number of successful grasps per rest pose after which the others are skipped."""
+"""Number of successful grasps in a rest pose after which its other grasps are skipped."""
 _HEADINGS = (0.0, np.pi / 2)
-"""Headings of the arm's home posture, seen from the object, whose canonical grasps are tried [rad]; a pick may use
-any."""
+"""Headings of the arm's home posture relative to the object whose canonical grasps are tried [rad].
+
+A pick may use any heading.
+"""
 _STEP_RATE = 2400.0
-"""Physics rate, as in the default simulator, because creep in the hand is proportional to the time step [Hz]."""
+"""Physics rate, as in the default simulator [Hz]: creep in the hand is proportional to the time step."""
 _ROOM = 0.01
-"""Distance of each pad from the object before closing, if fully open fingers would touch it [m]."""
+"""Distance of each pad from the object before closing, if fully open fingers would touch other geometry [m]."""
 _CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
-"""Durations: closing, settling of the fingers, settling of the hanging object, shake, and rest afterwards [s]."""
+"""Durations [s]: closing, settling of the fingers, settling of the hanging object, shaking, and hanging afterwards."""
 _SHAKE, _SWINGS = 4.0, 3.0
-"""Acceleration along each axis of the hand, as of a fast arm [m/s²], and number of swings along each axis."""
+"""Acceleration along each axis of the hand, as by a fast arm [m/s²], and number of swings per axis."""
 _MOST_CREEP = 2.5e-4
-"""Largest mean speed of the object in the hand for a successful grasp [m/s]; half the limit of a run."""
+"""Largest mean speed of the object in the hand in a successful grasp [m/s]; it is half the limit of a run."""
 _LOST = 0.01
 """Displacement in the hand that counts as slipping out [m]."""
 _HEAVIEST_FINGER = 0.015
-"""[kg]"""
+"""Mass of a finger [kg]."""
 _TORSION, _ROLLING = 0.005, 2e-3
 """Torsional and rolling friction of objects, as in the default simulator [m]."""
 _OUTCOMES = {
-    "blocked": "without room for the fingers",
+    "blocked": "without clearance for the fingers",
     "missed": "missed by the fingers",
     "slipped": "slipped out when shaken",
     "crept": "crept in the hand",
@@ -57,24 +59,24 @@ class GraspTrials:
 
     grasps: tuple[TriedGrasp, ...]
     summary: str
-    """Summary for display."""
+    """Summary of the trials for users."""
     not_graspable: str
-    """Reason why no grasp holds; empty if one does."""
+    """Reason why no grasp held; empty if one did."""
 
 
 def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
-    """Try the grasps that a pick would propose in each rest pose; deterministic for each object.
+    """Try the grasps that a pick would propose in each rest pose; equal objects give equal results.
 
     Args:
-        model: The object.
-        gripper: The gripper.
+        model: Object to grasp.
+        gripper: Gripper that grasps it.
     """
     axes = find_model_axes(model, gripper.shape)
     candidates = [(rest, grasp) for rest in model.rest_poses for grasp in _candidates(model, axes, rest)]
     if not candidates:
         narrow, most = float(np.ptp(model.bounds, axis=0).min()), gripper.shape.max_width
-        why = f"{1000 * narrow:.0f} mm across, the fingers take {1000 * most:.0f} mm"
-        why = why if narrow > most else "offers the fingers no two sides, or not above the table"
+        why = f"it is {1000 * narrow:.0f} mm wide; the fingers open to {1000 * most:.0f} mm"
+        why = why if narrow > most else "it has no two opposite sides for the fingers, or none above the table"
         return GraspTrials(grasps=(), summary=f"not graspable: {why}", not_graspable=why)
     hand = _Hand(model, gripper)
     tried: list[TriedGrasp] = []
@@ -100,7 +102,7 @@ def try_grasps(model: ObjectModel, gripper: Gripper) -> GraspTrials:
 
 
 def _candidates(model: ObjectModel, axes: GraspAxes, rest: RestPose) -> Iterator[Grasp]:
-    """Yield grasps in a rest pose, alternating between canonical ones at several headings and the firmest."""
+    """Yield grasps in a rest pose, alternating between canonical grasps at several headings and the firmest grasps."""
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
     headings = _HEADINGS[:1] if model.symmetry == "revolution" and abs(pose[2, 2]) > 0.9 else _HEADINGS
@@ -117,10 +119,10 @@ def _candidates(model: ObjectModel, axes: GraspAxes, rest: RestPose) -> Iterator
 class _Hand:
     """Gripper fixed in the air above a table with an object on it.
 
-    Lifting is simulated by removing the table, and shaking by changing gravity.
+    Removing the table simulates lifting; changing gravity simulates shaking.
 
     Args:
-        model: The object.
+        model: Object to grasp.
         gripper: Gripper whose pads are boxes.
     """
 
@@ -133,7 +135,7 @@ class _Hand:
         self._pads = [self._model.body(name).id for name in ("left", "right")]
 
     def try_grasp(self, rest: RestPose, grasp: Grasp) -> str:
-        """Close, lift and shake; return ``held``, ``blocked``, ``missed``, ``slipped`` or ``crept``."""
+        """Close, lift and shake; return ``held`` or a key of ``_OUTCOMES``."""
         model, data = self._model, self._data
         mujoco.mj_resetData(model, data)
         model.geom_contype[self._table] = model.geom_conaffinity[self._table] = 1
@@ -171,7 +173,7 @@ class _Hand:
         return "held" if moved < _MOST_CREEP * (_SHAKING + _HANGING) else "crept"
 
     def _free_opening(self, grasp: Grasp) -> float:
-        """Open the fingers fully, or just clear of the object; return 0 if neither is possible."""
+        """Open the fingers fully, or until just clear of the object; return the opening, or 0 if neither is free."""
         for opening in (self._travel, min(self._travel, grasp.width / 2 + _ROOM)):
             self._data.qpos[7:] = opening
             mujoco.mj_forward(self._model, self._data)
@@ -189,7 +191,7 @@ class _Hand:
         return all(self._touches())
 
     def _touches(self) -> list[bool]:
-        """Return for each pad if it touches the object."""
+        """Return, for each pad, True if it touches the object."""
         contact = self._data.contact
         bodies = self._model.geom_bodyid[contact.geom].reshape(-1, 2)[np.asarray(contact.dist) <= 0.0]
         partners = set(bodies[(bodies == self._object).any(axis=1)].ravel().tolist())
@@ -250,7 +252,7 @@ def _add_object(spec: mujoco.MjSpec, model: ObjectModel) -> None:
 
 
 def _make_stiff(geoms: Sequence[mujoco.MjsGeom], friction: float) -> None:
-    """Set the contact parameters of geoms to those of the default simulator."""
+    """Give geoms the contact parameters of the default simulator."""
     for geom in geoms:
         geom.condim, geom.friction = 6, [friction, _TORSION, _ROLLING]
         geom.solref[:2], geom.solimp = [2.2 / _STEP_RATE, 1], [0.95, 0.99, 0.001, 0.5, 2]

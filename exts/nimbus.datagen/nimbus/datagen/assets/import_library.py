@@ -1,4 +1,4 @@
-"""Import of sources into a prepared library; missing and changed assets are prepared one by one."""
+"""Import of sources into a prepared library; missing and changed assets are prepared separately."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ IMPORT_VERSION = 6
 """Version of the preparation code; raise it when the result for any asset changes."""
 LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"
-"""Entries of an unfinished import, from which the next one continues."""
+"""Entries of an unfinished import; the next import continues from them."""
 _UNPACKED, _MADE = ".unpacked", ".made"
 _SECONDS = 240
 """CPU time limit of one asset [s]; the slowest of 60 real meshes took 94 s."""
 _RECOGNITION = 600
-"""CPU time limit of searching one source [s]."""
+"""CPU time limit of the search for assets in one source [s]."""
 _LONGEST_NAME = 60
 """Longest name of a kind [characters]."""
 _OTHER = "choose another --out"
@@ -59,9 +59,9 @@ class ImportedAssets:
     entries: tuple[AssetEntry, ...]
     """Entries of the given sources."""
     prepared: int
-    """Number of assets prepared by this import; the others existed."""
+    """Number of assets prepared by this import; the others were up to date."""
     removed: int
-    """Kinds of these sources that no longer exist."""
+    """Number of removed kinds, which these sources no longer contain."""
     kinds: int
     """Number of kinds in the whole library, including refused ones."""
 
@@ -99,15 +99,15 @@ def import_assets(
     """Import files, folders and archives into a library; equal inputs give equal bytes.
 
     Args:
-        paths: The sources, in any order.
+        paths: Files, folders and archives, in any order.
         out: Folder of the library: new, empty, or made by an earlier import.
         jobs: Number of assets prepared in parallel.
         only: Pattern for the names or paths of the assets to import.
-        license: License of everything imported now, instead of the one found in the files.
-        report: Called after each prepared asset with its CPU time [s], its number and the count.
+        license: License of all assets of this import, instead of the licenses found in the files.
+        report: Called after each prepared asset with its entry, CPU time [s], number, and the number of assets.
 
     Raises:
-        InputError: A source holds no asset or cannot be opened, or the folder is no library.
+        InputError: A source contains no asset or cannot be opened, or ``out`` is not a library.
     """
     out = out.absolute()
     _check_out(out)
@@ -133,12 +133,12 @@ def _check_out(out: Path) -> None:
     if out.is_dir():
         there = {path.name for path in out.iterdir()} - {LOCK_NAME, _UNPACKED, _MADE}
         if there and not there & {INDEX_NAME, _DONE}:
-            what = f"holds '{min(there)}' and no {INDEX_NAME}: it is not a prepared library"
+            what = f"contains '{min(there)}' but no {INDEX_NAME}: it is not a prepared library"
             raise InputError(what, where=f"--out {out}", instead=_OTHER)
 
 
 def _entries_of(out: Path) -> dict[str, AssetEntry]:
-    """Return the entries of the library by kind, including those of an interrupted import."""
+    """Return the entries of a library by kind, including those of an interrupted import."""
     found = {entry.kind: entry for entry in read_index(out)[0].kinds} if (out / INDEX_NAME).exists() else {}
     with suppress(FileNotFoundError):
         for line in (out / _DONE).read_text(encoding="utf-8", errors="replace").splitlines():
@@ -150,14 +150,14 @@ def _entries_of(out: Path) -> dict[str, AssetEntry]:
 
 @contextmanager
 def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
-    """Open the sources: unpack archives and search all of them for assets."""
+    """Open the sources: unpack archives, and search each source for assets."""
     names = [path.resolve().name for path in paths]
     if double := next((name for name in names if names.count(name) > 1), ""):
-        raise InputError(f"two sources are called '{double}'", where="PATH", instead="rename one of them")
+        raise InputError(f"two sources have the name '{double}'", where="PATH", instead="rename one of them")
     sources = []
     for number, (name, path) in enumerate(zip(names, paths, strict=True)):
         if not path.exists():
-            raise InputError("no such file or folder", where=str(path), instead="give a source that is there")
+            raise InputError("there is no such file or folder", where=str(path), instead="give an existing source")
         root = path.resolve() if path.is_dir() else path.resolve().parent
         if path.is_file() and is_archive(path):
             root = unpacked.resolve() / str(number)
@@ -176,7 +176,11 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
 def _plan(
     sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: str, license: str
 ) -> tuple[list[_AssetTask], list[AssetEntry], dict[str, list[str]]]:
-    """Compare the sources with the library and return the assets to prepare."""
+    """Compare the sources with the library.
+
+    Returns:
+        The assets to prepare, the entries that are up to date, and the digests of all assets by source.
+    """
     known = {(entry.source, entry.path): entry for entry in before.values()}
     taken = set(before)
     tasks, kept, digests = [], [], {source.name: [] for source in sources}
@@ -224,7 +228,7 @@ def _assets(sources: list[_Source], only: str) -> Iterator[tuple[_Source, FoundA
             count += 1
             yield source, asset, asset.path + (f"#{asset.name}" if paths.count(asset.path) > 1 else "")
     if not count:
-        raise InputError(f"no asset is called '{only}'", where="--only", instead="write a pattern such as '*mug*'")
+        raise InputError(f"no asset matches '{only}'", where="--only", instead="write a pattern such as '*mug*'")
 
 
 def _free_name(wish: str, taken: set[str]) -> str:
@@ -243,14 +247,14 @@ def _given(path: Path, old: AssetEntry | None) -> tuple[dict[str, str | float], 
 
 
 def _is_whole(folder: Path, entry: AssetEntry) -> bool:
-    """Check that the files of a kind exist; their content is checked when it is loaded."""
+    """Return True if the files of a kind exist; their content is checked when they are loaded."""
     return (folder / CARD_NAME).is_file() and (bool(entry.refused) or (folder / SHAPE_NAME).is_file())
 
 
 def _prepare(
     tasks: list[_AssetTask], out: Path, *, jobs: int, report: Callable[[AssetEntry, float, int, int], None]
 ) -> Iterator[AssetEntry]:
-    """Prepare assets in parallel, and move each into the library when it is done."""
+    """Prepare assets in parallel, and move each into the library as soon as it is ready."""
     if not tasks:
         return
     jobs = min(jobs, len(tasks))
@@ -277,7 +281,7 @@ def _prepare(
 
 
 def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
-    """Prepare one asset; a crash of its process also gives an entry."""
+    """Prepare one asset; if its process crashes, the asset is refused with the reason."""
     target = out / _MADE / task.entry.kind
 
     def run(asset: FoundAsset) -> Any:
@@ -308,7 +312,7 @@ def _publish(
     *,
     is_part: bool,
 ) -> ImportedAssets:
-    """Write the index and the sources; remove kinds that these sources no longer have."""
+    """Write the index and the description of sources; remove kinds that the sources no longer contain."""
     names, now = {source.name for source in sources}, {entry.kind for entry in entries}
     gone = [] if is_part else [kind for kind, old in before.items() if old.source in names and kind not in now]
     kept = [old for kind, old in before.items() if kind not in now and kind not in gone]
@@ -332,7 +336,7 @@ def _publish(
 def _write_library(
     out: Path, sources: list[_Source], entries: tuple[AssetEntry, ...], digests: dict[str, list[str]]
 ) -> None:
-    """Write ``library.yaml``: a description of each source and its import."""
+    """Write ``library.yaml`` with the hash, licenses and counts of each source."""
     content: dict[str, Any] = {}
     with suppress(OSError, yaml.YAMLError):
         content = (yaml.safe_load((out / LIBRARY_NAME).read_text(encoding="utf-8")) or {}).get("sources", {})

@@ -1,4 +1,4 @@
-"""Recognition of a folder's layout: published datasets by their file names, XML models, and loose meshes."""
+"""Recognition of a folder's layout: published datasets by their file names, XML models, and other meshes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNNAMED = {
     "model_normalized",
     "obj",
 }
-"""Names of mesh files without a meaning; the folder's name is used instead."""
+"""Names of mesh files that have no meaning; the name of the folder is used instead."""
 _PLAIN_FOLDERS = {
     *("meshes", "mesh", "visual", "google_16k", "tsdf", "poisson", "eval", "full", "models", "textured_objs"),
     *("objects", "assets", "materials", "obj", "glb", "usd"),
@@ -53,24 +53,24 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Number of HOPE object names from which a folder counts as the HOPE dataset; one can named 'tuna' proves nothing."""
+"""Number of names of HOPE objects from which a folder counts as that dataset; a single 'tuna' can does not suffice."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
-    """Recognize the assets of a folder in a child process, as plain values of :class:`FoundAsset`.
+    """Recognize the assets of a folder; runs in a child process.
 
     Args:
-        folder: The folder.
-        only: Name of the only file to consider.
+        folder: Folder to search.
+        only: Name of the only file to consider; all files if empty.
 
     Raises:
-        InputError: The folder holds no asset, or too many files.
+        InputError: The folder contains no asset, or too many files.
     """
     root = Path(folder).resolve()
     files = [only] if only else sorted(_files(root))
     found, lines = _of_xml(root, files)
     claimed = {mesh for asset in found for mesh in asset.claims}
-    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the same asset in another format
+    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the other format of a claimed mesh is the same asset
     meshes = [name for name in files if name.lower().endswith(_MESHES) and name.rpartition(".")[0] not in stems]
     hope = sum(PurePosixPath(name).stem.lower() in _HOPE or _folder(name).lower() in _HOPE for name in meshes)
     categories = _objaverse_categories(root, files) if any(map(_OBJAVERSE.search, meshes)) else {}
@@ -78,12 +78,12 @@ def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
         if asset := _of_mesh(root, name, set(files), categories, is_hope=hope >= _HOPE_ENOUGH):
             found.append(asset)
     if not found and not lines:
-        raise InputError("holds no mesh, URDF or MJCF", where=folder, instead="give a folder or archive of assets")
+        raise InputError("contains no mesh, URDF or MJCF", where=folder, instead="give a folder or archive of assets")
     return [asdict(asset) for asset in [*found, *lines]]
 
 
 def _files(root: Path) -> Iterator[str]:
-    """List the files below a folder; links are skipped."""
+    """Yield the files below a folder; symbolic links are skipped."""
     count = 0
     for place, folders, names in os.walk(root):
         folders[:] = sorted(
@@ -93,7 +93,7 @@ def _files(root: Path) -> Iterator[str]:
             count += 1
             if count > _MOST_FILES:
                 raise InputError(
-                    f"more than {_MOST_FILES:,} files", where=str(root), instead="give its folders one by one"
+                    f"contains more than {_MOST_FILES:,} files", where=str(root), instead="import its parts"
                 )
             path = Path(place) / name
             if not name.startswith(".") and not path.is_symlink():
@@ -101,7 +101,7 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundAsset]]:
-    """Return the assets of URDF and MJCF files, and refused files; of several with equal meshes, the first is kept."""
+    """Return the assets of URDF and MJCF files, and the refused files; of equal assets, the first is kept."""
     found, lines, seen = [], [], {}
     for name in sorted(files, key=lambda name: (len(name), name)):  # 'can.xml' before 'can-visual.xml'
         reader = {".urdf": read_urdf, ".xacro": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
@@ -122,7 +122,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
             if not shown or seen.setdefault(shown, asset) is asset:
                 found.append(asset)
     rigid = {mesh for asset in found if not asset.refused for part in asset.parts if (mesh := part.mesh)}
-    # Meshes that belong to both a robot and a rigid asset stay with the rigid asset.
+    # Meshes that belong to a refused asset, such as a robot, and to a rigid asset are claimed by the rigid asset only.
     return [
         replace(asset, claims=tuple(mesh for mesh in asset.claims if mesh not in rigid)) if asset.refused else asset
         for asset in found
@@ -130,7 +130,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
 
 
 def _is_mjcf(path: Path) -> bool:
-    """Return True if an unreadable file was meant as MJCF."""
+    """Return True if an unreadable file was probably meant as MJCF."""
     try:
         return "<mujoco" in read_text(path, limit=16 << 20)
     except InputError:
@@ -138,7 +138,7 @@ def _is_mjcf(path: Path) -> bool:
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Return True if an asset made only of primitive solids counts as an object, which takes at least two parts."""
+    """Return True if an asset made only of primitive solids counts as an object: it has at least two parts."""
     return len(asset.parts) > 1
 
 
@@ -181,20 +181,20 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
 
 
 def _has_better(path: PurePosixPath, files: set[str]) -> bool:
-    """Return True if the same mesh exists in a format with more information, such as appearance or unit."""
+    """Return True if the same mesh exists in a format with more information, such as color or unit."""
     order = (".glb", ".gltf", ".usdz", ".usd", ".usdc", ".usda", ".obj", ".ply", ".stl", ".msh")
     better = order[: order.index(path.suffix.lower())]
     return any(path.with_suffix(suffix).as_posix() in files for suffix in better)
 
 
 def _folder(name: str) -> str:
-    """Return the name of the nearest folder with a meaningful name."""
+    """Return the name of the nearest parent folder that has a meaningful name."""
     parts = PurePosixPath(name).parts[:-1]
     return next((part for part in reversed(parts) if part.lower() not in _PLAIN_FOLDERS), "")
 
 
 def _pbtxt_category(path: Path) -> str:
-    """Return the category of a Google scan, from a line such as ``first: "Shoe"``."""
+    """Return the category of a Google scan from its metadata, such as ``first: "Shoe"``."""
     try:
         parts = re.findall(r"categories\s*\{([^}]*)", read_text(path, limit=1 << 20))
     except InputError:
@@ -208,14 +208,14 @@ def _robotwin_scale(path: Path) -> tuple[float | None, tuple[str, ...]]:
         scale = parse_json(read_text(path, limit=1 << 20))["scale"]
         sides = [float(side) for side in (scale if isinstance(scale, list) else [scale])]
     except (InputError, ValueError, KeyError, TypeError, OverflowError):
-        return None, (f"no scale in {path.name}",)
+        return None, (f"{path.name} gives no scale",)
     if not sides or not all(0 < side < math.inf for side in sides):
-        return None, (f"a scale of {scale} in {path.name}",)
-    return sides[0], (f"its scale differs by side: {sides}",) if max(sides) > 1.001 * min(sides) else ()
+        return None, (f"{path.name} gives the scale {scale}, which is not used",)
+    return sides[0], (f"its axes have scales {sides}; the first is used",) if max(sides) > 1.001 * min(sides) else ()
 
 
 def _objaverse_categories(root: Path, files: list[str]) -> dict[str, str]:
-    """Return the category by identifier, from ``lvis-annotations.json`` beside the meshes."""
+    """Return the categories by object identifier, from ``lvis-annotations.json``."""
     found: dict[str, str] = {}
     for name in files:
         if PurePosixPath(name).name == "lvis-annotations.json":

@@ -1,4 +1,4 @@
-"""Licenses of assets, from the nearest license file or the metadata of a Python wheel."""
+"""Licenses of assets, from the nearest license file or from the metadata of a Python wheel."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LARGEST = 1 << 20
 
 
 def is_restricted(name: str) -> bool:
-    """Return True if a license restricts redistribution: non-commercial, no derivatives, or research only."""
+    """Return True if a license restricts redistribution (non-commercial, no derivatives, or research only)."""
     return bool(_RESTRICTED.search(name))
 
 
 def find_license(root: Path, path: str) -> str:
-    """Return the license of a file: its folder's, the nearest parent's, or the wheel's; empty if there is none."""
+    """Return the license of a file: its folder's, its nearest parent's, or the wheel's; empty if none is found."""
     folder = (root / path).parent
     while folder.is_relative_to(root):
         for file in _named(folder, _FILES):

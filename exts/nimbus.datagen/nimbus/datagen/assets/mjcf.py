@@ -1,4 +1,4 @@
-"""MJCF: links, joints and geoms of a body, with scale, textures and colors from outside the meshes."""
+"""Reader of MJCF bodies: links, joints and geoms, with scales, textures and colors that the meshes do not contain."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 _DEEPEST = 50
 """Largest depth of nested bodies."""
 _SCENERY = ("scene", "arena", "floor", "basic")
-"""Words in the names of included files that describe a room and its table."""
+"""Words in the names of included files that describe a room or a table."""
 _SOLIDS = ("box", "sphere", "cylinder", "capsule")
 _COLLISION_GROUP = 3
-"""First geom group that MuJoCo's viewer hides."""
+"""First geom group that MuJoCo's viewer hides by default."""
 _ROBOCASA_SITES = {"bottom_site", "top_site", "horizontal_radius_site"}
-"""Sites that robosuite and RoboCasa place objects by."""
+"""Sites that robosuite and RoboCasa use to place objects."""
 
 
 _Geom = tuple[str, dict[str, str], FloatArray]
-"""Geom with its link, attributes and pose (4, 4)."""
+"""Name of the link, attributes and pose (4, 4) of a geom."""
 _IN_RADIANS = ("robosuite", "robocasa")
 """Layouts whose files are included into a world with angles in radians."""
 
@@ -52,7 +52,7 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
     bodies = [body for body, source in model.bodies if not any(word in Path(source).stem for word in _SCENERY)]
     bodies = [body for body in bodies if body.find("freejoint") is not None] or bodies
     if top.find("actuator") is not None:
-        what = "has motors: it is a robot, or a scene with one"
+        what = "has actuators: it is a robot, or a scene with a robot"
         return [FoundAsset(name=name, path=path, layout=layout, refused=what, claims=claims)]
     found = []
     for number, body in enumerate(bodies):
@@ -62,7 +62,7 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
         own = name if len(bodies) == 1 else f"{name}_{body.get('name') or number}"
         words = (own, body.get("name") or "", *(parent.name for parent in file.parents[:2]))
         weights = [numbers(weight, (0.0,))[0] for weight in _weights(body)]
-        weightless = ["a mass of 0: left out"] if 0 in weights else []
+        weightless = ["a mass of 0 is ignored"] if 0 in weights else []
         notes = tuple(dict.fromkeys(model.missing + weightless))
         common: dict[str, Any] = {"name": own, "path": path, "layout": layout, "claims": claims, "words": words}
         common |= {"metres": 1.0, "is_unit_certain": True, "up": "z", "mass": float(sum(weights)) or None}
@@ -74,7 +74,7 @@ def read_mjcf(root: Path, path: str) -> list[FoundAsset]:
 
 
 def _layout(model: MjcfFile, top: Element) -> str:
-    """Name the dataset whose conventions a file follows."""
+    """Return the name of the dataset whose conventions a file follows."""
     sites = {site.get("name") for site in top.iter("site")}
     if model.file.name == "model.xml":
         return "robocasa"
@@ -89,10 +89,10 @@ def _weights(body: Element) -> list[str]:
 
 
 class MjcfLinks:
-    """Links of a body: the body itself and its descendants, with joints and geoms.
+    """Links of a body: the body itself and its descendants, with their joints and geoms.
 
     Args:
-        model: Its file.
+        model: File of the body.
     """
 
     def __init__(self, model: MjcfFile) -> None:
@@ -101,9 +101,10 @@ class MjcfLinks:
         self._links: list[RawLink] = []
 
     def of(self, body: Element) -> list[RawLink]:
-        """List the links in the body's frame.
+        """Return the links in the frame of the body.
 
-        Visible are the visual geoms, else the meshes, else all geoms; solids take part in contact.
+        The visual geometry consists of the visual geoms, or else of the meshes, or else of all geoms. Geoms that are
+        not purely visual are used for contact.
         """
         self._walk(body, "", np.eye(4), body.get("childclass") or "main", 0)
         shown = [geom for geom in self._geoms if self._is_shown(geom[1])]
@@ -163,7 +164,7 @@ class MjcfLinks:
         return "rgba" not in geom or float(numbers(geom["rgba"], (1.0,) * 4)[3]) > 0
 
     def _place(self, given: dict[str, str]) -> FloatArray:
-        """Read a pose from a position and any of MJCF's orientations."""
+        """Read a pose (4, 4) from a position and any of MJCF's forms of orientation."""
         model, turn = self._model, np.eye(3)
         unit = 1.0 if model.is_radian else np.pi / 180
         position = numbers(given.get("pos"), (0.0, 0.0, 0.0))
@@ -234,7 +235,7 @@ def _is_visual(geom: dict[str, str]) -> bool:
 
 
 def _turn_to(direction: FloatArray) -> FloatArray:
-    """Return the smallest rotation (3, 3) from z to a direction."""
+    """Return the smallest rotation (3, 3) that turns z to a direction (3,)."""
     direction = direction / max(float(np.linalg.norm(direction)), 1e-12)
     axis = np.cross([0.0, 0.0, 1.0], direction)
     length = float(np.linalg.norm(axis))

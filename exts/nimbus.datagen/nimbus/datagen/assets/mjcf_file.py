@@ -1,4 +1,4 @@
-"""MJCF file with everything that it includes: meshes, textures, materials, default classes and bodies."""
+"""MJCF file with its includes: meshes, textures, materials, default classes and bodies."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _DEEPEST = 50
 
 @dataclass
 class MjcfFile:
-    """File with everything that it includes."""
+    """MJCF file together with the files that it includes."""
 
     root: Path
     file: Path
     meshes: dict[str, tuple[str, FloatArray]] = field(default_factory=dict)
-    """Path below the root and scale of each mesh, by name."""
+    """Path below the root (empty if missing) and scale (4, 4) of each mesh, by name."""
     textures: dict[str, tuple[str, bool]] = field(default_factory=dict)
-    """Path below the root, and True if the texture follows the mesh's coordinates."""
+    """Path below the root, and True if the texture follows the texture coordinates of meshes, by name."""
     materials: dict[str, Element] = field(default_factory=dict)
     classes: dict[str, dict[str, dict[str, str]]] = field(default_factory=lambda: {"main": {}})
-    """Attributes by element, by class."""
+    """Default attributes by class and element."""
     bodies: list[tuple[Element, str]] = field(default_factory=list)
     """Top-level bodies, each with the file that defines it."""
     missing: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class MjcfFile:
 
 
 def load_mjcf(root: Path, path: str) -> tuple[MjcfFile, Element] | None:
-    """Load a file with its includes, and its root element; None if it is not MJCF.
+    """Load a file with its includes; return it with its root element, or None if it is not MJCF.
 
     Raises:
         InputError: The file is not XML, or includes itself or an unreadable file.
@@ -55,7 +55,7 @@ def load_mjcf(root: Path, path: str) -> tuple[MjcfFile, Element] | None:
 
 
 def _include(model: MjcfFile, element: Element, file: Path, depth: int) -> Element:
-    """Insert included files; each element records the file that defines it."""
+    """Insert the content of included files; each element records the file that defines it."""
     if depth > _DEEPEST:
         raise InputError("includes itself", where=str(file), instead="export it as one file")
     children: list[Element] = []
@@ -66,7 +66,7 @@ def _include(model: MjcfFile, element: Element, file: Path, depth: int) -> Eleme
                 inner = _include(model, parse_xml(model.root / name), model.root / name, depth + 1)
                 children += list(inner)
             else:
-                model.missing.append(f"no file '{given}' to include below the source: left out")
+                model.missing.append(f"the included file '{given}' is missing below the source and is omitted")
             continue
         grown = _include(model, child, file, depth + 1)
         grown.attrib.setdefault("_file", str(file))
@@ -92,11 +92,11 @@ def _collect(model: MjcfFile, top: Element) -> None:
                 scale = numbers(item.get("scale") or default_of(model, "main", "mesh").get("scale"), (1.0, 1.0, 1.0))
                 model.meshes[name] = (found, np.diag([*scale[:3], 1.0]))
                 if given and not found:
-                    model.missing.append(f"no mesh '{given}': left out")
+                    model.missing.append(f"mesh '{given}' is missing and is omitted")
             elif item.tag == "texture" and given:
                 model.textures[name] = (found, item.get("type") == "2d")
                 if not found:
-                    model.missing.append(f"no texture '{given}': its color is used")
+                    model.missing.append(f"texture '{given}' is missing; the color is used")
             elif item.tag == "material":
                 model.materials[name] = item
     for world in top.findall("worldbody"):
@@ -131,5 +131,5 @@ def _defaults(model: MjcfFile, element: Element, name: str, above: dict[str, dic
 
 
 def default_of(model: MjcfFile, name: str, tag: str) -> dict[str, str]:
-    """Return the attributes that a default class gives an element."""
+    """Return the attributes that a default class gives to an element."""
     return model.classes.get(name, model.classes["main"]).get(tag, {})

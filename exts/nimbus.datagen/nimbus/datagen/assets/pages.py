@@ -1,4 +1,4 @@
-"""Page of an asset: four sides, rest poses, and every decision with its reason, alternatives and field."""
+"""Page of an asset: images of its sides and rest poses, and each decision with its reason and alternatives."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ PAGE_NAME, SHEET_NAME = "page.html", "sheet.png"
 _TEMPLATE = Path(__file__).parent / "templates" / "asset.html.j2"
 _PIXELS = 140
 _RED, _BLUE = (220, 40, 30), (40, 90, 220)
-"""sRGB colors of handles and of points to press."""
+"""sRGB colors of the marks for handles and for pressing points."""
 _SIDES = {"front": 0.0, "right": np.pi / 2, "back": np.pi, "left": -np.pi / 2}
-"""Rotations about z that turn a side to the viewer [rad]."""
+"""Rotations about z that turn a side to the camera [rad]."""
 
 
 def write_page(
@@ -49,7 +49,7 @@ def write_page(
 
 
 def _sheet(model: ObjectModel) -> Image.Image:
-    """Draw the sides in one row, and the rest poses in the next."""
+    """Draw the sides in a first row, and the rest poses in a second row."""
     if model.parts:
         return draw_contact_sheet(_rows_of_parts(model), tile_height=_PIXELS)
     sides = [_turned(model, quat_to_matrix(quat_from_axis_angle((0, 0, 1), turn))) for turn in _SIDES.values()]
@@ -63,7 +63,7 @@ def _sheet(model: ObjectModel) -> Image.Image:
 
 
 def _rows_of_parts(model: ObjectModel) -> list[SheetRow]:
-    """Draw it closed, half open and open, and the contact pieces of each part with its handles."""
+    """Draw the object closed, half open and open, and each part with its handles."""
     shares = {"closed": 0.0, "half open": 0.5, "open": 1.0}
     pictures = [portrait(model, pixels=_PIXELS, opening=share) for share in shares.values()]
     side = portrait(model, pixels=_PIXELS, opening=0.5, turn=np.pi / 2 + np.deg2rad(55), rise=np.deg2rad(20))
@@ -74,7 +74,7 @@ def _rows_of_parts(model: ObjectModel) -> list[SheetRow]:
         red = [(part.joint.origin + handle.position, _RED) for handle in part.handles]
         blue = [(part.joint.origin + place.position, _BLUE) for place in part.pressings]
         marked.append(portrait(model, pixels=_PIXELS, opening=0.0, marks=[*blue, *red]))
-    names = [(part.name, "handles red, pressing blue") for part in model.parts]
+    names = [(part.name, "handles red, pressing points blue") for part in model.parts]
     return [*rows, SheetRow(pictures=marked, labels=names)]
 
 

@@ -1,4 +1,4 @@
-"""Preparation of one asset in a child process: read, decide, repair, decompose, find rest poses, write."""
+"""Preparation of one asset in a child process: read, decide, repair, decompose, find rest poses, and write."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from nimbus.datagen.robots.robot_file import read_robot
 
 _FRICTION = 0.7
 GRASPING_ROBOT = "panda"
-"""Robot whose gripper is used in the grasp trials; for a gripper of another size, grasps are searched at each pick."""
+"""Robot whose gripper is used in grasp trials. For a gripper of another size, grasps are searched at each pick."""
 
 
 def prepare_asset(
     root: str, asset: dict[str, Any], entry: dict[str, Any], given: dict[str, Value], add: dict[str, Any], target: str
 ) -> dict[str, Any]:
-    """Prepare one asset into a new folder; an error becomes a line of its entry.
+    """Prepare one asset in a new folder; an error is recorded in its entry.
 
     Args:
         root: Folder of the source.
@@ -56,7 +56,7 @@ def prepare_asset(
         entry: Known fields of :class:`AssetEntry`.
         given: Decisions of the user.
         add: Points, frames and cavities of the user.
-        target: The folder.
+        target: New folder for the files.
 
     Returns:
         Plain values of the entry, and the CPU time [s].
@@ -72,7 +72,7 @@ def prepare_asset(
             raise InputError(job.asset.refused, instead="")
         made = job.make()
         known = replace(known, **job.entry_fields(made))
-        if not made.parts:  # an asset with moving parts is fixed in place
+        if not made.parts:  # no grasp trials for assets with moving parts: they are fixed in place
             trials = try_grasps(build_model("", known, made), read_robot(GRASPING_ROBOT).gripper)
             made, job.found["grasps"] = replace(made, grasps=trials.grasps), trials.summary
             held = sum(one.holds for one in trials.grasps)
@@ -126,7 +126,7 @@ class _Job:
 
     Args:
         root: Folder of the source.
-        asset: As recognized.
+        asset: Recognized asset.
         given: Decisions of the user.
         add: Additions of the user.
     """
@@ -139,7 +139,7 @@ class _Job:
         self._volume = 0.0
 
     def make(self) -> AssetShape:
-        """Run the stages.
+        """Run the stages of the preparation.
 
         Raises:
             InputError: The asset is unusable.
@@ -163,7 +163,7 @@ class _Job:
         surface = surface.upright(str(up.value)).scaled(float(scale.value))
         extent = np.ptp(surface.corners.reshape(-1, 3), axis=0)
         if flat(extent):
-            raise InputError(f"flat: {_sides(extent)} large", instead="give it a thickness and a volume")
+            raise InputError(f"is flat: {_sides(extent)}", instead="give it a thickness and a volume")
         middle = (surface.corners.reshape(-1, 3).min(axis=0) + surface.corners.reshape(-1, 3).max(axis=0)) / 2
         surface = replace(surface, corners=surface.corners - middle)
         solid, notes = stages.close_surface(surface, path)
@@ -172,10 +172,10 @@ class _Job:
         mass = decide_mass(asset, category, volume=solid.volume, longest=float(extent.max()), given=given)
         self.decisions["mass"] = mass
         self.decisions["friction"] = self._given(
-            "friction", Decision(value=_FRICTION, why="usual of plastic, paper and fruit")
+            "friction", Decision(value=_FRICTION, why="usual for plastic, paper and fruit")
         )
         self.decisions["symmetry"] = self._given("symmetry", stages.decide_symmetry(solid))
-        most = self._given("pieces", Decision(value=stages.PIECES, why="at most; fewer where they fit"))
+        most = self._given("pieces", Decision(value=stages.PIECES, why="upper bound; fewer if they fit"))
         self.decisions["pieces"] = most
         look, contact = stages.make_looks(surface, solid), stages.cut_pieces(solid, int(most.value), path)
         center, inertia = mass_properties(solid.points, solid.faces, mass=1.0, in_surface=False)
@@ -188,8 +188,8 @@ class _Job:
         self.found |= {
             "size": _sides(extent),
             "volume": f"{solid.volume * 1e6:.4g} cm³, {stages.hull_share(solid):.0%} of its hull",
-            "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} of the volume, {contact.filled:.0%} of the rooms",
-            "looks": f"{len(look.mesh.faces)} triangles, off by {look.error:.1f} gray levels",
+            "pieces": f"{len(contact.pieces)}, {contact.growth:.2f} x its volume, {contact.filled:.0%} of rooms full",
+            "looks": f"{len(look.mesh.faces)} triangles, images differ by {look.error:.1f} gray levels",
             "supports": stages.describe_supports(solid),
             "rests": ", ".join(f"{pose.name} {np.rad2deg(pose.tilt_margin):.0f}°" for pose in rests),
             "rooms": ", ".join(rooms) or "none",
@@ -206,7 +206,7 @@ class _Job:
         )
 
     def entry_fields(self, shape: AssetShape) -> dict[str, Any]:
-        """Return the fields of the entry that the preparation decides."""
+        """Return the fields of the entry that depend on the preparation."""
         values = {name: decision.value for name, decision in self.decisions.items()}
         x, y, z = np.ptp(shape.vertices, axis=0).tolist()
         return {
@@ -224,11 +224,11 @@ class _Job:
         }
 
     def license(self, name: str) -> Decision:
-        """License as a decision."""
+        """Return the license as a decision."""
         why = (
             "given"
             if "license" in self.given
-            else "of the nearest license file or the wheel"
+            else "from the nearest license file or the wheel"
             if name
             else "none is stated"
         )
@@ -238,7 +238,7 @@ class _Job:
         return Decision(value=self.given[name], why="given") if name in self.given else found
 
     def _read(self) -> ImportedSurface:
-        """Read all parts into one surface, in the unit and with the up axis of the asset."""
+        """Read all visual parts into one surface, in the unit and with the up axis of the asset."""
         parts = [read_part(self.root, part) for part in self.asset.parts if not part.is_touched]
         if len(parts) == 1:
             return parts[0]

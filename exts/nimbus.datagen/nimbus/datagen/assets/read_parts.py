@@ -14,11 +14,11 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surfa
 
 
 def read_part(root: Path, part: FoundPart) -> ImportedSurface:
-    """Read a part into the asset's frame and unit.
+    """Read a part, in the frame and unit of the asset.
 
     Args:
         root: Folder of the source.
-        part: The part.
+        part: Part to read.
 
     Raises:
         InputError: The mesh of the part cannot be read.
@@ -38,7 +38,7 @@ def read_part(root: Path, part: FoundPart) -> ImportedSurface:
 
 
 def _solid_surface(part: FoundPart) -> ImportedSurface:
-    """Triangles of a box, sphere, cylinder or capsule."""
+    """Return the triangles of a box, sphere, cylinder or capsule."""
     from trimesh import creation
 
     size = part.size

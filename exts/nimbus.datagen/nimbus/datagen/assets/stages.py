@@ -1,4 +1,4 @@
-"""Stages of the import, one function each: appearance, solid, cavities, symmetry and rest poses of a closed surface."""
+"""Stages of the import: appearance, solid, cavities, symmetry and rest poses of a surface, one function each."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ PIECES = 16
 _TALL = "bottle can cup mug jar vase pitcher carton ketchup shampoo bleach chips soup_can salt_shaker beaker bucket"
 _FLAT = "plate book tray bowl pan lid keyboard cutting_board laptop coaster card ruler"
 _SHAPES = {str(name): TALL for name in _TALL.split()} | {str(name): FLAT for name in _FLAT.split()}
-"""Typical shapes of categories, from which the up axis is chosen."""
+"""Typical shapes of categories, used in the choice of the up axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solid:
-    """Closed surface [m], z up."""
+    """Closed surface with z up [m]."""
 
     points: FloatArray
-    """(n, 3)"""
+    """(n, 3) points [m]."""
     faces: IndexArray
     volume: float
-    """[m³]"""
+    """Volume [m³]."""
 
 
 def decide_up(
     surface: ImportedSurface, asset: FoundAsset, given: dict[str, Value], *, scale: float, category: str, path: Path
 ) -> Decision:
-    """Choose the up axis: the given one, else by a vote of shape, layout and format.
+    """Choose the up axis: the given one, or by a vote of shape, layout and format.
 
     Args:
         surface: Surface as read.
@@ -58,19 +58,19 @@ def decide_up(
         given: Values of the user.
         scale: Length of one unit [m].
         category: Name of the category.
-        path: The mesh.
+        path: File of the mesh, for messages.
     """
     if "up" in given:
         return Decision(value=str(given["up"]), why="given")
     usual = cast("Axis", asset.up or surface.up)
-    why = f"of the layout {asset.layout}" if asset.up else "of the format"
+    why = f"from the layout {asset.layout}" if asset.up else "from the format"
     try:
         points, faces = close_mesh(*surface.scaled(scale).points(), path)
         is_said = bool(asset.up) or surface.unit_is_known
         vote = vote_up(points, faces, usual=usual, is_said=is_said, shape=_SHAPES.get(category, ""))
     except (InputError, QhullError):
         return Decision(
-            value=usual, why=why, others=tuple((other, "not looked at") for other in "zyx" if other != usual)
+            value=usual, why=why, others=tuple((other, "not evaluated") for other in "zyx" if other != usual)
         )
     reasons = ", ".join(f"{name} {votes:.1f}" for name, votes in vote.reasons.items() if votes > 0.05)
     others = ((vote.runner_up, f"{vote.scores[vote.runner_up]:.1f} votes"),)
@@ -78,10 +78,10 @@ def decide_up(
 
 
 def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[str, ...]]:
-    """Close a surface, with a note if that changes its number of triangles.
+    """Close a surface, and add a note if its number of triangles changes.
 
     Raises:
-        InputError: The surface stays open, lacks much of its area, or encloses no volume.
+        InputError: The surface stays open, has too large holes, or encloses no volume.
     """
     points, faces = surface.points()
     before = len(faces)
@@ -92,7 +92,7 @@ def close_surface(surface: ImportedSurface, path: Path) -> tuple[Solid, tuple[st
 
 
 def make_looks(surface: ImportedSurface, solid: Solid) -> FittedLook:
-    """Simplify the visual mesh, and bake its texture."""
+    """Simplify the visual mesh and bake its texture."""
     return fit_look(surface, solid.points, solid.faces)
 
 
@@ -102,11 +102,11 @@ def cut_pieces(solid: Solid, most: int, path: Path) -> ContactSolid:
     try:
         return cut_contact(solid.points, solid.faces, most=most, rooms=rooms, path=path, said_in="asset.yaml")
     except QhullError:
-        raise InputError("flat: it has no hull", where=str(path), instead="give it a thickness") from None
+        raise InputError("is flat: it has no convex hull", where=str(path), instead="give it a thickness") from None
 
 
 def find_rooms(solid: Solid) -> dict[str, FloatArray]:
-    """Find the bounding boxes (2, 3) of the cavities, by name."""
+    """Return the boxes (2, 3) of the cavities, by name."""
     rooms = rooms_of(solid.points, solid.faces)
     return name_rooms(np.array([(room.lower, room.upper) for room in rooms]).reshape(-1, 2, 3))
 
@@ -117,22 +117,22 @@ def find_mouths(rooms: dict[str, FloatArray]) -> dict[str, FloatArray]:
 
 
 def decide_symmetry(solid: Solid) -> Decision:
-    """Determine the rotations that leave the solid unchanged."""
-    return Decision(value=find_symmetry(solid.points, solid.faces), why="turned onto itself")
+    """Determine the symmetry of a solid by rotating it."""
+    return Decision(value=find_symmetry(solid.points, solid.faces), why="measured by rotating it")
 
 
 def find_rest_poses(pieces: tuple[Piece, ...], center_of_mass: FloatArray, inertia: FloatArray) -> tuple[RestPose, ...]:
-    """Find the stable rest poses by dropping the object; inertia is that of 1 kg."""
+    """Find the stable rest poses by dropping the object; the inertia is for a mass of 1 kg."""
     names = ("upright", "lying", "on_side", "inverted")
     return name_rest_poses(settle(pieces, center_of_mass, inertia, 1.0), names)
 
 
 def describe_supports(solid: Solid) -> str:
-    """List the level faces on which objects can stand."""
+    """List the level faces on which other objects can stand."""
     found = find_supports(solid.points, solid.faces)
     return ", ".join(f"{1e4 * one.area:.0f} cm² at {100 * one.height:.1f} cm" for one in found[:4]) or "none"
 
 
 def hull_share(solid: Solid) -> float:
-    """Return the ratio of a solid's volume to that of its hull."""
+    """Return the ratio of a solid's volume to its convex hull's volume."""
     return solid.volume / ConvexHull(solid.points).volume

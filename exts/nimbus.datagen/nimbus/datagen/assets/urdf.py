@@ -1,4 +1,4 @@
-"""URDF: links with their visuals and collisions, joints, and scale and colors from outside the meshes."""
+"""Reader of URDF: links with visuals and collisions, joints, scales, and colors that the meshes do not contain."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.objects.imported.roots import below
 
 _LONGEST = 200
-"""Largest depth of nested links; a cycle ends there."""
+"""Largest depth of nested links; it also ends the search in a cycle."""
 _KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 _PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
-"""Names of files that identify PartNet-Mobility."""
+"""Names of the files that identify PartNet-Mobility."""
 _MOST_TEXT = 1 << 20
-"""Largest size of a file beside a URDF [bytes]."""
-_XACRO = "has macros of xacro; expand them first: xacro IN.urdf.xacro > OUT.urdf"
+"""Largest size of a text file beside a URDF [bytes]."""
+_XACRO = "contains xacro macros; expand them first: xacro IN.urdf.xacro > OUT.urdf"
 
 
 def read_urdf(root: Path, path: str) -> list[FoundAsset]:
@@ -53,7 +53,7 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
         )
     masses = [float(numbers(mass.get("value"), (0.0,))[0]) for mass in robot.iter("mass")]
     if 0 in masses:
-        notes.append("a mass of 0: left out")
+        notes.append("a mass of 0 is ignored")
     category = _category(file.parent / _META) if is_partnet else ""
     words = (category, file.stem, robot.get("name") or "", file.parent.name)
     asset = FoundAsset(
@@ -74,7 +74,7 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
 
 
 def _needs_xacro(robot: Element) -> bool:
-    """Check for macros of xacro, and for values that only xacro computes: read as they are, numbers would be wrong."""
+    """Return True if a file has xacro macros or expressions; without xacro, its numbers would be wrong."""
     return any(
         one.tag.startswith("{") and "xacro" in one.tag or any("${" in value for value in one.attrib.values())
         for one in robot.iter()
@@ -82,7 +82,7 @@ def _needs_xacro(robot: Element) -> bool:
 
 
 def _links(root: Path, file: Path, robot: Element) -> tuple[list[RawLink], list[str]]:
-    """List the links with their parts, and notes about omitted ones."""
+    """Return the links with their parts, and notes about omitted parts."""
     places, semantics = _places(robot), _semantics(file.parent / _SEMANTICS)
     colors = {
         material.get("name"): color.get("rgba")
@@ -139,13 +139,13 @@ def _number(text: str | None) -> float:
 
 
 def _semantics(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read ``semantics.txt`` of PartNet-Mobility: each line has a link, its type of joint and its meaning."""
+    """Read ``semantics.txt`` of PartNet-Mobility, whose lines give a link, its type of joint and its meaning."""
     rows = (line.split() for line in _optional(path).splitlines())
     return {row[0]: (" ".join(row[2:]),) for row in rows if len(row) > 2}
 
 
 def _category(path: Path) -> str:
-    """Return the category of a PartNet-Mobility asset, from its ``meta.json``."""
+    """Return the category of a PartNet-Mobility asset from its ``meta.json``."""
     try:
         found = parse_json(_optional(path) or "{}")
     except ValueError:
@@ -162,7 +162,7 @@ def _optional(path: Path) -> str:
 
 
 def _places(robot: Element) -> dict[str, FloatArray]:
-    """Return the pose of each link in the root's frame."""
+    """Return the pose (4, 4) of each link in the frame of the root."""
     above = {}
     for joint in robot.findall("joint"):
         child, parent = joint.find("child"), joint.find("parent")
@@ -203,7 +203,7 @@ def _part(
         name = shape.get("filename") or ""
         mesh = below(root, file.parent, name)
         if not mesh:
-            return None, f"no mesh '{name}': left out"
+            return None, f"mesh '{name}' is missing and is omitted"
         scale = numbers(shape.get("scale"), (1.0, 1.0, 1.0))[:3]
         texture = material.find("texture") if material is not None else None
         picture = below(root, file.parent, texture.get("filename") or "") if texture is not None else ""
@@ -217,5 +217,5 @@ def _part(
     }
     size = sizes.get(shape.tag, ())
     if not size or min(size) <= 0:
-        return None, f"a {shape.tag} without a size: left out"
+        return None, f"a {shape.tag} without a size is omitted"
     return FoundPart(solid=shape.tag, size=size, place=upper_rows(place), color=color), ""

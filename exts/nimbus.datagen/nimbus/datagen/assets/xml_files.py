@@ -1,4 +1,4 @@
-"""Parser of third-party XML files: no entities; defaults for missing numbers and poses."""
+"""Parser of third-party XML files, without entities and with defaults for missing numbers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def parse_xml(path: Path) -> ElementTree.Element:
 
 
 def numbers(text: str | None, default: tuple[float, ...]) -> NDArray[np.float64]:
-    """Read numbers separated by blanks; return the defaults if there are none or too few."""
+    """Parse numbers separated by blanks; return the defaults if there are too few."""
     found = [float(word) for word in _NUMBER.findall(text or "")]
     return np.array(found if len(found) >= len(default) else default)
 
 
 def place_of(position: NDArray[np.float64], turn: NDArray[np.float64]) -> FloatArray:
-    """Make a transform (4, 4) from a position [m] and a rotation (3, 3)."""
+    """Return a transform (4, 4) from a position [m] and a rotation (3, 3)."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = turn, position[:3]
     return matrix
@@ -53,5 +53,5 @@ def turned(axis: tuple[float, float, float], angle: float) -> FloatArray:
 
 
 def upper_rows(matrix: FloatArray) -> tuple[float, ...]:
-    """Return the upper (3, 4) of a transform as a list."""
+    """Return the upper rows (3, 4) of a transform as a flat tuple."""
     return tuple(float(value) for value in matrix[:3].ravel())

@@ -1,4 +1,4 @@
-"""Credits of imported objects: they travel with a dataset into its card and its exports."""
+"""Credits of imported objects, which a dataset carries in its card and in its exports."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class AssetCredit:
     """Origin of an imported object."""
 
     source: str
-    """File or folder that it was imported from, and its path there."""
+    """Imported file or folder, and the path in it."""
     license: str = ""
-    """Empty where none is stated."""
+    """License; empty if none is stated."""
     is_restricted: bool = False
-    """The license restricts passing it on: exports leave it out unless asked."""
+    """True if the license restricts redistribution; exports omit such objects unless requested."""

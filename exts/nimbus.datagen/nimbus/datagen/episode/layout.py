@@ -14,12 +14,12 @@ from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
 _TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
-"""Name of a task; files of episodes carry it."""
+"""Pattern of a task's name, which is part of the names of episode files."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeKey:
-    """The address of an episode. Nothing else enters its random streams: no attempt, worker or time."""
+    """Address of an episode. Its random streams depend on nothing else: not on attempt, worker or time."""
 
     task: str
     task_hash: str
@@ -27,12 +27,12 @@ class EpisodeKey:
     index: int
     variant: int = 0
     plan: str = ""
-    """Id of the plan that it shows, where that was made for another task; not part of the address."""
+    """Id of the plan that is rendered, if it was made for another task; not part of the address."""
     split: str = RUN
-    """Set of episodes that it belongs to: those of runs, or those that policies are evaluated on."""
+    """Set of episodes to which it belongs: those of runs, or those for evaluating policies."""
 
     def __post_init__(self) -> None:
-        """Refuse values that would lead file names outside their folder, also from a dataset's files."""
+        """Refuse values that could lead file names outside their folder; keys also come from the files of datasets."""
         if not _TASK.fullmatch(self.task):
             raise ValueError(f"task {self.task!a} is not a name")
         if not _TASK.fullmatch(self.split):
@@ -40,7 +40,7 @@ class EpisodeKey:
 
     @property
     def id(self) -> str:
-        """File-safe id, equal for equal task content, split, seed, index and variant."""
+        """Id that is safe in file names; it is equal for equal task content, split, seed, index and variant."""
         text = f"{self.task_hash}:{self.seed}:{self.index}:{self.variant}"
         apart = "" if self.split == RUN else f"{self.split}-"
         digest = hashlib.sha256((apart + text).encode()).hexdigest()[:8]
@@ -48,7 +48,7 @@ class EpisodeKey:
 
     @property
     def plan_id(self) -> str:
-        """Return the id of the episode whose plan is rendered: by default the first variant of the same index."""
+        """Id of the episode whose plan is rendered; by default the first variant with the same index."""
         return self.plan or replace(self, variant=0).id
 
     def generator(self, *address: int | str) -> np.random.Generator:
@@ -61,9 +61,9 @@ class PlacedObject:
     """Movable object at the start of an episode, in the world frame."""
 
     name: str
-    """Unique in the episode, for example ``items_0``."""
+    """Name that is unique in the episode, such as ``items_0``."""
     group: str
-    """The task file's name for the set it was drawn for, for example ``items``."""
+    """Name of the object's group in the task file, such as ``items``."""
     library: str
     kind: str
     variant: int
@@ -76,41 +76,41 @@ class PlacedObject:
     mass: float
     """Mass [kg]."""
     friction: float
-    """Coulomb coefficient of sliding."""
+    """Coefficient of sliding friction (Coulomb)."""
     anchored: bool = False
-    """Fixed where it stands."""
+    """True if the object is fixed in place."""
     joints: dict[str, float] = field(default_factory=dict)
-    """Position of its parts' joints by name [rad or m]; those left out are at 0."""
+    """Positions of the joints of its parts, by name [rad or m]; omitted joints are at 0."""
     damping: float = 1.0
-    """Factor of the damping and dry friction of its parts' joints."""
+    """Factor on the damping and dry friction of the joints of its parts."""
 
 
 def part_label(item: str, part: str) -> str:
-    """Return the label of an object's part, shared by its body, joint and mesh."""
+    """Return the label of an object's part, which its body, joint and mesh share."""
     return f"{item}.{part}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobotSetup:
-    """Deviations of this episode's robot from its file: installation, wear and wiring."""
+    """Deviations of the robot in this episode from its file: installation, wear and wiring."""
 
     offset: Vector = (0.0, 0.0, 0.0)
-    """Offset of its base, world frame [m]."""
+    """Offset of the base in the world frame [m]."""
     yaw: float = 0.0
-    """Rotation of its base about the vertical through it [rad]."""
+    """Rotation of the base about its vertical [rad]."""
     start: dict[str, float] = field(default_factory=dict)
-    """Away from the home posture at the start, by joint [rad]."""
+    """Initial deviation from the home posture, by joint [rad]."""
     stiffness: float = 1.0
-    """Factor on the arms' position gains, unknown to the controller."""
+    """Factor on the position gains of the arms; the controller does not know it."""
     damping: float = 1.0
-    """Factor on the arms' velocity gains, unknown to the controller."""
+    """Factor on the velocity gains of the arms; the controller does not know it."""
     delay: float = 0.0
     """Delay from a command to its effect [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Disturbance:
-    """A force on one body at one time of an episode, whatever commands the robot."""
+    """Force on one body during part of an episode, independent of the source of the robot's commands."""
 
     body: str
     """Name of an object, or of the link of a hand."""
@@ -119,50 +119,50 @@ class Disturbance:
     duration: float
     """Duration of the push [s]."""
     force: Vector
-    """Force on the center of mass, world frame [N]."""
+    """Force on the center of mass in the world frame [N]."""
     is_slippery: bool = False
-    """True if the body has no friction meanwhile, so that it slips out of a hand."""
+    """True if the body has no friction during the push, so that it slips out of a hand."""
     unnoticed: float = 0.0
-    """Time from its end until the demonstrator observes again [s]."""
+    """Time from the end of the push until the demonstrator observes the scene again [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PhysicalLayout:
-    """Values that decide the motion. Equal physical layouts give equal plans."""
+    """Values that determine the motion: equal physical layouts give equal plans."""
 
     objects: tuple[PlacedObject, ...]
     robot: RobotSetup = RobotSetup()
     disturbance: Disturbance | None = None
     drawn: dict[str, Any] = field(default_factory=dict)
-    """Every value drawn, by randomizer name; plain JSON values."""
+    """All drawn values by the name of the randomizer, as plain JSON values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lamp:
-    """A further directional light; with the default renderer it casts no shadow."""
+    """Additional directional light; with the default renderer it casts no shadow."""
 
     direction: Vector
-    """The way the light travels, unit length, world frame."""
+    """Unit vector in which the light travels, in the world frame."""
     color: Vector
     """Linear RGB times intensity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Light:
-    """One directional light, with the sky and ground that fill its shadows; colors are linear RGB."""
+    """Directional light, with light from sky and ground that fills its shadows; colors are linear RGB."""
 
     direction: Vector
-    """The way the light travels, unit length, world frame."""
+    """Unit vector in which the light travels, in the world frame."""
     color: Vector
     """Color times intensity."""
     sky: Vector
     ground: Vector
     lamps: tuple[Lamp, ...] = ()
-    """Further lights."""
+    """Additional lights."""
 
 
 Tone = Literal["plain", "filmic"]
-"""Curve from light to colors: straight with a soft shoulder, or that of film."""
+"""Curve from light to colors: linear with a soft shoulder, or like film."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,40 +170,40 @@ class Sensor:
     """Sensor effects of a camera; with every field at 0 the image is ideal."""
 
     exposure: float = 0.0
-    """Stops: twice as bright for each."""
+    """Exposure [stops]; each stop doubles the brightness."""
     blur: float = 0.0
-    """Standard deviation of a Gaussian [px]."""
+    """Standard deviation of a Gaussian blur [px]."""
     grain: float = 0.0
-    """Standard deviation of the noise in colors, as a fraction of the full scale."""
+    """Standard deviation of the color noise, as a fraction of the full scale."""
     depth_noise: float = 0.0
-    """Standard deviation of the depth at 1 m [m]; it grows with the square of the depth, as that of stereo does."""
+    """Standard deviation of the depth at 1 m [m]; it grows with the square of the depth, as for stereo cameras."""
     depth_holes: float = 0.0
-    """Fraction of the pixels without a depth, in blobs."""
+    """Fraction of the pixels without a depth; they form blobs."""
     seed: int = 0
-    """Seed of the noise in colors."""
+    """Seed of the color noise."""
     depth_seed: int = 0
-    """Seed of the noise in depth."""
+    """Seed of the depth noise."""
     antialiasing: int = 1
-    """Samples of color along each side of a pixel; depth and labels are of its middle whatever this is."""
+    """Number of color samples along each side of a pixel; depth and labels are always sampled at its center."""
     tone: Tone = "plain"
 
 
 Modality = Literal["rgb", "depth", "instance", "semantic", "normals", "boxes", "visibility", "flow", "keypoints"]
 MODALITIES: tuple[Modality, ...] = get_args(Modality)
-"""Everything that a camera can store of a step."""
+"""All modalities that a camera can store in each step."""
 ANNOTATIONS: tuple[Modality, ...] = ("flow", "keypoints")
-"""Modalities that are stored only where they are asked for."""
+"""Modalities that are only stored on request."""
 DEFAULT_MODALITIES: tuple[Modality, ...] = tuple(name for name in MODALITIES if name not in ANNOTATIONS)
 """Modalities of a camera that lists none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Camera:
-    """A pinhole camera as it is used: OpenGL axes (looks along -Z, +Y up, +X right)."""
+    """Pinhole camera as used in an episode, with OpenGL axes (looks along -Z, +Y up, +X right)."""
 
     name: str
     mount: str
-    """Name of the robot link it is fixed to, or ``""`` for the world."""
+    """Name of the robot link to which it is fixed; empty for the world."""
     position: Vector
     """Position in the frame of the mount (``mount_T_camera``) [m]."""
     wxyz: Quaternion
@@ -212,10 +212,10 @@ class Camera:
     width: int
     height: int
     distortion: tuple[float, float] = (0.0, 0.0)
-    """Radial coefficients k1 and k2 of the Brown-Conrady model, as OpenCV has them; the labels are bent alike."""
+    """Radial coefficients k1 and k2 of the Brown-Conrady model, as in OpenCV; labels are distorted in the same way."""
     sensor: Sensor = Sensor()
     modalities: tuple[Modality, ...] = DEFAULT_MODALITIES
-    """Stored of each step; ``rgb`` is among them."""
+    """Modalities stored in each step; ``rgb`` is always included."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,28 +223,28 @@ class SurfaceLook:
     """Look of a surface: an albedo tint over its texture, or a procedural texture."""
 
     color: Vector = (1.0, 1.0, 1.0)
-    """sRGB multiplier, 0 to 1."""
+    """Multiplier of the sRGB color, from 0 to 1."""
     texture: str = ""
-    """Name of a procedural texture (``wood``, ``concrete``, …), empty to keep the asset's own."""
+    """Name of a procedural texture (``wood``, ``concrete``, …); empty to keep the asset's own."""
     texture_seed: int = 0
     picture: str = ""
-    """Path of an image that is used instead of a procedural texture."""
+    """Path of an image that replaces a procedural texture."""
     picture_hash: str = ""
-    """Hash of its content."""
+    """Hash of the image's content."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dome:
-    """Environment map in place of a plain sky."""
+    """Environment map that replaces a plain sky."""
 
     texture: str
-    """Path of the image file: equirectangular, linear light."""
+    """Path of the image file: equirectangular projection, linear light."""
     content: str
-    """Hash of it."""
+    """Hash of the image's content."""
     intensity: float
-    """Factor of its light."""
+    """Factor on its light."""
     turn: float
-    """About the vertical [rad]"""
+    """Rotation about the vertical [rad]."""
     sky: Vector
     """Mean light from above, times the intensity; linear RGB."""
     ground: Vector
@@ -252,25 +252,25 @@ class Dome:
 
 @dataclass(frozen=True, kw_only=True)
 class VisualLayout:
-    """Values that decide the pixels and nothing else."""
+    """Values that determine only the pixels."""
 
     light: Light
     cameras: tuple[Camera, ...]
     surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
-    """Looks by name of an object, fixture or ``table``, ``floor``, ``backdrop``."""
+    """Looks by the name of an object or fixture, or by ``table``, ``floor`` or ``backdrop``."""
     instruction: str = ""
     latency: float = 0.0
     """Age of the camera images [s]."""
     table_rise: float = 0.0
-    """Rise of the table in the room [m]; the world's origin stays on its top."""
+    """Height by which the table is raised in the room [m]; the origin of the world stays on the table's top."""
     drawn: dict[str, Any] = field(default_factory=dict)
     dome: Dome | None = None
-    """Environment map whose mean colors are the light's sky and ground, if any."""
+    """Environment map, or None; ``light.sky`` and ``light.ground`` are its mean colors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """A physical and a visual part, drawn from separate random streams."""
+    """Physical and visual part of a layout, drawn from separate random streams."""
 
     key: EpisodeKey
     physical: PhysicalLayout

@@ -1,4 +1,4 @@
-"""Trajectory of one executed attempt: the robot's motion, all moving bodies, and the outcome."""
+"""Trajectory of one executed attempt: motion of the robot and of all moving bodies, and the outcome."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from nimbus.datagen.arrays import FloatArray
 
 
 class Reason(StrEnum):
-    """Why an attempt failed. Every failed attempt has exactly one."""
+    """Reason of a failure. Every failed attempt has exactly one."""
 
     NONE = "none"
     NO_GRASP = "no_grasp"
-    """No sampled grasp is reachable and free of collision."""
+    """No sampled grasp is reachable and collision-free."""
     NO_IK = "no_ik"
     NO_PATH = "no_path"
     COLLISION_AT_START = "collision_at_start"
     PLAN_REJECTED = "plan_rejected"
-    """The plan touched something when it was re-checked in the simulator's geometry."""
+    """The plan collided when it was checked again in the simulator's geometry."""
     MISSED_GRASP = "missed_grasp"
-    """The fingers closed and held nothing."""
+    """The fingers closed without holding anything."""
     SLIPPED_AT_LIFT = "slipped_at_lift"
     SLIPPED_IN_TRANSIT = "slipped_in_transit"
     TRACKING_ERROR = "tracking_error"
-    """The robot did not follow its commands: it pushed against something."""
+    """The robot did not follow its commands, because it pushed against something."""
     KNOCKED_OVER = "knocked_over"
-    """An object that was not being handled moved."""
+    """An object moved that was not being handled."""
     WRONG_BIN = "wrong_bin"
     NOT_IN_BIN = "not_in_bin"
     ON_FLOOR = "on_floor"
     NOT_AT_REST = "not_at_rest"
     FIXTURE_MOVED = "fixture_moved"
     NO_ROOM = "no_room"
-    """There is no free spot where something should be put."""
+    """There is no free position where an object should be put."""
     OFF_TARGET = "off_target"
     """A moved object did not arrive at its target."""
     TOPPLED = "toppled"
-    """An object fell over, or does not lie as required."""
+    """An object fell over, or is not in the required orientation."""
     SPILLED = "spilled"
     """Poured or swept objects did not arrive at their target."""
     NOT_INSERTED = "not_inserted"
@@ -51,49 +51,49 @@ class Reason(StrEnum):
     NOT_MOVED = "not_moved"
     NOT_HELD = "not_held"
     UNWANTED = "unwanted"
-    """A condition holds that must not."""
+    """A condition holds that must not hold."""
     GIVEN_UP = "given_up"
-    """The steps end the attempt."""
+    """A step of the task ended the attempt."""
     GRIPPER_NOT_CLEAR = "gripper_not_clear"
     UNBELIEVABLE_CONTACT = "unbelievable_contact"
-    """A contact sank deeper, or a held object crept faster in the hand, than an expert would believe."""
+    """A contact was implausible: it penetrated too deeply, or a held object crept too fast in the hand."""
     NO_SUCH_ARM = "no_such_arm"
-    """The robot has no arm of that name."""
+    """The robot has no arm with that name."""
     TIME_LIMIT = "time_limit"
-    """A policy did not reach success in the steps that it had."""
+    """A policy did not succeed within its number of steps."""
     POLICY_ERROR = "policy_error"
-    """The policy or its server failed; a fault, no failure at the task."""
+    """The policy or its server failed; this is a fault, not a failure at the task."""
     POLICY_TIMEOUT = "policy_timeout"
-    """The policy did not answer in time; a fault, no failure at the task."""
+    """The policy did not answer in time; this is a fault, not a failure at the task."""
     BAD_ACTION = "bad_action"
-    """The policy answered with something that is no action; a fault, no failure at the task."""
+    """The policy's answer is not an action; this is a fault, not a failure at the task."""
     WILD_ACTION = "wild_action"
-    """The policy asked for a motion that no arm makes, in an action of the right form: a failure of its own."""
+    """The policy requested an impossible motion in a valid action; this is a failure of the policy."""
     UNREACHABLE = "unreachable"
-    """There is no path to such a goal, or it does not end there."""
+    """There is no path to the goal, or the path does not end there."""
     TOO_SHORT = "too_short"
     TOO_LONG = "too_long"
     TOO_STRAIGHT = "too_straight"
     TOO_CLOSE = "too_close"
-    """The body comes nearer to something than it may."""
+    """The body comes nearer to an obstacle than allowed."""
     DUPLICATE = "duplicate"
-    """A path to the same goal runs as near as that already."""
+    """Another path to the same goal already takes nearly this route."""
     UNGROUNDED = "ungrounded"
-    """Its instruction could name fewer things on the way than were asked for."""
+    """The instruction could name fewer objects on the way than requested."""
     OUTSIDE_CAPTURE = "outside_capture"
-    """Views on the way show what no splat covers."""
+    """Views on the way show areas that no splat covers."""
     UNSTABLE = "unstable"
-    """The simulation left finite numbers."""
+    """The simulation produced numbers that are not finite."""
 
 
 DISTURBED = "disturbed"
-"""Skill of the rows from a push until the demonstrator plans again: no demonstration."""
+"""Skill of the rows from a push until the demonstrator plans again; these rows are not demonstrations."""
 TELEOPERATION = "teleoperation"
 """Skill of the rows that an operator commands."""
 TRAIN, RECOVERY = "train", "recovery"
-"""Splits of stored episodes: demonstrations as planned, and those in which something was pushed on the way."""
+"""Splits of stored episodes: demonstrations without a push, and demonstrations with one."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
-"""Reasons without meaning for the task: the attempt is repeated."""
+"""Reasons without meaning for the task; the attempt is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,66 +102,66 @@ class Outcome:
 
     success: bool
     phase: str = ""
-    """The skill step in which it failed, for example ``pick items_1`` or ``success``."""
+    """Skill step in which the attempt failed, such as ``pick items_1``, or ``success``."""
     reason: Reason = Reason.NONE
     detail: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SkillSegment:
-    """Steps ``[start, stop)`` of a trajectory belong to one skill step and one phase of it."""
+    """Steps ``[start, stop)`` of a trajectory that belong to one phase of one skill step."""
 
     start: int
     stop: int
     skill: str
     target: str
-    """The object or place it acts on, or empty."""
+    """Object or position on which the skill acts; empty for none."""
     phase: str
-    """Part of the skill, for example ``approach``, ``grasp``, ``lift``."""
+    """Phase of the skill, such as ``approach``, ``grasp`` or ``lift``."""
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class RelationSpan:
-    """A relation of the scene graph, and the boundaries of skill steps at which it holds.
+    """Relation of the scene graph, and the boundaries of skill steps between which it holds.
 
-    The scene is looked at where each skill step begins, and at the end, whose number is that of all steps.
+    The scene is evaluated at the start of each skill step, and at the end, whose index is the number of all steps.
     """
 
     start: int
-    """First boundary at which it holds, a step."""
+    """First boundary at which the relation holds, as the index of a step."""
     stop: int
-    """Boundary at which it holds no longer; one more than all steps where it holds at the end."""
+    """First boundary at which it does not hold any more; the number of all steps plus one if it holds at the end."""
     relation: str
-    """Name, such as ``in``, ``on``, ``beside`` or ``open``; ``execute.scene_graph`` computes them."""
+    """Name, such as ``in``, ``on``, ``beside`` or ``open``; computed by ``execute.scene_graph``."""
     object: str
     target: str = ""
-    """The other thing, ``world`` for table and floor; empty for a state of one thing."""
+    """Other object; ``world`` for table and floor; empty for the state of a single object."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartState:
-    """Full physics state at step 0: enough to run the actions again, with nothing else."""
+    """Full state of physics at step 0, sufficient to execute the actions again."""
 
     joint_positions: FloatArray
-    """All generalized positions of the simulator, in its own order."""
+    """All generalized positions of the simulator, in its order."""
     joint_velocities: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
 class EndEffectors:
-    """Poses of the tool frames of E arms in T steps, world frame."""
+    """Poses of the tools of E arms in T steps, in the world frame."""
 
     names: tuple[str, ...]
-    """Arms, in the order of the robot file"""
+    """Names of the arms, in the order of the robot file."""
     positions: FloatArray
-    """(T, E, 3) [m]"""
+    """(T, E, 3) positions [m]."""
     wxyz: FloatArray
-    """(T, E, 4) unit quaternions"""
+    """(T, E, 4) unit quaternions, wxyz."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """States and actions at the record rate; row ``t`` of ``actions`` is commanded from row ``t`` of the states.
+    """States and actions at the record rate. Row ``t`` of ``actions`` is commanded in the state of row ``t``.
 
     ``T`` steps, ``J`` robot joints, ``A`` action entries, ``B`` bodies (robot links, objects).
     """
@@ -169,36 +169,36 @@ class Trajectory:
     rate: float
     """Rate of recording [Hz]."""
     time: FloatArray
-    """(T,) [s]"""
+    """(T,) time [s]."""
     joint_names: tuple[str, ...]
     joint_positions: FloatArray
-    """(T, J) [rad or m]"""
+    """(T, J) positions [rad or m]."""
     joint_velocities: FloatArray
-    """(T, J)"""
+    """(T, J) velocities [rad/s or m/s]."""
     action_names: tuple[str, ...]
     actions: FloatArray
-    """(T, A) commanded joint positions [rad or m]; the last entry is the gripper's, one finger's travel."""
+    """(T, A) commanded joint positions [rad or m]; the last entry of each arm is its gripper, a finger's travel."""
     executed_actions: FloatArray | None = None
-    """(T, A) executed positions [rad or m]: ``actions`` with execution noise; None without noise."""
+    """(T, A) executed positions [rad or m], which are ``actions`` plus execution noise; None without noise."""
     body_names: tuple[str, ...]
     body_positions: FloatArray
-    """(T, B, 3) [m], world frame"""
+    """(T, B, 3) positions in the world frame [m]."""
     body_wxyz: FloatArray
-    """(T, B, 4) unit quaternions"""
+    """(T, B, 4) unit quaternions, wxyz."""
     segments: tuple[SkillSegment, ...]
     outcome: Outcome
     start: StartState
     scene_graph: tuple[RelationSpan, ...] | None = None
-    """Relations at the boundaries of skill steps, sorted; None in episodes of before."""
+    """Relations at the boundaries of skill steps, sorted; None in older episodes."""
     end_effectors: EndEffectors | None = None
-    """Poses of the tools; None unless the task asks for them."""
+    """Poses of the tools; None unless the task requests them."""
     contacts: dict[str, FloatArray] = field(default_factory=dict)
-    """(T,) measures by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
+    """(T,) quality by name: ``held_penetration``, ``table_penetration``, ``held_slip`` [m], ``grip_force`` [N]."""
     signals: dict[str, FloatArray] = field(default_factory=dict)
-    """(T,) what a body that drives would be judged by: ``clearance``, ``distance_to_goal``, ``progress`` [m]."""
+    """(T,) quality measures of a driving body by name: ``clearance``, ``distance_to_goal``, ``progress`` [m]."""
     plan_statistics: dict[str, FloatArray] = field(default_factory=dict)
-    """One row per executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [s CPU], ``clearance`` [m],
-    ``recheck_depth`` [m]: collision depth in the simulator's own geometry, 0 for none."""
+    """One row per executed motion: ``plan_time``, ``ik_time``, ``timing_time`` [CPU s], ``clearance`` [m], and
+    ``recheck_depth`` [m], the depth of a collision in the simulator's own geometry, 0 for none."""
 
     @property
     def step_count(self) -> int:
@@ -206,5 +206,5 @@ class Trajectory:
         return len(self.time)
 
     def relations_at(self, boundary: int) -> tuple[RelationSpan, ...]:
-        """Relations that hold where a skill step begins, or at the end, whose number is ``step_count``."""
+        """Return the relations that hold at the start of a skill step, or at the end, whose index is ``step_count``."""
         return tuple(span for span in self.scene_graph or () if span.start <= boundary < span.stop)

@@ -55,7 +55,7 @@ class ObservedScene(SimulatedWorld):
         return self._recorder.step_count
 
     def find_held(self) -> dict[str, str]:
-        """Find the object that all fingers of an arm touch, by name of the arm; empty hands are omitted."""
+        """Find the object that all fingers of an arm touch, for each arm by name; empty hands are omitted."""
         found: dict[str, str] = {}
         for name, arm in self.arms.items():
             touched = sorted(arm.touched_by_gripper() & set(self.objects))

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _SETTLE_PERIODS = 8
-"""Record periods for objects to come to rest before recording."""
+"""Number of record periods in which objects come to rest before the recording."""
 _PATIENCE_PERIODS = 15
-"""Record periods for released objects to come to rest after the last step."""
+"""Largest number of record periods in which released objects come to rest after the last step."""
 _REST_PERIODS = 8
 """Record periods at rest after success: the arm needs two to stop; the others teach a policy to hold still."""
 _CALMER = 0.75
@@ -173,8 +173,7 @@ def make_motion_planner(
     """
     return registry.lookup("planner", name)(
         velocity_limits=np.multiply(robot.arm.velocity_limits, pace),
-        # Squared, because a motion of the same shape at a fraction of the speed has that fraction squared as its
-        # accelerations.
+        # A motion of the same shape at ``pace`` times the speed has ``pace**2`` times the accelerations.
         acceleration_limits=np.multiply(robot.arm.acceleration_limits, pace**2),
         period=1.0 / rate,
         **({} if exchange is None else {"exchange": exchange}),

@@ -30,7 +30,7 @@ _IN_THE_AIR = 0.02
 """Rise from its initial position above which a held object stays in the hand [m]; otherwise it is released and picked
 again."""
 _PATIENCE_PERIODS = 15
-"""Record periods for a pushed object to come to rest before new plans."""
+"""Largest number of record periods in which a pushed object comes to rest before new plans."""
 
 
 def find_unmet(task: Task, cell: SimulatedWorkcell, scope: Scope) -> frozenset[str]:
@@ -147,5 +147,5 @@ def recover(task: Task, doing: TaskPerformer, *, unmet: frozenset[str]) -> Resum
                 break
             cell.wait(1)
     free_hands(cell)
-    # Conditions are evaluated after the hands are free: an object that falls from a hand may have met one or lost one.
+    # Evaluated after the hands are free, because an object that falls from a hand may meet or violate a condition.
     return ResumedPerformer(cell, doing.scope, done=(doing.done | unmet) - find_unmet(task, cell, doing.scope))

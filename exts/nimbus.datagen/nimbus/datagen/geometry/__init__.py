@@ -1,1 +1,1 @@
-"""Geometry without meshes: transforms and camera matrices."""
+"""Geometry: transforms, cameras as matrices, convex hulls, points on triangles, and drawing of meshes."""

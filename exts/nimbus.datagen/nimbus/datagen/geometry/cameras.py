@@ -1,4 +1,4 @@
-"""Cameras as matrices: intrinsics and poses of every view."""
+"""Cameras as matrices: intrinsics, poses and projection."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.geometry import transforms
 
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
-"""Turns OpenCV axes (+Z forward, +Y down) into OpenGL axes (-Z forward, +Y up)."""
+"""Transform from OpenCV axes (+Z forward, +Y down) to OpenGL axes (-Z forward, +Y up)."""
 _NEAR = 1e-3
-"""Smallest depth that is divided by [m]."""
+"""Smallest depth by which coordinates are divided [m]."""
 
 
 def intrinsics(camera: Camera) -> FloatArray:
-    """Return the pinhole matrix (3, 3) [px]; pixel centers lie at half-integers."""
+    """Return the pinhole matrix (3, 3) [px]; the centers of pixels have half-integer coordinates."""
     focal = 0.5 * camera.height / math.tan(0.5 * camera.vertical_fov)
     rows = [[focal, 0.0, 0.5 * camera.width], [0.0, focal, 0.5 * camera.height], [0.0, 0.0, 1.0]]
     return np.array(rows, dtype=np.float64)
@@ -28,13 +28,13 @@ def intrinsics(camera: Camera) -> FloatArray:
 def camera_poses(
     camera: Camera, names: Mapping[str, int], body_positions: FloatArray, body_wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return positions (K, 3) [m] and orientations (K, 4) wxyz, OpenGL axes, world frame.
+    """Return the positions (K, 3) [m] and orientations (K, 4) wxyz of a camera in the world, with OpenGL axes.
 
     Args:
-        camera: The camera; a mounted one moves with its link.
-        names: Row of each body.
-        body_positions: (K, B, 3) [m]
-        body_wxyz: (K, B, 4)
+        camera: Camera; a mounted camera moves with its link.
+        names: Row of each body in the arrays, by name.
+        body_positions: (K, B, 3) positions in the world [m].
+        body_wxyz: (K, B, 4) orientations in the world, wxyz.
     """
     count = len(body_positions)
     if not camera.mount:
@@ -47,19 +47,19 @@ def camera_poses(
 
 
 def world_T_camera(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
-    """Return (K, 4, 4) with OpenCV axes, from poses with OpenGL axes."""
+    """Convert poses with OpenGL axes, positions (K, 3) [m] and wxyz (K, 4), to (K, 4, 4) with OpenCV axes."""
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
     matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
     return matrices @ GL_T_CV
 
 
 def project(camera: Camera, pose: FloatArray, points: FloatArray) -> FloatArray:
-    """Project points (n, 3) into a picture: (n, 3) column and row [px], and depth [m], negative behind the camera.
+    """Project points (n, 3) into an image; return (n, 3) column, row [px] and depth [m], negative behind the camera.
 
     Args:
         camera: Camera, used for its size and field of view; its distortion is ignored.
         pose: ``world_T_camera`` (4, 4), OpenCV axes.
-        points: World frame [m].
+        points: (n, 3) points in the world [m].
     """
     seen, matrix = (points - pose[:3, 3]) @ pose[:3, :3], intrinsics(camera)
     # Points in the camera's plane would divide by zero; their depth is returned unchanged, for callers to test.
@@ -68,15 +68,15 @@ def project(camera: Camera, pose: FloatArray, points: FloatArray) -> FloatArray:
 
 
 def is_in_picture(camera: Camera, projected: FloatArray) -> NDArray[np.bool_]:
-    """Return for each point (n, 3) of :func:`project` True where it is ahead of the camera and inside the picture."""
+    """Return, for points (n, 3) from :func:`project`, True if they are in front of the camera and inside the image."""
     places, depth = projected[:, :2], projected[:, 2]
     return (depth > _NEAR) & (places >= 0).all(axis=1) & (places < (camera.width, camera.height)).all(axis=1)
 
 
 def projected_width(camera: Camera, pose: FloatArray, points: FloatArray) -> float:
-    """Measure the width [px] of the box around projected points, also where it goes beyond the picture.
+    """Return the width [px] of the box around projected points, including parts outside the image.
 
-    0 where a point is behind the camera; arguments are those of :func:`project`.
+    The width is 0 if a point is behind the camera. The arguments are those of :func:`project`.
     """
     projected = project(camera, pose, points)
     return float(np.ptp(projected[:, 0])) if projected[:, 2].min() > _NEAR else 0.0

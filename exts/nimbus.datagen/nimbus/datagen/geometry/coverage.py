@@ -1,4 +1,4 @@
-"""Places on triangles: under the pixels of a grid, and spread evenly over the surface."""
+"""Points on triangles: at the centers of a grid's pixels, and evenly distributed over a surface."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from nimbus.datagen.arrays import BoolArray, FloatArray, IntArray
 from nimbus.datagen.random_streams import generator
 
 _AT_ONCE = 1 << 20
-"""Pixels in the boxes of faces that are looked at together: 0.2 GB."""
+"""Number of pixels in the boxes of a group of faces that are processed together; they take 0.2 GB."""
 _EDGE = 1e-9
-"""Weight by which a pixel's middle may lie outside a face."""
+"""Tolerance of a barycentric weight for a pixel's center on the edge of a face."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PixelCoverage:
-    """Pairs of a face and a pixel that it covers."""
+    """Pairs of a face and a pixel whose center it covers."""
 
     face: IntArray
-    """(k,)"""
+    """(k,) index of the face."""
     pixel: IntArray
-    """(k,) row * width + column; each once where the front one was asked for."""
+    """(k,) row * width + column; with depths, each pixel occurs once, with the front face."""
     weights: FloatArray
-    """(k, 3) of the face's corners."""
+    """(k, 3) barycentric weights of the face's corners."""
 
 
 def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: bool = False) -> PixelCoverage:
-    """Find the faces at the middles of pixels.
+    """Find the faces that cover the centers of pixels.
 
     Args:
-        triangles: (m, 3, 2) columns and rows in pixels, or (m, 3, 3) with a depth: the largest is in front.
+        triangles: (m, 3, 2) columns and rows [px], or (m, 3, 3) with a third value that is largest in front.
         width: Width of the grid [px].
         height: Height of the grid [px].
-        both_sides: Clockwise faces count too.
+        both_sides: True to include clockwise faces.
     """
     limits = np.array([width, height]) - 1
     low = np.clip(np.floor(triangles[..., :2].min(axis=1) - 0.5).astype(int), 0, limits)
     high = np.clip(np.ceil(triangles[..., :2].max(axis=1) + 0.5).astype(int), 0, limits)
     extent = high - low + 1
-    # Boxes of faces are expanded in groups, because those of a large mesh together would not fit into memory.
+    # The boxes of faces are expanded in groups, because together the boxes of a large mesh would not fit into memory.
     group = np.cumsum(extent.prod(axis=1)) // _AT_ONCE
     starts = np.flatnonzero(np.r_[True, np.diff(group) > 0]) if len(group) else group
     found = []
@@ -63,7 +63,7 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
 
 
 def _boxes(faces: IntArray, low: IntArray, extent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return face, column and row of all pixels in the boxes around faces."""
+    """Return face, column and row of every pixel in the boxes around some faces."""
     counts = extent[faces].prod(axis=1)
     face = np.repeat(faces, counts)
     step = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -73,7 +73,7 @@ def _boxes(faces: IntArray, low: IntArray, extent: IntArray) -> tuple[IntArray, 
 def _weights(
     triangles: FloatArray, face: IntArray, places: FloatArray, both_sides: bool
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the weights (k, 3) of the corners at places, and True for each place in its face."""
+    """Return the barycentric weights (k, 3) of points (k, 2) in faces, and flags (k,), True if the point is inside."""
     a, b, c = (triangles[:, corner, :2] for corner in range(3))
     double = _cross(b - a, c - a)
     # A face without area covers nothing.
@@ -90,22 +90,22 @@ def _cross(one: FloatArray, two: FloatArray) -> FloatArray:
 
 
 def sample_surface(corners: FloatArray, count: int) -> tuple[FloatArray, IntArray]:
-    """Spread places over triangles, the same on every call.
+    """Distribute points over triangles; equal arguments give equal points.
 
     Args:
         corners: (m, 3, 3) [m].
-        count: Number of places.
+        count: Number of points.
 
     Returns:
-        (count, 3) places [m], and the face (count,) of each.
+        Points (count, 3) [m], and the index (count,) of each point's face.
     """
     a, b, c = (corners[:, corner] for corner in range(3))
     share = np.cumsum(np.linalg.norm(np.cross(b - a, c - a), axis=1))
     rng = generator(0, "geometry", "surface")
-    # One draw in each of equal shares of the surface: they lie more evenly than those drawn freely.
+    # One draw in each of ``count`` equal areas of the surface: stratified points are more even than independent ones.
     drawn = (np.arange(count) + rng.uniform(size=count)) / count * share[-1]
     face = np.minimum(np.searchsorted(share, drawn), len(corners) - 1)
     u, v = rng.uniform(size=(2, count, 1))
-    # The upper half of the unit square is folded onto the lower one, which spreads places evenly over the triangle.
+    # The upper half of the unit square is folded onto the lower half, so that points are uniform over the triangle.
     u, v = np.where(u + v > 1, 1 - u, u), np.where(u + v > 1, 1 - v, v)
     return a[face] + u * (b - a)[face] + v * (c - a)[face], face

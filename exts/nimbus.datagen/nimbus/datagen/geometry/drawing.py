@@ -1,4 +1,4 @@
-"""Meshes with a texture drawn in parallel projection, without a simulator."""
+"""Drawing of textured meshes in parallel projection, without a simulator."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PAPER = np.array([246.0, 246.0, 243.0])
 
 @dataclass(frozen=True, kw_only=True)
 class PaintedMesh:
-    """Mesh with a texture, to be drawn."""
+    """Mesh with a texture."""
 
     vertices: FloatArray
-    """(n, 3)"""
+    """(n, 3) vertices [m]."""
     normals: FloatArray
-    """(n, 3) unit."""
+    """(n, 3) unit normals."""
     uvs: FloatArray
-    """(n, 2), v up."""
+    """(n, 2) texture coordinates, v up."""
     faces: IndexArray
-    """(m, 3)"""
+    """(m, 3) triangles."""
     texture: ImageArray
     """(H, W, 3) sRGB."""
 
@@ -36,13 +36,13 @@ def draw(
 
     Args:
         mesh: Mesh to draw.
-        axes: (3, 3) rows: right, up and toward the eye.
-        center: (3,) center of the image, along the axes [m].
+        axes: (3, 3) rows are the directions right, up and toward the camera.
+        center: (3,) center of the image, in coordinates along these axes [m].
         span: Width of the image [m].
-        size: Width and height [px].
+        size: Width and height of the image [px].
 
     Returns:
-        (size, size, 3) sRGB on paper, and (size, size) True for pixels of the mesh.
+        Image (size, size, 3) sRGB on a light ground, and a mask (size, size) of the mesh.
     """
     points = (mesh.vertices @ axes.T - center) * (size / span)
     points[:, :2] += size / 2
@@ -58,14 +58,14 @@ def draw(
 
 
 def view_axes(turn: float, rise: float) -> FloatArray:
-    """Return (3, 3) rows: right, up and toward the eye, rotated from the front to the right and raised [rad]."""
+    """Return axes (3, 3), as for :func:`draw`, of a camera rotated from the front to the right, and raised [rad]."""
     toward = np.array([np.sin(turn) * np.cos(rise), -np.cos(turn) * np.cos(rise), np.sin(rise)])
     right = np.array([np.cos(turn), np.sin(turn), 0.0])
     return np.array([right, np.cross(toward, right), toward])
 
 
 def sample_texture(texture: ImageArray, uv: FloatArray) -> FloatArray:
-    """Sample a repeating texture bilinearly at (k, 2) points, v up; returns (k, 3) sRGB."""
+    """Sample a repeating texture bilinearly at points (k, 2), v up; return sRGB (k, 3)."""
     height, width = texture.shape[:2]
     x, y = uv[:, 0] % 1.0 * width - 0.5, (1.0 - uv[:, 1] % 1.0) * height - 0.5
     left, top = np.floor(x).astype(int), np.floor(y).astype(int)

@@ -1,4 +1,4 @@
-"""Convex hulls. SciPy's geometry is imported by the first of them: it takes longer than all of a task's checks."""
+"""Convex hulls. SciPy's geometry is imported on first use, because its import takes longer than a task's checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def qhull(points: NDArray[np.floating]) -> ConvexHull:
     """Compute the convex hull of points (n, d), with its ``simplices``, ``vertices``, ``equations`` and ``volume``.
 
     Raises:
-        scipy.spatial.QhullError: They lie in one plane, or there are too few.
+        scipy.spatial.QhullError: The points lie in one plane, or there are too few of them.
     """
     from scipy.spatial import ConvexHull
 

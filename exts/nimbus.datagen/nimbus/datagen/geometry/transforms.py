@@ -1,4 +1,4 @@
-"""Unit quaternions, wxyz, as plain tuples; matrices are ``a_T_b``."""
+"""Rotations and transforms: unit quaternions (wxyz) as plain tuples, and matrices ``a_T_b``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Number = TypeVar("_Number", float, FloatArray)
 def quat_multiply(
     one: tuple[_Number, _Number, _Number, _Number], other: Quaternion
 ) -> tuple[_Number, _Number, _Number, _Number]:
-    """Product ``one * other``: first turn by ``other``, then by ``one``, whose entries may be arrays of one shape."""
+    """Return the product ``one * other``: a rotation by ``other``, then by ``one``, whose entries may be arrays."""
     w1, x1, y1, z1 = one
     w2, x2, y2, z2 = other
     return (
@@ -28,14 +28,14 @@ def quat_multiply(
 
 
 def quat_from_axis_angle(axis: ArrayLike, angle: float) -> Quaternion:
-    """Quaternion of a turn by ``angle`` [rad] about an axis of any length."""
+    """Return the quaternion of a rotation by ``angle`` [rad] about an axis of any length."""
     x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     sine = math.sin(angle / 2)
     return math.cos(angle / 2), float(x * sine), float(y * sine), float(z * sine)
 
 
 def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
-    """Rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
+    """Return the rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
     w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
@@ -46,7 +46,7 @@ def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
 
 
 def quat_from_matrix(rotation: ArrayLike) -> Quaternion:
-    """Unit quaternion of a rotation matrix (3, 3), w >= 0."""
+    """Return the unit quaternion of a rotation matrix (3, 3), with w >= 0."""
     import mujoco  # which is not in Isaac Sim's Python: the rest of this file is used there
 
     wxyz = np.empty(4)
@@ -56,14 +56,14 @@ def quat_from_matrix(rotation: ArrayLike) -> Quaternion:
 
 
 def make_transform(position: ArrayLike, wxyz: ArrayLike) -> FloatArray:
-    """Homogeneous matrix (4, 4)."""
+    """Return the homogeneous matrix (4, 4) of a position (3,) and a rotation wxyz."""
     matrix = np.eye(4)
     matrix[:3, :3], matrix[:3, 3] = quat_to_matrix(wxyz), position
     return matrix
 
 
 def look_at(position: ArrayLike, target: ArrayLike, *, up: ArrayLike = (0.0, 0.0, 1.0)) -> Quaternion:
-    """Orientation of a camera with OpenGL axes (looks along -Z, +Y up) that looks at a point."""
+    """Return the orientation of a camera with OpenGL axes (looks along -Z, +Y up) that looks at a point."""
     backward = np.subtract(position, target).astype(float)
     backward /= np.linalg.norm(backward)
     right = np.cross(np.asarray(up, dtype=float), backward)

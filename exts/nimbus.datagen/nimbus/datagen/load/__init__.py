@@ -1,1 +1,1 @@
-"""The Load stage: scene assets, reach maps and the fingerprint of all content inputs."""
+"""Load stage: scene assets, reach maps, and the fingerprint of all inputs that determine content."""

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def credits_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> dict[str, AssetCredit]:
-    """List them by ``library/kind``: the kinds of the groups, and all of a library that randomizers draw from.
+    """Return the credits by ``library/kind``, for the kinds of groups and for libraries from which randomizers draw.
 
     Args:
-        task: The task.
-        libraries: Libraries by the name that the task gives them.
+        task: Task that draws the objects.
+        libraries: Libraries by their name in the task.
     """
     found: dict[str, AssetCredit] = {}
     for name, library in libraries.items():

@@ -1,4 +1,4 @@
-"""Tasks, pipelines and episodes that an engine of physics cannot run or repeat."""
+"""Checks for tasks, pipelines and episodes that a physics engine cannot execute or repeat."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _INSTEAD = "use --physics mujoco"
 
 
 def find_unsupported_task(task: BaseTask) -> str:
-    """Return the reason why PhysX cannot run a task; empty if it can."""
+    """Return the reason why PhysX cannot execute a task; empty if it can."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.simulate.physx_world import STEP_RATE
     from nimbus.datagen.tasks.task import Task
 
     if not isinstance(task, Task):
-        return "a navigation task is driven, not simulated"
+        return "navigation tasks have no physics"
     if STEP_RATE % task.rate:
         return f"the rate of the task, {task.rate:g} Hz, does not divide {STEP_RATE:g} Hz"
     for group in task.objects.values():
         library = open_library(group.library)
         for kind in library.kinds if group.kinds == "all" else group.kinds:
             if any(part.joint.speed for part in library.model(kind, 0).parts):
-                return f"'{kind}' has a moving belt, on which the friction of PhysX would hold things back"
+                return f"'{kind}' has a moving belt, on which PhysX would hold objects back by friction"
     return ""
 
 
 def refuse_unsupported(task: BaseTask, pipeline: Pipeline) -> None:
-    """Refuse a job that needs another engine.
+    """Refuse a task or a pipeline that Isaac Sim's physics cannot execute.
 
     Raises:
         InputError: The task or the pipeline needs another engine.
@@ -48,7 +48,7 @@ def refuse_unsupported(task: BaseTask, pipeline: Pipeline) -> None:
 
 
 def check_engine(settings: Mapping[str, str], *, where: str) -> None:
-    """Check that an episode was executed by the default simulator, in which it is to be repeated.
+    """Check that an episode was executed by the default simulator, which is about to repeat it.
 
     Args:
         settings: Settings of its provenance.
@@ -58,5 +58,5 @@ def check_engine(settings: Mapping[str, str], *, where: str) -> None:
         InputError: PhysX executed it.
     """
     if settings.get("physics") == "isaacsim":
-        what = "executed by PhysX in Isaac Sim (physics: isaacsim); this repeats episodes in MuJoCo"
-        raise InputError(what, where=where, instead="judge it by its stored states, or make it with --physics mujoco")
+        what = "was executed by PhysX in Isaac Sim (physics: isaacsim), but is repeated in MuJoCo"
+        raise InputError(what, where=where, instead="use its stored states, or make it with --physics mujoco")

@@ -1,4 +1,4 @@
-"""Inputs that decide the content of episodes beside task and seed: assets, components, settings, versions."""
+"""Inputs that determine the content of episodes, besides task and seed: assets, components, settings, versions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
-    """Content hash of each asset, by sort and name, for example ``robot panda``."""
+    """Return the content hash of each asset, by type and name, such as ``robot panda``."""
     from nimbus.datagen.usd.robot import robot_hash
 
     hashes = {f"scene {stage.name}": stage.content_hash, f"robot {robot.name}": robot_hash(robot)}
@@ -39,16 +39,16 @@ def fingerprint_inputs(
     pipeline: Pipeline | None = None,
     components: Iterable[tuple[str, str]] = (),
 ) -> dict[str, str]:
-    """Return the inputs that decide an episode's content beside its key, by name: hashes, settings and versions.
+    """Return the inputs that determine an episode's content, besides its key: hashes, settings and versions by name.
 
-    A built-in component enters by its version number, a plug-in by its version number and the hash of its file.
+    A built-in component is represented by its version number, and a plug-in by version number and hash of its file.
 
     Args:
-        task: The task; the skills, conditions, composites and randomizers that it names enter.
+        task: Task; its skills, conditions, composites and randomizers are included.
         assets: Fingerprints of the assets, from :func:`asset_fingerprints`.
-        settings: What was chosen on the command line; the planner and the simulator in them enter.
-        pipeline: The pipeline; its settings and its components enter.
-        components: Further components, by kind and name.
+        settings: Choices of the command line; the planner and the simulator are included.
+        pipeline: Pipeline; its settings and components are included.
+        components: Additional components, by kind and name.
     """
     named = {*components, *_task_components(task), *_chosen_components(settings)}
     inputs = dict(assets) | dict(settings) | decisive_versions()
@@ -81,7 +81,7 @@ def _identity(kind: str, name: str) -> str:
 
 @cache
 def _content(path: str) -> bytes:
-    """Read a file once, because this process keeps the code that it has imported."""
+    """Read a file once: the process keeps the code that it has imported, even if the file changes later."""
     return Path(path).read_bytes()
 
 

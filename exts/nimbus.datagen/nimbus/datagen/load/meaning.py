@@ -1,4 +1,4 @@
-"""Meaning of a loaded task: relations that its success states, and categories of what it may draw."""
+"""Meaning of a loaded task: the relations of its success conditions, and the categories that it may draw."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
 
 _NO_GOALS = frozenset({"empty_hand", "untouched", "moved"})
-"""Facts of conditions that no instruction names."""
+"""Facts of conditions that instructions never name."""
 
 
 def meaning_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> TaskMeaning:
-    """Describe what a task is about.
+    """Return the meaning of a task.
 
     Args:
-        task: The task.
-        libraries: Libraries by the name that the task gives them.
+        task: Loaded task.
+        libraries: Libraries by their name in the task.
     """
     categories: dict[str, str] = {}
     for group in task.objects.values():
@@ -42,7 +42,7 @@ def meaning_of(task: Task, libraries: Mapping[str, ObjectLibrary]) -> TaskMeanin
 
 
 def _scene(task: Task) -> str:
-    """Name of the scene without the settings of a room; of a scene file without its folder."""
+    """Return the name of the scene, without the settings of a room or the folder of a scene file."""
     if room := parse_reference(task.scene):
         return room.family
     found = parse_file_reference(task.scene)
@@ -59,7 +59,7 @@ def _flat(steps: Steps) -> Iterator[Step]:
 
 
 def _relations(step: Step, task: Task, skills: set[str]) -> Iterator[str]:
-    """Relations that a condition states: of those that differ in what they are about, the one that fits the task."""
+    """Yield the relations that a condition states; of alternatives, only those that fit the task's objects."""
     statement = step.statement
     for fact in type(statement).facts("states"):
         values = [getattr(statement, name, None) for name in fact.args]
@@ -74,7 +74,7 @@ def _relations(step: Step, task: Task, skills: set[str]) -> Iterator[str]:
 
 
 def _has(statement: Any, name: str, value: str) -> bool:
-    """Check that a parameter has the value of a fact; tolerances of other values are as good."""
+    """Return True if a parameter has the value of a fact; parameters such as tolerances always fit."""
     if name == "by":
         return math.isclose(statement.by, math.radians(float(value.removesuffix(" deg"))))
     return name != "side" or getattr(statement, name) == value

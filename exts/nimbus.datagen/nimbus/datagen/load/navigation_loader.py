@@ -1,4 +1,4 @@
-"""The Load stage of navigation: opens the scene of an episode and finds its free space; the last scenes are kept."""
+"""Load stage of navigation: opens the scene of an episode and finds its free space; recent scenes stay open."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
 
 _KEPT = 2
-"""Scenes that one process keeps: neighbors in the queue share one."""
+"""Number of scenes that a process keeps open; neighboring episodes in the queue share a scene."""
 _SLOW = 240.0
-"""Time limit for opening and mapping a scene [s]; a large scan takes less."""
+"""Time limit for opening and mapping a scene [s]; large scans take less."""
 
 
 class NavigationLoader(SceneLoader[NavigationAssets]):
-    """Opens scenes of a task's source.
+    """Loader of the scenes of a task's source.
 
     Args:
-        task: The task.
-        assets: Scene that is open already.
+        task: Navigation task.
+        assets: Scene that is already open.
         run_settings: Choices of the command line, for the provenance.
-        ancestors: Ancestors of the episodes, likewise.
+        ancestors: Ancestors of the episodes, for the provenance.
     """
 
     version: ClassVar[int] = 3
-    """3: closed roofs are no floor."""
+    """Version 3: closed roofs do not count as floor."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the loader of a run."""
+        """Create the loader of a run."""
         assets = context.assets if isinstance(context.assets, NavigationAssets) else None
         return cls(context.need_navigation(), assets, context.choices, context.ancestors)
 
     @classmethod
     def open_shared(cls, task: object) -> NavigationAssets | None:
-        """Open the first scene of a navigation task, and check that its goals are there."""
+        """Open the first scene of a navigation task, and check that its goals exist."""
         if not isinstance(task, NavigationTask):
             return None
         assets = open_navigation(task, 0)
@@ -52,7 +52,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
 
     @classmethod
     def hashes_of(cls, task: object, assets: object | None) -> dict[str, str]:
-        """Fingerprint of the source of scenes."""
+        """Return the fingerprint of the source of scenes."""
         return task.source.fingerprint() if isinstance(task, NavigationTask) else {}
 
     def __init__(
@@ -68,7 +68,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
             self._kept[assets.number] = assets
 
     def process(self, item: Request) -> Iterator[Scene[NavigationAssets]]:
-        """Yield the scene of one request."""
+        """Yield the scene of a request."""
         number, _ = self._task.address(item.index)
         task = self._task
         provenance = Provenance(
@@ -85,7 +85,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         return self.assets(self._task.address(index)[0])
 
     def assets(self, number: int) -> NavigationAssets:
-        """Return a scene by its number.
+        """Return the scene with a number.
 
         Raises:
             InputError: The scene cannot be used.
@@ -103,7 +103,7 @@ register_component("load", "scenes", NavigationLoader, NoSettings)
 
 
 def open_navigation(task: NavigationTask, number: int) -> NavigationAssets:
-    """Open a scene of a task and find the free space of its body.
+    """Open a scene of a task, and find the free space of its body.
 
     Raises:
         InputError: The scene cannot be used.

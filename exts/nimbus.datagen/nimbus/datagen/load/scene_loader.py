@@ -33,28 +33,28 @@ _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 
 
 class UsdSceneLoader(SceneLoader[SceneAssets]):
-    """Loads the task's scene once; every request shares it.
+    """Loader that opens the task's scene once; all requests share it.
 
     Args:
-        task: The task.
-        assets: Result of an earlier :func:`load_assets` for it.
-        run_settings: Command-line choices, for the provenance.
+        task: Task to load.
+        assets: Result of an earlier call of :func:`load_assets` for the task.
+        run_settings: Choices of the command line, for the provenance.
         ancestors: Ancestors of the episodes, for the provenance.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Make the loader of a run."""
+        """Create the loader of a run."""
         return cls(context.need_task(), assets_of(context), context.choices, context.ancestors)
 
     @classmethod
     def open_shared(cls, task: object) -> SceneAssets | None:
-        """Open everything that a task with steps names."""
+        """Open all assets of a task with steps; return None for other tasks."""
         return load_assets(task) if isinstance(task, Task) else None
 
     @classmethod
     def hashes_of(cls, task: object, assets: object | None) -> dict[str, str]:
-        """Content hashes of stage, robot and libraries."""
+        """Return the content hashes of stage, robot and libraries."""
         if not isinstance(assets, SceneAssets):
             return {}
         return asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
@@ -70,7 +70,7 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         self._ancestors = dict(ancestors or {})
 
     def process(self, item: Request) -> Iterator[Scene[SceneAssets]]:
-        """Yield one scene for one request."""
+        """Yield the scene of a request."""
         if self._assets is None:
             self._assets = load_assets(self._task)
         assets = self._assets
@@ -90,15 +90,15 @@ register_component("load", "usd", UsdSceneLoader, NoSettings)
 
 
 def assets_of(context: RunContext) -> SceneAssets | None:
-    """Assets that a run has loaded already with :func:`load_assets`; None where it has not."""
+    """Return the assets that a run has already loaded with :func:`load_assets`, or None."""
     return context.assets if isinstance(context.assets, SceneAssets) else None
 
 
 def load_assets(task: Task) -> SceneAssets:
-    """Open everything a task names.
+    """Open all assets that a task names.
 
     Raises:
-        InputError: Something is missing, does not fit together, or is out of reach.
+        InputError: An asset is missing, assets do not fit together, or a region is out of reach.
     """
     stage = read_stage(task.scene, where=task.where("scene"))
     robot = load_robot(task.robot, where=task.where("robot"))
@@ -120,7 +120,7 @@ def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
         library = libraries[name] = open_library(name, where=task.where(*keys))
         if any(other.name == library.name and other is not library for other in libraries.values()):
             what = f"two object libraries have the name '{library.name}'"
-            raise task.error(keys, what, instead="give one of the files another name")
+            raise task.error(keys, what, instead="rename one of the files")
     return libraries
 
 
@@ -130,19 +130,19 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         if not found.cells.any():
             raise task.error(
                 ("regions", name),
-                f"robot '{robot.name}' reaches no point of it",
-                instead="bring its center nearer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
+                f"robot '{robot.name}' cannot reach it",
+                instead="move its center closer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
             )
     return maps
 
 
 def find_reach(stage: StageInfo, robot: Robot, regions: Mapping[str, Region], *, rate: float) -> dict[str, ReachMap]:
-    """Find the cells of regions over which the robot can point its tool down.
+    """Find the cells of regions above which the robot can point its tool down.
 
     Args:
-        stage: The scene.
-        robot: The robot.
-        regions: Regions by name, which also addresses the random stream of the solver.
+        stage: Scene with the regions.
+        robot: Robot of the scene.
+        regions: Regions by name; the name is also part of the address of the solver's random stream.
         rate: Rate of recording [Hz].
     """
     simulation = NewtonSimulation(stage, robot, rate=rate)

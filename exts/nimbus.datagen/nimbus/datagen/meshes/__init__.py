@@ -1,1 +1,1 @@
-"""Triangle meshes: decimation, simplification, convex pieces."""
+"""Triangle meshes: decimation, simplification and convex pieces."""

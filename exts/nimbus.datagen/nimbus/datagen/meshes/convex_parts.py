@@ -1,4 +1,4 @@
-"""Decomposition of a URDF's collision meshes into convex pieces, because simulators use the hull of each mesh."""
+"""Decomposition of a URDF's collision meshes into convex pieces; simulators would use the hull of each mesh."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _CUTTING: dict[str, Any] = {
     "mcts_max_depth": 2,
     "seed": 0,
 }
-"""Settings that take a tenth of the default time: a few seconds per mesh."""
+"""Settings that need a tenth of the time of coacd's defaults: a few seconds per mesh."""
 
 
 def split_collisions(root: ElementTree.Element, link: str, folder: Path) -> None:
-    """Replace the collision meshes of a link by convex pieces, written as files into a folder.
+    """Replace the collision meshes of a link by convex pieces, whose files are written into a folder.
 
     Args:
-        root: The URDF.
-        link: The link.
-        folder: Folder of the files.
+        root: Root element of the URDF.
+        link: Name of the link.
+        folder: Folder for the files.
     """
     element = next(found for found in root.findall("link") if found.get("name") == link)
     for number, collision in enumerate(element.findall("collision")):

@@ -1,7 +1,7 @@
 """Mesh decimation: edges collapse to points where the planes around them allow it.
 
-Quadric error metrics (Garland and Heckbert, SIGGRAPH 1997), many edges at once: in each round those that are cheaper
-than all others around them.
+Quadric error metrics (Garland and Heckbert, SIGGRAPH 1997) with many collapses at once: each round collapses all edges
+that are cheaper than their neighbors.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from nimbus.datagen.progress import tick
 
 _ROUNDS = 300
 _TURN = 0.6
-"""Smallest cosine of a face's rotation in one collapse."""
+"""Smallest cosine of the angle by which a face may rotate in one collapse."""
 _PLANES = 12.0
-"""Largest cost of a collapse, as a multiple of the squared tolerance: a sum over about twelve planes."""
+"""Largest cost of a collapse, as a multiple of the squared tolerance; a cost sums over about twelve planes."""
 _FREE = np.iinfo(np.int64).max
 
 
 def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: float) -> tuple[FloatArray, IndexArray]:
-    """Return points and faces of a surface within about ``tolerance`` of the planes of the original.
+    """Return a simplified surface within about ``tolerance`` of the planes of the original.
 
     Args:
-        points: (n, 3) [m], without doubles.
-        faces: (m, 3)
+        points: (n, 3) points without duplicates [m].
+        faces: (m, 3) triangles of the points.
         tolerance: Largest distance between the two surfaces [m].
     """
     points = points.astype(np.float64)
@@ -41,7 +41,7 @@ def decimate(points: NDArray[np.floating], faces: IndexArray, *, tolerance: floa
         places = _best_places(sums, points[edges].mean(axis=1))
         costs = _errors(sums, places)
         cheap = np.flatnonzero(costs < _PLANES * tolerance**2)
-        # In flat areas all costs are zero, so edges alternate in an order unrelated to their positions.
+        # In flat areas all costs are zero, so ties are broken by an order that is unrelated to the edges' positions.
         turns = (edges[cheap] @ (2654435761, 2246822519)) % 65536 / 65536
         costs = costs[cheap] + 0.01 * tolerance**2 * turns
         chosen = cheap[_cheapest_around(edges[cheap], costs, faces, len(points))]
@@ -66,7 +66,7 @@ def _proper(faces: IndexArray) -> NDArray[np.bool_]:
 
 
 def _edges(faces: IndexArray) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return unique edges (e, 2), the row of each one's first side among (face, side), and its number of faces."""
+    """Return unique edges (e, 2), each edge's first side as an index in (face, side) order, and its number of faces."""
     sides = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2).astype(np.int64)
     count = int(faces.max(initial=0)) + 1
     names = sides.min(axis=1) * count + sides.max(axis=1)
@@ -80,9 +80,9 @@ def _normals(points: FloatArray, faces: IndexArray) -> FloatArray:
 
 
 def _quadrics(points: FloatArray, faces: IndexArray) -> FloatArray:
-    """Return (n, 4, 4) sums of squared distances to the planes around each point.
+    """Return quadrics (n, 4, 4): the sums of squared distances to the planes around each point.
 
-    The planes are those of faces, and perpendiculars at open edges.
+    The planes are those of the faces, and planes perpendicular to them at open edges.
     """
     normals = _normals(points, faces)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-20)
@@ -106,7 +106,7 @@ def _add_planes(quadrics: FloatArray, points: FloatArray, members: NDArray[np.in
 
 
 def _best_places(quadrics: FloatArray, middles: FloatArray) -> FloatArray:
-    """Return the positions of least error; near the midpoints where these are ill-defined."""
+    """Return the positions of least error; if these are ill-defined, positions near the midpoints."""
     matrix, vector = quadrics[:, :3, :3], quadrics[:, :3, 3]
     weight = 1e-3 * np.trace(matrix, axis1=1, axis2=2)[:, None] + 1e-12
     held = matrix + weight[..., None] * np.eye(3)
@@ -119,7 +119,7 @@ def _errors(quadrics: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def _cheapest_around(edges: NDArray[np.int64], costs: FloatArray, faces: IndexArray, count: int) -> NDArray[np.bool_]:
-    """Select edges cheaper than every other one at their adjacent faces; selected edges share no face."""
+    """Return a mask of the edges that are cheaper than all others at their adjacent faces; they share no face."""
     rank = np.empty(len(edges), dtype=np.int64)
     rank[np.argsort(costs, kind="stable")] = np.arange(len(edges))
     lowest = np.full(count, _FREE)
@@ -130,7 +130,7 @@ def _cheapest_around(edges: NDArray[np.int64], costs: FloatArray, faces: IndexAr
 
 
 def _turned(points: FloatArray, faces: IndexArray, edges: NDArray[np.int64], places: FloatArray) -> NDArray[np.bool_]:
-    """Select edges whose collapse would rotate a face too far, or join parts that already touch."""
+    """Return a mask of the edges whose collapse would rotate a face too far, or join parts that already touch."""
     owner = np.full(len(points), -1)
     owner[edges] = np.arange(len(edges))[:, None]
     moved = points.copy()

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Mesh decimation below visible tolerance."""
+"""Mesh decimation below the visible tolerance."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ wp.set_module_options({"enable_backward": False})
 
 
 FAR_TOLERANCE, NEAR_TOLERANCE = 5e-4, 1e-4
-"""Largest distance between the two surfaces [m], for distant objects and for those seen closely."""
+"""Largest distance between original and simplified surface [m], for distant and for close objects."""
 _SHARE = 1 / 200
 """Largest tolerance as a fraction of a mesh's length."""
 _FEWEST = 200
-"""Size up to which meshes stay unchanged [triangles]."""
+"""Number of triangles up to which meshes stay unchanged."""
 _INSET = 0.1
 """Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
-"""Largest distance at which the nearest point on the original surface is searched [m]."""
+"""Largest distance within which the nearest point on the original surface is searched [m]."""
 _VERSION = b"6"
 
 
@@ -41,7 +41,7 @@ def _nearest(
     face: wp.array(dtype=wp.int32),
     shares: wp.array(dtype=wp.vec2),
 ):
-    """Return the nearest point of a mesh to each point."""
+    """Find the nearest point of a mesh to each point."""
     index = wp.tid()
     query = wp.mesh_query_point_no_sign(mesh, points[index], _REACH)
     distance[index] = _REACH
@@ -61,7 +61,7 @@ class _Surface:
         self._mesh = wp.Mesh(points, wp.array(faces.ravel(), dtype=wp.int32, device="cpu"))
 
     def nearest(self, points: Float32Array) -> tuple[Float32Array, NDArray[np.int32], Float32Array]:
-        """Return distances (n,) [m], faces (n,), and weights (n, 3) of their corners."""
+        """Return distances (n,) [m] to the nearest points, their faces (n,), and corner weights (n, 3)."""
         count = len(points)
         found = [wp.zeros(count, dtype=dtype, device="cpu") for dtype in (wp.float32, wp.int32, wp.vec2)]
         inputs = [self._mesh.id, wp.array(points, dtype=wp.vec3, device="cpu"), *found]
@@ -71,12 +71,12 @@ class _Surface:
 
 
 def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Triangles:
-    """Return the surface with as few triangles as a tolerance allows; cached between runs.
+    """Return the surface with as few triangles as a tolerance allows; results are cached between runs.
 
-    Normals are those of the original surface at the nearest points.
+    Normals are sampled at the nearest points of the original surface.
 
     Args:
-        triangles: The surface.
+        triangles: Surface to simplify.
         tolerance: Largest distance between the surfaces [m].
     """
     places, faces = triangles.corners
@@ -101,7 +101,7 @@ def simplify(triangles: Triangles, *, tolerance: float = FAR_TOLERANCE) -> Trian
 
 
 def _simplify(triangles: Triangles, tolerance: float) -> tuple[Float32Array, Float32Array]:
-    """Return corners (3 m, 3) of all faces in sequence, with their normals."""
+    """Return the corners (3 m, 3) of all faces in sequence, and their normals."""
     places, faces = triangles.corners
     tolerance = min(tolerance, _SHARE * float(np.linalg.norm(np.ptp(places, axis=0))))
     points, left = decimate(places, faces, tolerance=tolerance)

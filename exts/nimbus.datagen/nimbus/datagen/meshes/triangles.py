@@ -1,4 +1,4 @@
-"""Triangles with normals, texture coordinates and colors, from which parts are merged."""
+"""Triangles with normals, texture coordinates and colors, from which parts are assembled."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     import newton
 
 _CELL = 5
-"""Side of a palette cell [px]; bilinear sampling at its center reaches no neighbor."""
+"""Side of a palette's cell [px]; bilinear sampling at its center does not reach a neighbor."""
 
 _WHITEST = 0.92
-"""Largest albedo of white, in sRGB; no material reflects all light, and white paint keeps its shading."""
+"""Largest albedo, in sRGB; no material reflects all light, and white paint keeps its shading."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Triangles:
-    """A triangle soup with shared vertices; compared and hashed by identity."""
+    """Triangles with shared vertices; compared and hashed by identity."""
 
     vertices: Float32Array
-    """(n, 3) [m]"""
+    """(n, 3) positions [m]."""
     faces: NDArray[np.int32]
-    """(m, 3) vertices, counter-clockwise from outside."""
+    """(m, 3) indices of vertices, counter-clockwise from outside."""
     normals: Float32Array
     """(n, 3) unit normals."""
     uvs: Float32Array
-    """(n, 2)"""
+    """(n, 2) texture coordinates."""
     colors: Float32Array
-    """(n, 3) sRGB, 0 to 1"""
+    """(n, 3) sRGB, from 0 to 1."""
 
     @classmethod
     def of_mesh(cls, mesh: newton.Mesh, frame_T_mesh: NDArray[np.float64], scale: NDArray[np.float64]) -> Triangles:
-        """Transform a mesh into another frame.
+        """Build the triangles of a mesh, transformed into another frame.
 
         Args:
             mesh: Mesh with vertices (n, 3) in its own frame [m], before ``scale``.
-            frame_T_mesh: (4, 4) pose of the mesh in that frame [m].
+            frame_T_mesh: (4, 4) pose of the mesh in the other frame [m].
             scale: (3,) factors along the axes of the mesh [no unit].
         """
         rotation, offset = frame_T_mesh[:3, :3], frame_T_mesh[:3, 3]
@@ -72,7 +72,7 @@ class Triangles:
 
     @classmethod
     def concatenate(cls, pieces: list[Triangles]) -> Triangles:
-        """Concatenate pieces."""
+        """Join several sets of triangles into one."""
         starts = np.cumsum([0] + [len(piece.vertices) for piece in pieces])
         faces = [piece.faces + start for piece, start in zip(pieces, starts, strict=False)]
         return cls(
@@ -84,12 +84,12 @@ class Triangles:
         )
 
     def painted(self, color: Any) -> Triangles:
-        """Return all triangles in one color, sRGB 0 to 1."""
+        """Return the triangles in one color, sRGB from 0 to 1."""
         rgb = np.minimum(np.asarray((1.0, 1.0, 1.0) if color is None else color, dtype=np.float32), _WHITEST)
         return replace(self, colors=np.broadcast_to(rgb, self.colors.shape))
 
     def as_rectangles(self) -> Triangles | None:
-        """Return the faces in pairs (a, b, c), (a, c, d) of rectangles; None if they are not rectangles."""
+        """Return the faces as pairs (a, b, c), (a, c, d) of rectangles; None if they do not form rectangles."""
         if len(self.faces) % 2:
             return None
         faces, found = self.faces.copy(), np.zeros(len(self.faces) // 2, dtype=bool)
@@ -102,7 +102,7 @@ class Triangles:
         return replace(self, faces=faces) if found.all() else None
 
     def face_range(self, start: int, stop: int) -> Triangles:
-        """Return some of the faces, with all vertices that they use."""
+        """Return a range of the faces, with the vertices that they use."""
         used, faces = np.unique(self.faces[start:stop], return_inverse=True)
         return Triangles(
             vertices=self.vertices[used],
@@ -113,7 +113,7 @@ class Triangles:
         )
 
     def with_palette(self) -> tuple[Triangles, NDArray[np.uint8]]:
-        """Return the triangles with an image (H, W, 3) of one cell per color."""
+        """Return the triangles with texture coordinates into an image (H, W, 3) that has one cell per color."""
         palette, cell = np.unique(np.round(self.colors * 255).astype(np.uint8), axis=0, return_inverse=True)
         image = np.repeat(palette[None], _CELL, axis=1).repeat(_CELL, axis=0)
         u = (cell.ravel() + 0.5) / len(palette)
@@ -123,7 +123,7 @@ class Triangles:
         """Project texture coordinates along the largest axis of each vertex normal.
 
         Args:
-            period: Length over which the texture runs once [m].
+            period: Length after which the texture repeats [m].
         """
         axis = np.argmax(np.abs(self.normals), axis=1)
         across, along = np.array([1, 0, 0])[axis], np.array([2, 2, 1])[axis]
@@ -133,18 +133,18 @@ class Triangles:
 
     @cached_property
     def corners(self) -> tuple[Float32Array, NDArray[np.int32]]:
-        """Return distinct positions (k, 3) of the vertices, and faces (m, 3) of them."""
+        """Distinct positions (k, 3) of the vertices, and faces (m, 3) as indices of them."""
         places, number = np.unique(self.vertices, axis=0, return_inverse=True)
         return places, number.ravel()[self.faces].astype(np.int32)
 
     @cached_property
     def corner_normals(self) -> Float32Array:
-        """Return unit normals (3 m, 3) of the corners of all faces in sequence."""
+        """Unit normals (3 m, 3) of the corners of all faces in sequence."""
         return self.normals[self.faces.ravel()]
 
     @cached_property
     def corner_uvs(self) -> Float32Array:
-        """Return texture coordinates (3 m, 2) of the corners of all faces in sequence."""
+        """Texture coordinates (3 m, 2) of the corners of all faces in sequence."""
         return self.uvs[self.faces.ravel()]
 
 

@@ -89,7 +89,7 @@ def _rest_poses(kind: ObjectKind, shape: Shape, pieces: tuple[Piece, ...], cente
 
 
 def _frames(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """Return the shape's frames, and those that the file defines by the bounds."""
+    """Return the shape's own frames, and the frames that the library file defines relative to the bounds."""
     origin, extent = bounds.mean(axis=0), np.ptp(bounds, axis=0)
     frames = {}
     for name, frame in shape.frames.items():
@@ -111,7 +111,7 @@ def _texture_size(name: str, variant: int) -> tuple[int, int]:
 
 
 def _keypoints(kind: ObjectKind, shape: Shape, bounds: FloatArray) -> dict[str, FloatArray]:
-    """Return points on the axis of the bounds by their fraction of the height, and the shape's own points."""
+    """Return named points on the vertical axis, at fractions of the height, and the shape's own points."""
     origin, height = bounds.mean(axis=0), float(bounds[1, 2] - bounds[0, 2])
     shares = {"top": 1.0, "middle": 0.5, "base": 0.0, **kind.keypoints}
     points = {name: np.array([0.0, 0.0, (share - 0.5) * height]) for name, share in shares.items()}

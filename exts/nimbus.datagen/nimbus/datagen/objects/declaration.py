@@ -33,7 +33,7 @@ Direction = tuple[float, float, float]
 
 
 class Size(StrictModel):
-    """Outer size of the clean shape; depth equals width by default."""
+    """Outer size of the shape before it is deformed; the depth equals the width by default."""
 
     width: Range[Metres]
     depth: Range[Metres] | None = None
@@ -41,41 +41,41 @@ class Size(StrictModel):
 
 
 class Frame(StrictModel):
-    """Named point on an object that skills use, with its direction."""
+    """Named frame on an object, for skills."""
 
     at: tuple[Ratio, Ratio, Ratio] = Field(
-        description="shares of width, depth and height from the middle of the bounds: 50 % is on the surface"
+        description="fractions of width, depth and height from the center of the bounds; 50 % is on the surface"
     )
-    z: Direction = Field((0.0, 0.0, 1.0), description="out of an opening, along a handle, out of a tip")
-    x: Direction = Field((1.0, 0.0, 0.0), description="as near to it as z allows")
+    z: Direction = Field((0.0, 0.0, 1.0), description="z axis: out of an opening, along a handle or out of a tip")
+    x: Direction = Field((1.0, 0.0, 0.0), description="x axis; made perpendicular to z")
 
 
 class ObjectKind(StrictModel):
     """Kind of object; every range is drawn once per variant."""
 
     object_class: Name = Field(alias="class")
-    category: str = Field(min_length=1, description="what people call it")
+    category: str = Field(min_length=1, description="name in instructions")
     variants: int = Field(default=12, ge=1, le=1000)
     size: Size
     mass: Range[Kilograms]
     friction: Range[Annotated[float, Field(gt=0, le=2)]]
     symmetry: Literal["none", "revolution", "box"] = "none"
-    fill: Literal["solid", "shell"] = Field(default="solid", description="where the mass is")
+    fill: Literal["solid", "shell"] = Field(default="solid", description="mass in the volume or in the surface")
     rests: Annotated[tuple[Literal["upright", "lying", "on_side", "inverted"], ...], Field(min_length=1)] = (
         "upright",
         "lying",
     )
     lies_on: Literal["side", "base", "any"] = Field(
-        default="side", description="what lying means: flat things lie on their base"
+        default="side", description="part on which it lies; flat objects lie on their base"
     )
-    keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as shares of the height")
-    frames: dict[Name, Frame] = Field(default={}, description="beside those that the shape brings along")
+    keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as fractions of the height")
+    frames: dict[Name, Frame] = Field(default={}, description="frames in addition to the shape's own")
     colors: dict[Name, Color] = Field(
-        default={}, description="makes a kind of each, 'red_block' of 'block'; layers without colors take it"
+        default={}, description="one kind per color, such as 'red_block' for 'block'; it colors layers without colors"
     )
-    shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="variants take them in turn")
+    shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="used by the variants in turn")
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]
-    anchored: bool = Field(False, description="fixed where it stands, as what is heavy or screwed down")
+    anchored: bool = Field(False, description="fixed in place, like heavy or screwed-down objects")
 
     def in_color(self, name: str) -> ObjectKind:
         """Return the kind in only one of its colors."""
@@ -99,10 +99,10 @@ class LibraryFile(StrictModel):
         for name, kind in self.kinds.items():
             if kind.object_class == BY_COLOR and kind.colors:
                 if missing := [color for color in kind.colors if color not in self.classes]:
-                    raise ValueError(f"kind '{name}' comes in '{missing[0]}', which is none of the classes")
+                    raise ValueError(f"kind '{name}' has the color '{missing[0]}', which is not one of the classes")
             elif kind.object_class not in self.classes:
                 known = ", ".join(self.classes)
-                raise ValueError(f"kind '{name}' is of class '{kind.object_class}'; known: {known}")
+                raise ValueError(f"kind '{name}' has the unknown class '{kind.object_class}'; known: {known}")
         return self
 
     def expanded(self) -> dict[str, ObjectKind]:

@@ -1,4 +1,4 @@
-"""Object libraries by name or path: files of kinds, and folders of meshes."""
+"""Object libraries opened by name or path: files of kinds, and folders of meshes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nimbus.datagen.version import versioned_hash
 
 _ROOM = "objects"
 _opened: dict[str, Path] = {}
-"""Libraries of users by name, because layouts refer to them by name on every machine."""
+"""Paths of the users' libraries by name, because layouts refer to a library by its name."""
 
 
 def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
-    """Open a library from ``scenes/objects``, a file or a folder; afterwards its name opens it as well.
+    """Open a library from ``scenes/objects``, a file or a folder. Later calls find it by its name as well.
 
     Args:
-        name_or_path: A name, the path of a file, or that of a folder of meshes with a trailing slash.
+        name_or_path: Name, path of a file, or path of a folder of meshes with a trailing slash.
         where: Location of the name, for the error.
 
     Raises:
@@ -35,11 +35,11 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
     path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()
     if is_path(name_or_path) and path.stem in scene_names(_ROOM):
         if path.is_dir() or path != scene_file(_ROOM, path.stem, kind="object library").resolve():
-            what = f"an object library '{path.stem}' comes with Nimbus"
-            raise InputError(what, where=where or str(path), instead="give yours another name")
+            what = f"Nimbus already has an object library '{path.stem}'"
+            raise InputError(what, where=where or str(path), instead="rename yours")
     library = _open(path)
     if is_path(name_or_path):
-        _opened[library.name] = path  # of two libraries with one name, the name refers to the one opened last
+        _opened[library.name] = path  # the name refers to the library that was opened last
     return library
 
 

@@ -1,4 +1,4 @@
-"""Object libraries: a file of kinds, or a folder of meshes, and every variant of them."""
+"""Object library: kinds of objects by name, and every variant of them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ GENERATOR_VERSION = 1
 """Version of the object generator; raise it when any variant changes."""
 
 _MODELS_KEPT = 512
-"""Number of models kept by a library: 0.2 MB each, and 40 ms to rebuild."""
+"""Number of models that a library keeps in memory; each takes 0.2 MB, and 40 ms to rebuild."""
 _SCALED_KEPT = 64
 
 
 def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
-    """Scale every length of a model at constant density; the mass grows with the cube.
+    """Scale every length of a model at constant density; the mass grows with the cube of the factor.
 
     Args:
         model: Model without moving parts.
@@ -77,12 +77,12 @@ class Kind(Protocol):
 
     @property
     def object_class(self) -> str:
-        """Class, such as the bin that it belongs in."""
+        """Class name, for example to choose a bin."""
         ...
 
     @property
     def category(self) -> str:
-        """Common name."""
+        """Common name, used in instructions."""
         ...
 
     @property
@@ -105,7 +105,7 @@ class ObjectLibrary:
     def __init__(self, name: str, kinds: Mapping[str, Kind], classes: tuple[str, ...], content_hash: str) -> None:
         self.name = name
         self.content_hash = content_hash
-        """Version of the generator and hash of the file: libraries of one name with equal hashes give equal objects."""
+        """Hash of the file and the generator's version: libraries with equal names and hashes give equal objects."""
         self._kinds, self._classes = kinds, classes
         self._model = lru_cache(maxsize=_MODELS_KEPT)(self._build)
         self._scaled = lru_cache(maxsize=_SCALED_KEPT)(self._build_scaled)
@@ -154,7 +154,7 @@ class ObjectLibrary:
         return self._model(kind, variant) if scale == 1.0 else self._scaled(kind, variant, scale)
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
-        """Return the path of the variant as a USD file, generated on first use."""
+        """Return the path of a variant's USD file, which is generated on first use."""
         folder = cache_folder("objects") / f"{self.name}-{self.content_hash}"
         path = folder / (f"{kind}-{variant:03d}.usda" if scale == 1.0 else f"{kind}-{variant:03d}-{scale!r}.usda")
         if not path.is_file():

@@ -10,16 +10,18 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 def mass_properties(
     vertices: FloatArray, faces: IndexArray, *, mass: float, in_surface: bool, density: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the center of mass (3,) and the inertia (3, 3) about it.
+    """Return the center of mass (3,) [m] and the inertia (3, 3) about the center [kg m²].
 
     Args:
         vertices: (n, 3) [m].
-        faces: (m, 3); closed unless ``in_surface``.
+        faces: (m, 3) triangles, a closed surface unless ``in_surface``.
         mass: Mass [kg].
-        in_surface: True for mass in the surface, as of a bottle or a can, instead of the volume.
+        in_surface: True if the mass is in the surface, as for a bottle or a can, instead of in the volume.
         density: (m,) relative density of the volume that each face bounds; uniform by default.
     """
     corners = vertices[faces]
+    # Exact integrals over triangles, or over the signed tetrahedra between the triangles and the origin: the first
+    # moment is the mean of the corners, the second follows from the products of all pairs of corners.
     total = corners.sum(axis=1)
     outer = np.einsum("fci,fcj->fij", corners, corners) + np.einsum("fi,fj->fij", total, total)
     if in_surface:

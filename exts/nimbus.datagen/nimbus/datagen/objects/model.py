@@ -22,7 +22,7 @@ class RestPose:
     height: float
     """Height of the object's origin above the surface [m]."""
     tilt_margin: float
-    """Smallest tilt at which it tips over, over all directions [rad]."""
+    """Smallest tilt at which the object tips over, over all directions [rad]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,31 +39,31 @@ class Joint:
     damping: float
     """Damping of the joint [N m s/rad or N s/m]."""
     friction: float
-    """Torque or force that holds it in place [N m or N]."""
+    """Friction torque or force of the joint [N m or N]."""
     stiffness: float = 0.0
-    """Stiffness of a spring that returns it to 0 [N m/rad or N/m]."""
+    """Stiffness of a spring that returns the joint to 0 [N m/rad or N/m]."""
     speed: float = 0.0
     """Speed of a belt's surface along the axis [m/s]; the part itself stays in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Handle:
-    """Straight feature that two fingers can grasp; vectors are unit, in the part's frame."""
+    """Straight feature that two fingers can grasp; all directions are unit vectors in the part's frame."""
 
     position: FloatArray
-    """(3,) its middle [m]."""
+    """(3,) middle of the handle [m]."""
     along: FloatArray
-    """(3,) its axis, about which the hand may rotate."""
+    """(3,) axis of the handle, about which the hand may rotate."""
     approach: FloatArray
-    """(3,) straight approach direction of a hand."""
+    """(3,) direction of a hand that approaches straight."""
     width: float
-    """Distance of the pads when they hold it [m]."""
+    """Distance of the pads when they hold the handle [m]."""
     length: float
-    """Range along its axis in which it can be held [m]."""
+    """Length along the axis within which the handle can be held [m]."""
     turns: tuple[float, float]
-    """Range of rotation of the hand about its axis, from the straight approach [rad]."""
+    """Range of the hand's rotation about the axis, relative to the straight approach [rad]."""
     round: bool
-    """True if it may rotate between the fingers."""
+    """True if the handle may rotate between the fingers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,17 +71,17 @@ class Pressing:
     """Point that a fingertip can press, in the part's frame."""
 
     position: FloatArray
-    """(3,) [m]"""
+    """(3,) position [m]."""
     normal: FloatArray
     """(3,) unit normal, out of the surface."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MovingPart:
-    """Link of an object; its frame has the joint's origin, and at joint position 0 the axes of the object."""
+    """Moving part of an object. Its origin is the joint's; at joint position 0 its axes are the object's."""
 
     name: str
-    """``drawer_0``, ``door``, ``lid``, which is also the joint's name."""
+    """Name of the part and of its joint, such as ``drawer_0``, ``door`` or ``lid``."""
     vertices: FloatArray
     """(n, 3) [m]"""
     faces: IndexArray
@@ -95,11 +95,11 @@ class MovingPart:
     joint: Joint
     handles: tuple[Handle, ...] = ()
     pressings: tuple[Pressing, ...] = ()
-    """Points at which it can be pushed toward joint position 0, or pressed."""
+    """Points at which the part can be pushed toward joint position 0, or pressed."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) part_T_frame by name, as for an object."""
+    """(4, 4) part_T_frame by name, as in :class:`ObjectModel`."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
-    """(2, 3) [m], as for an object."""
+    """(2, 3) corners by name [m], as in :class:`ObjectModel`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ class TriedGrasp:
     """Grasp tested in physics by lifting and shaking when the object was imported."""
 
     object_T_tool: FloatArray
-    """(4, 4) as for a grasp."""
+    """(4, 4) pose of the tool in the object's frame."""
     width: float
     """Distance of the contacts [m]."""
     holds: bool
@@ -115,7 +115,7 @@ class TriedGrasp:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectModel:
-    """Variant of a kind, in its own frame: origin at the center of its bounds, z along its upright axis."""
+    """Variant of a kind, in its own frame: the origin is the center of its bounds, z its upright axis."""
 
     library: str
     kind: str
@@ -123,15 +123,15 @@ class ObjectModel:
     object_class: str
     category: str
     vertices: FloatArray
-    """(n, 3) [m] of the visual mesh."""
+    """(n, 3) vertices of the visual mesh [m]."""
     faces: IndexArray
     """(m, 3), counter-clockwise from outside."""
     normals: FloatArray
-    """(n, 3) unit."""
+    """(n, 3) unit normals."""
     uvs: FloatArray
     """(n, 2), v up: v = 1 is the texture's first row."""
     painter: Callable[[], ImageArray]
-    """Function that paints :attr:`texture`, called on demand because it is slow and the USD file has the result."""
+    """Function that paints :attr:`texture`; called on demand, because it is slow and USD files contain the result."""
     convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
@@ -147,51 +147,51 @@ class ObjectModel:
     keypoints: dict[str, FloatArray]
     """(3,) [m] by name: ``top``, ``base``, ``middle``, …"""
     rest_poses: tuple[RestPose, ...]
-    """Upright first where the object can stand; one is always named ``lying``."""
+    """Rest poses, upright first if the object can stand; one is always named ``lying``."""
     bounds: FloatArray
     """(2, 3) lower and upper corner [m]."""
     rolling: bool
-    """True if it rolls when pushed while it lies."""
+    """True if the object rolls when it is pushed while lying."""
     color: str = ""
-    """Name of its color, such as ``red``, if kinds differ by color."""
+    """Name of the object's color, such as ``red``, if its kinds differ by color."""
     frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) object_T_frame by name: ``handle``, ``opening``, ``hole``, ``tip``, …; z points out of an opening."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner of each cavity [m], by the name of the frame in its opening."""
     open_inside: bool = False
-    """True if its cavities are open in contact geometry as well, so that a finger may reach in."""
+    """True if the contact geometry leaves the cavities open, so that a finger may reach in."""
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the convex pieces."""
     parts: tuple[MovingPart, ...] = ()
-    """Moving parts; shape, inertia and pieces above are those of the base, ``mass`` is the total."""
+    """Moving parts. Shape, inertia and pieces above are those of the base; ``mass`` is the total."""
     anchored: bool = False
-    """True if it is fixed in place."""
+    """True if the object is fixed in place."""
     tried_grasps: tuple[TriedGrasp, ...] = ()
     """Grasps tested when the object was imported."""
     not_graspable: str = ""
-    """Reason why no grasp held when it was imported; empty if one did."""
+    """Reason why no grasp held during the import; empty if one did."""
 
     @property
     def texture(self) -> ImageArray:
-        """Texture (H, W, 3) sRGB, painted on demand or the asset's own; read-only."""
+        """Texture (H, W, 3) sRGB, read-only; painted on demand, or from the asset."""
         return self.painter()
 
     def part(self, name: str) -> MovingPart:
-        """Return the part of a name."""
+        """Return the part with a name."""
         return next(part for part in self.parts if part.name == name)
 
     def rest_pose(self, name: str) -> RestPose | None:
-        """Return the rest pose of a name, or None."""
+        """Return the rest pose with a name, or None."""
         return next((pose for pose in self.rest_poses if pose.name == name), None)
 
 
 def features(model: ObjectModel) -> dict[str, FloatArray]:
-    """Points (3,) of an object by name, in its own frame [m]."""
+    """Return the named points (3,) of an object in its own frame [m]."""
     cavities = {name: (np.asarray(box)[0] + np.asarray(box)[1]) / 2 for name, box in model.cavities.items()}
     frames = {name: np.asarray(frame)[:3, 3] for name, frame in model.frames.items()}
     return cavities | frames | dict(model.keypoints)
 
 
 def known_features(points: Mapping[str, Any]) -> list[str]:
-    """Return the names of points that may follow the dot."""
+    """Return the names of points that may follow the dot in a reference, such as ``item.top``."""
     return sorted({"center", "top", *points})

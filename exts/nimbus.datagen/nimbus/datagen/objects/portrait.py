@@ -1,4 +1,4 @@
-"""Picture of one object, seen from above and in front, drawn without a simulator."""
+"""Image of one object from above and in front, drawn without a simulator."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.model import ObjectModel
 
 _TURN, _RISE = np.deg2rad(35.0), np.deg2rad(32.0)
-"""Direction to the eye: from the front toward the right, and upward [rad]."""
+"""Direction from the object to the camera: from the front to the right, and upward [rad]."""
 _OPEN = 0.3
-"""Fraction of its range to which each part is open."""
+"""Default opening of the parts, as a fraction of their joint ranges."""
 _DOT = 2.5
 """Radius of a mark [px]."""
 _SAMPLES = 2
@@ -34,16 +34,16 @@ def portrait(
     opening: float = _OPEN,
     marks: Sequence[tuple[FloatArray, tuple[int, int, int]]] = (),
 ) -> ImageArray:
-    """Render an object, (pixels, pixels, 3), front to the lower left, in parallel projection.
+    """Render an object (pixels, pixels, 3) in parallel projection, with its front to the lower left.
 
     Args:
         model: Object to render.
-        pixels: Width and height.
-        span: Width of the image [m]; by default the object fills it.
-        turn: Direction to the eye, from the front to the right [rad].
-        rise: Direction to the eye, upward [rad].
-        opening: Fraction of its range to which each part is open.
-        marks: Points (3,) in its frame [m] that get a dot, with its color (sRGB).
+        pixels: Width and height of the image [px].
+        span: Width of the image [m]; by default the object fills the image.
+        turn: Azimuth of the camera, from the front to the right [rad].
+        rise: Elevation of the camera [rad].
+        opening: Opening of the parts, as a fraction of their joint ranges.
+        marks: Points (3,) in the object's frame [m] that get a dot, and the colors of the dots (sRGB).
     """
     mesh, axes = _whole(model, opening), view_axes(turn, rise)
     points = mesh.vertices @ axes.T
@@ -60,12 +60,12 @@ def portrait(
 
 
 def _front(model: ObjectModel) -> FloatArray:
-    """Return the rotation (3, 3), from the right, that turns the front of an articulated object to the eye."""
+    """Return a matrix (3, 3), applied from the right, that turns an articulated object's front to the camera."""
     return quat_to_matrix(quat_from_axis_angle((0, 0, 1), np.pi / 2)).T if model.parts else np.eye(3)
 
 
 def _whole(model: ObjectModel, opening: float) -> PaintedMesh:
-    """Return the object, with its parts open by a fraction and its front to the eye."""
+    """Return the object as one mesh, with its parts partly open and its front to the camera."""
     pieces = [(model.vertices, model.normals, model.uvs, model.faces)]
     for part in model.parts:
         low, high = part.joint.range

@@ -1,4 +1,4 @@
-"""Rest poses of an object: faces of its hull below its center of mass."""
+"""Rest poses of an object on the faces of its convex hull."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.objects.model import RestPose
 
 _LEAST_TILT = np.deg2rad(6.0)
-"""Tilt margin below which a pose is not accepted, unless there is no better one [rad]."""
+"""Smallest tilt margin of an accepted pose, unless no pose has it [rad]."""
 _SAME_FACE = np.cos(np.deg2rad(1.0))
 _TOUCHES = -5e-5
-"""Signed distance to the plane of a face above which a corner is in contact [m], negative inside."""
+"""Signed distance to a face's plane above which a corner touches the face [m]; negative is inside."""
 _STRAIGHT, _SIDEWAYS = 0.98, 0.8
-"""Cosines between the object's axis and the vertical: standing, and lying."""
+"""Cosines of the angle between the object's axis and the vertical, for standing and for lying."""
 
 Face = tuple[FloatArray, float, float]
 """Outward normal, tilt margin [rad], height of the origin [m]."""
@@ -31,7 +31,7 @@ def rest_poses(
     Args:
         points: (n, 3) of the contact geometry, object frame [m].
         center_of_mass: (3,) [m].
-        names: Poses to look for.
+        names: Names of the poses to return in addition to ``lying``.
         lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat objects), or in ``any`` pose.
     """
     faces = _supporting_faces(points, center_of_mass)
@@ -58,12 +58,12 @@ def rest_poses(
 
 
 def _best(faces: list[Face]) -> Face:
-    """Return the face with the largest tilt margin; the first of equal ones."""
+    """Return the face with the largest tilt margin, and the first of equal ones."""
     return max(faces, key=lambda face: round(face[1], 6))
 
 
 def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
-    """Return the faces of the hull below the center of mass."""
+    """Return the faces of the hull on which the object is stable: its center of mass is above their inside."""
     hull = qhull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []
@@ -81,12 +81,14 @@ def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Fa
 
 
 def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return (F,) True if the center, at 0, is above the bounding box of a face, a cheap necessary test.
+    """Return (F,) flags, True if the center of mass (the origin) is above the bounding box of a face.
+
+    This test is cheap, and necessary for a stable face.
 
     Args:
-        corners: (V, 3) [m].
-        normals: (F, 3) normals of the faces.
-        touching: (V, F) True for corners of a face.
+        corners: (V, 3) corners of the hull, relative to the center of mass [m].
+        normals: (F, 3) outward unit normals of the faces.
+        touching: (V, F) flags, True if a corner lies on a face.
     """
     found = np.ones(len(normals), bool)
     for axis in np.eye(3):
@@ -97,11 +99,11 @@ def _is_above_box(corners: FloatArray, normals: FloatArray, touching: NDArray[np
 
 
 def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> float:
-    """Return the distance [m] of the center's projection from the border of a convex face, negative outside."""
+    """Return the distance [m] of the projected center from the border of a convex face; negative outside."""
     from scipy.spatial import QhullError
 
     x, y, z = normal
-    across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # to the normal and to z or x
+    across = np.array([y, -x, 0.0] if abs(z) < 0.9 else [0.0, z, -y])  # perpendicular to the normal and to z or x
     across /= np.linalg.norm(across)
     up = np.array([y * across[2] - z * across[1], z * across[0] - x * across[2], x * across[1] - y * across[0]])
     flat = np.column_stack([(polygon - center) @ across, (polygon - center) @ up])
@@ -113,7 +115,7 @@ def _margin(polygon: FloatArray, normal: FloatArray, center: FloatArray) -> floa
 
 
 def turn_down(normal: FloatArray) -> Quaternion:
-    """Return the smallest rotation that turns a direction of the object to point down."""
+    """Return the smallest rotation (wxyz) that turns a direction of the object to point down."""
     down = np.array([0.0, 0.0, -1.0])
     axis, cosine = np.cross(normal, down), float(normal @ down)
     length = np.linalg.norm(axis)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def write_usd(model: ObjectModel, path: Path) -> None:
-    """Write ``path`` and its PNG atomically; another process may write the same file.
+    """Write a USD file and its PNG texture atomically; another process may write the same file.
 
     The root prim is a rigid body with its mass, the visual mesh, invisible collision pieces, and ``nimbus:`` metadata.
-    With moving parts the root is an articulation; ``base`` and the parts are the rigid bodies below it.
+    With moving parts, the root is an articulation, and ``base`` and the parts below it are the rigid bodies.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
-    # Pillow's errors are distinguished from a full disk by the free space, so before the temporary file is removed.
+    # A full disk raises an error of Pillow; it is recognized by the free space before the temporary file is removed.
     with replacing(texture, durable=False, shared=True) as temporary, writing(path.parent):
         PillowImage.fromarray(model.texture).save(temporary, format="PNG")
     with writing(path.parent):
@@ -129,7 +129,7 @@ def add_touch(stage: Usd.Stage, path: str, friction: float) -> Any:
 
 
 def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, touch: Any, *, ball: float = 0.0) -> None:
-    """Add the collision shapes below a prim."""
+    """Add the collision shapes of a body below a prim; a radius of ``ball`` [m] replaces the pieces by a sphere."""
     from pxr import UsdGeom, UsdPhysics
 
     if ball:
@@ -167,7 +167,7 @@ def _mesh(stage: Usd.Stage, path: str, vertices: FloatArray, faces: IndexArray) 
 
 
 def _principal(inertia: FloatArray) -> tuple[FloatArray, tuple[float, float, float, float]]:
-    """Return principal moments, and the rotation of their axes as wxyz."""
+    """Return principal moments (3,) [kg m²], and the rotation of the principal axes as wxyz."""
     from scipy.spatial.transform import Rotation
 
     moments, axes = np.linalg.eigh(inertia)

@@ -1,1 +1,1 @@
-"""Task proposals: goal graphs, their generators, plans, layouts and tests in physics."""
+"""Task proposals: goal graphs and their sources, plans, layouts and tests in physics."""

@@ -1,4 +1,4 @@
-"""Catalogue of measured properties of kinds for planning and packing, kept in the cache."""
+"""Catalogue of the measured properties of kinds, for planning and packing; kept in the cache."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ VERSION = 3
 _VARIANTS = 2
 """Number of measured variants per kind."""
 _SLACK = 1.06
-"""Factor on lengths that covers the unmeasured variants."""
+"""Factor on lengths that allows for the variants that are not measured."""
 _FLAT = 0.0015
-"""Distance below the highest point within which points belong to a flat top [m]."""
+"""Distance below the highest point within which points belong to the flat top [m]."""
 _LEVEL = 0.5
-"""Vertical component below which an axis is level."""
+"""Largest vertical component of a unit axis that counts as level."""
 _UP = 0.7
 """Smallest vertical component of a normal that points up."""
 _CORNERS = 16
-"""Number of corners of an outline."""
+"""Number of corners of an object's outline."""
 _GRASPS = 10
-"""Largest number of counted grasps."""
+"""Number of grasps above which counting stops."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,21 +54,21 @@ class PartEntry:
     name: str
     has_handle: bool
     has_pressing: bool
-    """True for a part that a hand can press on.
+    """True if a hand can press on the part.
 
-    Buttons must face up: beside a button on a front, low over the table, there is no clearance for a hand.
+    A button counts only if it faces up: there is no clearance for a hand in front of a button low over the table.
     """
     is_drawer: bool
     """True for a sliding part with a cavity."""
     is_lid: bool
     """True for a part that rotates about a horizontal axis."""
     is_spring: bool
-    """True for a part that returns by itself, such as a button."""
+    """True for a part that a spring returns, such as a button."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KindEntry:
-    """Measured properties of a kind: largest lengths [m] and mass [kg] of the measured variants."""
+    """Measured properties of a kind; lengths [m] and mass [kg] are the largest of the measured variants."""
 
     name: str
     """Full name, such as ``kitchen.cup``."""
@@ -76,21 +76,21 @@ class KindEntry:
     category: str
     color: str
     size: tuple[float, ...]
-    """Size in its usual rest pose: longer and shorter side seen from above, and height."""
+    """Size in the usual rest pose: longer and shorter side seen from above, and height [m]."""
     mass: float
     grasps: int
-    """Number of grasps of the robot's gripper in that pose, at most ten."""
+    """Number of grasps of the robot's gripper in that rest pose, at most ten."""
     outline: tuple[tuple[float, float], ...]
-    """Corners x, y of its convex outline about its origin, seen from above at yaw 0."""
+    """Corners x, y of the convex outline relative to the origin, seen from above at yaw 0 [m]."""
     is_rolling: bool
-    """True if it rolls in its usual rest pose when pushed."""
+    """True if the object rolls when pushed in its usual rest pose."""
     rests: tuple[str, ...]
     tilt_margin: float
-    """Smallest tilt at which it tips over in that pose [rad]."""
+    """Smallest tilt at which the object tips over in that rest pose [rad]."""
     room: tuple[float, ...]
-    """Longer and shorter side and height of its largest cavity, including those of drawers; zeros without one."""
+    """Longer side, shorter side and height of the largest cavity, including drawers [m]; zeros without a cavity."""
     top: tuple[float, ...]
-    """Longer and shorter side of its flat top in that pose; zeros without one."""
+    """Longer and shorter side of the flat top in that rest pose [m]; zeros without a flat top."""
     holes: tuple[str, ...]
     frames: tuple[str, ...]
     parts: tuple[PartEntry, ...]
@@ -98,11 +98,11 @@ class KindEntry:
     is_ball: bool
     symmetry: str
     swept: tuple[float, ...]
-    """Lowest x and y, highest x and y of the area that it sweeps, at yaw 0, about its origin."""
+    """Lowest x and y, then highest x and y of the area swept by moving parts, at yaw 0, about the origin [m]."""
 
     @property
     def library(self) -> str:
-        """Name of its library."""
+        """Name of the kind's library."""
         return self.name.rpartition(".")[0]
 
     @property
@@ -112,17 +112,17 @@ class KindEntry:
 
     @property
     def radius(self) -> float:
-        """Half of its diagonal seen from above [m]."""
+        """Half of the diagonal seen from above [m]."""
         return float(np.hypot(self.size[0], self.size[1])) / 2
 
     @property
     def span(self) -> float:
-        """Largest distance of its outline from its origin [m]: its radius at any yaw."""
+        """Largest distance of the outline from the origin [m], which is the object's radius at any yaw."""
         return max(float(np.hypot(x, y)) for x, y in self.outline)
 
     @property
     def is_hollow(self) -> bool:
-        """True for a body with a cavity of its own."""
+        """True if the body itself has a cavity."""
         return self.room[0] > 0.0 and not any(part.is_drawer for part in self.parts)
 
 
@@ -130,20 +130,20 @@ _FILE = TypeAdapter(list[KindEntry])
 
 
 class Catalogue(Mapping[str, KindEntry]):
-    """Entries of kinds by name, for one robot; those of a library are measured on first use, then cached.
+    """Entries of kinds by name, for one robot; a library is measured when it is first opened, and then cached.
 
     Args:
-        robot: The robot, whose first gripper counts the grasps.
-        libraries: Names or paths of libraries; all that come with Nimbus when empty.
+        robot: Robot; grasps are counted for the gripper of its first arm.
+        libraries: Names or paths of libraries; all libraries of Nimbus if empty.
 
     Raises:
-        InputError: A library cannot be opened, or two have one name.
+        InputError: A library cannot be opened, or two libraries have the same name.
     """
 
     def __init__(self, robot: Robot, libraries: Iterable[str] = ()) -> None:
         self.robot = robot
         self.opened: dict[str, str] = {}
-        """Names and paths under which libraries were opened, by their names."""
+        """Names or paths under which libraries were opened, by the name of the library."""
         self._entries: dict[str, KindEntry] = {}
         for name in libraries or scene_names("objects"):
             library = open_library(name)
@@ -178,7 +178,7 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
     gripper_hash = versioned_hash(repr(gripper).encode(), VERSION)
     path = cache_folder("catalogue") / f"{library.name}-{library.content_hash}-{gripper_hash}.json"
     if path.is_file():
-        with suppress(ValidationError):  # written by another version or incomplete: measured again
+        with suppress(ValidationError):  # from another version, or incomplete: measure again
             return _FILE.validate_json(path.read_bytes())
     entries = [_measure(library, kind, gripper) for kind in library.kinds]
     with writing(path.parent):
@@ -236,14 +236,14 @@ def _turned(vertices: FloatArray, rest: RestPose) -> FloatArray:
 
 
 def _size(vertices: FloatArray, rest: RestPose) -> tuple[float, float, float]:
-    """Return the longer and shorter side seen from above at the narrowest rotation, and the height [m]."""
+    """Return the longer and shorter side, seen from above at the narrowest yaw, and the height [m]."""
     points = _turned(vertices, rest)
     width, depth = _sides(points[:, :2])
     return width, depth, float(np.ptp(points[:, 2]))
 
 
 def _sides(points: FloatArray) -> tuple[float, float]:
-    """Return the longer and shorter side [m] of the smallest rectangle around points (n, 2), to 5 degrees."""
+    """Return the longer and shorter side [m] of the smallest rectangle around points (n, 2), in steps of 5 degrees."""
     turns = np.radians(np.arange(0, 90, 5))
     axes = np.stack([np.cos(turns), np.sin(turns)])
     spans = np.stack([np.ptp(points @ axes, axis=0), np.ptp(points @ np.stack([-axes[1], axes[0]]), axis=0)])
@@ -252,7 +252,7 @@ def _sides(points: FloatArray) -> tuple[float, float]:
 
 
 def _outline(models: Iterable[ObjectModel]) -> tuple[tuple[float, float], ...]:
-    """Return the corners of an outline that contains all variants and has few corners [m]."""
+    """Return the corners of a simplified outline that contains all variants [m]."""
     points = _SLACK * np.concatenate([_turned(model.vertices, model.rest_poses[0])[:, :2] for model in models])
     angles = 2 * np.pi * np.arange(_CORNERS) / _CORNERS
     normals = np.stack([np.cos(angles), np.sin(angles)], axis=1)
@@ -268,7 +268,7 @@ def _has_pressing(part: MovingPart) -> bool:
 
 
 def _is_long(model: ObjectModel, rest: RestPose) -> bool:
-    """Return True if the axis of revolution is level: the object rolls and does not stand on its flat end."""
+    """Return True if the axis of revolution is level, so that the object rolls instead of standing on a flat end."""
     return model.symmetry == "revolution" and bool(abs(_turned(np.array([[0.0, 0.0, 1.0]]), rest)[0, 2]) < 0.5)
 
 

@@ -1,4 +1,4 @@
-"""Difficulty of tasks, from steps and from the skills and categories that fail most in physics; curriculum."""
+"""Difficulty of tasks, from the number of steps and the measured failures of skills; curriculum."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 CURRICULUM = "curriculum.json"
 _PRIOR = 4.0
-"""Number of prior attempts, at the overall rate, mixed into a success rate, so that two failures change little."""
+"""Number of prior attempts at the overall rate that are added to a success rate, so that two failures change little."""
 _STEP = 0.1
-"""Difficulty of a further step; a skill that never succeeds counts as much as ten."""
+"""Difficulty of one additional step; a skill that never succeeds counts as much as ten steps."""
 _PARAMETERS = ("object", "objects")
 
 Act = tuple[str, str]
-"""Skill, and category of its object; empty for none."""
+"""Skill and category of its object, which is empty for a skill without an object."""
 
 
 @dataclass
@@ -31,12 +31,12 @@ class _ActCount:
 
 @dataclass
 class SkillRecord:
-    """Counts of begun and passed skills, by category of their objects."""
+    """Counts of started and passed skills, by category of their objects."""
 
     counts: dict[Act, _ActCount] = field(default_factory=dict)
 
     def learn(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> None:
-        """Count the attempts of a trial; all acts before the failed one have passed."""
+        """Count the attempts of a trial; all acts before a failed one have passed."""
         acts = list(task_acts(trial, catalogue))
         for attempt in trial.attempts:
             done = acts if attempt.success else acts[: _failed_at(acts, attempt.phase, trial) + 1]
@@ -47,26 +47,26 @@ class SkillRecord:
 
     @property
     def share(self) -> float:
-        """Fraction of all acts that passed; 1 if there are none."""
+        """Fraction of all acts that passed; 1 without acts."""
         tried = sum(count.tried for count in self.counts.values())
         return sum(count.passed for count in self.counts.values()) / tried if tried else 1.0
 
     def share_of(self, act: Act) -> float:
-        """Passed fraction of an act, mixed with the overall fraction if it was seldom tried."""
+        """Return the passed fraction of an act, mixed with the overall fraction if the act was rarely tried."""
         count = self.counts.get(act, _ActCount())
         return (count.passed + _PRIOR * self.share) / (count.tried + _PRIOR)
 
     def hardest(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> Act:
-        """Return the act of a trial with the lowest passed fraction."""
+        """Return the act with the lowest passed fraction in a trial."""
         return min((act for act, _ in task_acts(trial, catalogue)), key=self.share_of, default=("", ""))
 
     def difficulty(self, trial: Trial, catalogue: Mapping[str, KindEntry]) -> float:
-        """Return a weighted number of steps, plus the failed fraction of the hardest act."""
+        """Return the weighted number of steps plus the failed fraction of the hardest act."""
         return _STEP * trial.steps + 1.0 - self.share_of(self.hardest(trial, catalogue))
 
 
 def task_acts(trial: Trial, catalogue: Mapping[str, KindEntry]) -> Iterator[tuple[Act, str]]:
-    """Return the acts of a trial's plan in order, each with the name of its object."""
+    """Yield the acts of a trial's plan in order, each with the name of its object."""
     kinds = {one.name: one.kind for one in trial.graph.things}
     for skill, thing in _flat(trial.plan):
         name = thing.removeprefix("each_")
@@ -88,7 +88,7 @@ def _flat(steps: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _failed_at(acts: Sequence[tuple[Act, str]], phase: str, trial: Trial) -> int:
-    """Return the index of the failed act: the skill of the failure's phase, else the last act with the object."""
+    """Return the index of the failed act: the skill that the phase names, or else the last act on the named object."""
     words = phase.split()
     named = [thing for word in words for thing in (one.name for one in trial.graph.things) if _is_of(word, thing)]
     for place, ((skill, _), thing) in enumerate(acts):
@@ -98,7 +98,7 @@ def _failed_at(acts: Sequence[tuple[Act, str]], phase: str, trial: Trial) -> int
 
 
 def _is_of(word: str, thing: str) -> bool:
-    """Check that a word of a phase names an instance of a thing: ``cup_0`` of ``cup``."""
+    """Return True if a word of a phase names an instance of a thing, such as ``cup_0`` of ``cup``."""
     return word == thing or (word.startswith(f"{thing}_") and word.removeprefix(f"{thing}_").isdigit())
 
 
@@ -106,8 +106,8 @@ def curriculum(proposals: Iterable[Proposal], catalogue: Mapping[str, KindEntry]
     """Return entries of accepted tasks, the easiest first.
 
     Args:
-        proposals: Proposals of a run, including refused ones, whose failures show what is difficult.
-        catalogue: Entries of kinds.
+        proposals: Proposals of a run; the failures of refused ones count as well.
+        catalogue: Catalogue entries of kinds.
     """
     proposals = list(proposals)
     record = SkillRecord()

@@ -1,7 +1,7 @@
-"""Weights of the grammar by measured yields: values that succeed at the first attempt are drawn more often.
+"""Weights of the grammar from measured yields: values that succeed at the first attempt are drawn more often.
 
-Yields are read from datasets and from earlier proposals. Without any, all weights are 1, and graphs depend on the seed
-alone.
+Yields are read from datasets and from earlier proposals. Without yields all weights are 1, and graphs depend only on
+the seed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 
 LOG = "proposals.jsonl"
 _PRIOR = 4.0
-"""Number of prior episodes, at the overall rate, mixed into a success rate, so that two failures change little."""
+"""Number of prior episodes at the overall rate that are added to a success rate, so that two failures change little."""
 _LEAST, _MOST = 0.2, 1.5
-"""Bounds of a weight, so that no value disappears or dominates."""
+"""Bounds of a weight, so that no value disappears and none dominates."""
 _LONGEST_LINE = 1 << 20
 """Largest line of a log [bytes]."""
 _LENGTH_OF = {1: "1-3", 2: "4-5", 3: "6-8", 4: "6-8"}
-"""Usual length of tasks by number of goals; longer ones are in ``9+``."""
+"""Usual length of tasks by number of goals; tasks with more goals count as ``9+``."""
 
 
 @dataclass
@@ -38,17 +38,17 @@ class _DrawCount:
 
 @dataclass
 class DrawingWeights:
-    """Counts of first attempts by property, and the weights that follow."""
+    """Counts of first attempts by property and value, and the resulting weights."""
 
     counts: dict[tuple[Meaning, str], _DrawCount] = field(default_factory=dict)
 
     def add(self, meaning: Meaning, value: str, *, tried: int = 1, first: int) -> None:
-        """Count tasks or episodes with a value, and those that succeeded at the first attempt."""
+        """Count tasks or episodes with a value, and how many of them succeeded at the first attempt."""
         count = self.counts.setdefault((meaning, value), _DrawCount())
         count.tried, count.first = count.tried + tried, count.first + first
 
     def of(self, meaning: Meaning, value: str) -> float:
-        """Weight of a value; 1 if it succeeds as often as the others of its property."""
+        """Return the weight of a value; it is 1 if the value succeeds as often as the average of its property."""
         mine = [count for (other, _), count in self.counts.items() if other == meaning]
         tried = sum(count.tried for count in mine)
         if not tried or not (share := sum(count.first for count in mine) / tried):
@@ -61,7 +61,7 @@ class DrawingWeights:
         return self.of("object", name.rpartition(".")[2])
 
     def of_goals(self, count: int) -> float:
-        """Return the weight of a number of goals, by the usual length of such tasks."""
+        """Return the weight of a number of goals, from the usual length of tasks with so many goals."""
         return self.of("length", _LENGTH_OF.get(count, "9+"))
 
     def of_relations(self, relations: Sequence[str]) -> float:
@@ -70,10 +70,10 @@ class DrawingWeights:
 
 
 def read_weights(folders: Iterable[Path]) -> DrawingWeights:
-    """Read the yields of datasets, or of folders of earlier proposals.
+    """Read the yields of datasets, or of folders with earlier proposals.
 
     Raises:
-        InputError: A folder holds neither, or its log is damaged.
+        InputError: A folder is neither a dataset nor a folder of proposals, or its log is damaged.
     """
     weights = DrawingWeights()
     for folder in folders:
@@ -83,7 +83,7 @@ def read_weights(folders: Iterable[Path]) -> DrawingWeights:
             for row in _dataset_rows(folder):
                 weights.add(row.meaning, row.value, tried=row.episodes, first=row.first)
         else:
-            instead = "give the folder of a dataset, or one that nimbus propose wrote"
+            instead = "give the folder of a dataset, or a folder that nimbus propose wrote"
             raise InputError(f"there is no {LOG} and no dataset", where=f"--yields {folder}", instead=instead)
     return weights
 
@@ -107,15 +107,14 @@ def _read_log(path: Path, weights: DrawingWeights) -> None:
                     graph, steps = GoalGraph.from_plain(entry["graph"]), int(entry["steps"])
                     learn(weights, graph, steps, success=bool(attempts[0]["success"]), phase=str(attempts[0]["phase"]))
             except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
-                instead = "take the line out, or propose again"
-                raise InputError("no step of a proposal", where=f"{path}: line {number}", instead=instead) from None
+                instead = "remove the line, or propose again"
+                raise InputError("is no step of a proposal", where=f"{path}: line {number}", instead=instead) from None
 
 
 def learn(weights: DrawingWeights, graph: GoalGraph, steps: int, *, success: bool, phase: str) -> None:
     """Count a first attempt at a graph.
 
-    If a failure names an object, only objects with goals about it are counted, because the others had no chance to
-    fail.
+    If a failure names an object, only that object and its goals are counted: the others may not have been reached.
     """
     concerned = [one for one in graph.things if one.name in graph.concerned]
     blamed = set(_blamed(graph, phase)) or {one.name for one in concerned}
@@ -134,7 +133,7 @@ def _relations(graph: GoalGraph, blamed: set[str]) -> Iterator[str]:
 
 
 def _blamed(graph: GoalGraph, phase: str) -> Iterator[str]:
-    """Return the names of the failed object, and of the targets into, onto or beside which goals put it."""
+    """Yield the names of the failed object, and of the targets of its goals."""
     words = {word.rstrip("0123456789").rstrip("_") for word in phase.split()} | set(phase.split())
     for one in graph.things:
         if one.name in words:

@@ -1,4 +1,4 @@
-"""Camera of a proposed task: as near as possible with everything in the image."""
+"""Camera of a proposed task: as near as possible while everything is in the image."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from nimbus.datagen.geometry.cameras import intrinsics, is_in_picture, project, 
 from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
 
 _DISTANCES = np.arange(0.5, 1.6, 0.05)
-"""Distances of the camera from the center of the work, the nearest first [m]."""
+"""Distances of the camera from the center of the work area, the nearest first [m]."""
 _ABOVE = 0.12
 """Height of the working hand above the table [m]."""
 _MARGIN = 0.05
-"""Margin along the edges of the image, as a fraction."""
+"""Margin along each edge of the image, as a fraction of its size."""
 _LEAST = 22.0
-"""Smallest width of an object [px]; above the doctor's limit, because layouts vary."""
+"""Smallest width of an object in the image [px]; above the doctor's limit, because layouts vary."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
-"""Factor on the width of the preset's images."""
+"""Factors on the size of the preset's images that are tried until objects are large enough."""
 
 
 def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: Iterable[float]) -> dict[str, Any]:
-    """Place a camera with the viewing direction of a preset.
+    """Place a camera that has the viewing direction of a preset.
 
     Args:
-        preset: Preset with direction, field of view and image size.
+        preset: Preset that gives direction, field of view and image size.
         regions: Regions where objects start or are placed.
         top: Height of the table [m].
         widths: Widths of the handled objects [m].
 
     Returns:
-        Entry of the task file.
+        Entry of the camera for the task file.
     """
     given = CameraSettings.model_validate(presets("cameras")[preset])
     assert given.look_at is not None
@@ -60,7 +60,7 @@ def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: It
 
 
 def _corners(regions: Iterable[Region], top: float) -> FloatArray:
-    """Return points (n, 3) of the boxes above regions [m]."""
+    """Return the corners (8 n, 3) of the boxes above n regions [m]."""
     found = []
     for region in regions:
         for x, y, z in np.ndindex(2, 2, 2):

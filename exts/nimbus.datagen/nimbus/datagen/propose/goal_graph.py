@@ -1,7 +1,7 @@
-"""Goal graph: the things of a task, and the relations required between them at its end.
+"""Goal graph: the things of a task, and the relations between them that must hold at the end.
 
-A graph has no steps, coordinates or conditions: the planner adds them. The generator draws graphs, and replies of
-language models are parsed into them. Two graphs with one canonical form are the same task.
+A graph has no steps, coordinates or conditions; the planner adds them. Graphs are drawn by the generator, or parsed
+from the replies of language models. Two graphs with the same canonical form are the same task.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from nimbus.datagen.errors import InputError, suggest
 
 PLACES = ("", "left", "right", "middle", "front", "back")
-"""Parts of the work surface as seen by the robot, which looks along x; front is nearer to it. Empty for anywhere."""
+"""Parts of the work surface as seen by the robot, which looks along x; front is nearest to it. Empty: anywhere."""
 STATES = ("", "upright", "lying", "open", "closed")
-"""States of a thing at the start: its rest pose, or its joint position. Empty for the kind's usual state."""
+"""States of a thing at the start: its rest pose or its joint position. Empty: the usual state of its kind."""
 BETWEEN = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "poured_into", "inserted", "hung")
-"""Relations of a thing to another, the ``target``. A stack is a chain of ``on``. For ``poured_into``, the things
-that start inside the object are poured."""
+"""Relations between a thing and a ``target``. A stack is a chain of ``on``. For ``poured_into``, the things that
+start inside the object are poured."""
 ALONE = ("open", "closed", "turned", "pressed", "inverted", "held")
 """Relations of a single thing; ``target`` is empty."""
 RELATIONS = (*BETWEEN, "at", *ALONE)
@@ -29,23 +29,23 @@ RELATIONS = (*BETWEEN, "at", *ALONE)
 MOST_GOALS = 8
 MOST_THINGS = 12
 MOST_COUNT = 6
-"""Largest number of objects of one thing."""
+"""Largest number of objects in one thing."""
 _DIRECTED = frozenset({"in", "on", "inserted", "hung"})
-"""Carrying relations, in which a thing must not carry itself, not even through others."""
+"""Relations of support: a thing must not support itself, even through other things."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
 @dataclass(frozen=True)
 class Thing:
-    """Thing on the table: one object, or several of a kind that share their goals."""
+    """One object on the table, or several objects of a kind that share their goals."""
 
     name: str
     kind: str
     """Library and kind, such as ``kitchen.cup`` or ``blocks.red_cube``."""
     place: str = ""
-    """Part of the work surface where it starts, one of :data:`PLACES`."""
+    """Part of the work surface on which it starts, one of :data:`PLACES`."""
     inside: str = ""
-    """Name of the thing in which it starts; empty for the table."""
+    """Name of the thing in which it starts; empty if it starts on the table."""
     count: int = 1
     state: str = ""
     """State at the start, one of :data:`STATES`."""
@@ -53,18 +53,18 @@ class Thing:
 
 @dataclass(frozen=True)
 class Goal:
-    """Relation required at the end."""
+    """Relation that must hold at the end."""
 
     relation: str
     object: str
-    """Name of a thing; of several objects, it must hold for each."""
+    """Name of a thing; if the thing has several objects, the relation must hold for each."""
     target: str = ""
-    """Name of a thing; a place for ``at``; empty for :data:`ALONE`."""
+    """Name of a thing, a part of the work surface for ``at``, or empty for :data:`ALONE`."""
 
 
 @dataclass(frozen=True)
 class GoalGraph:
-    """Task without steps: robot and scene by name, things, and goals in any order."""
+    """Task without steps: robot, scene, things, and goals in any order."""
 
     robot: str
     scene: str
@@ -72,27 +72,28 @@ class GoalGraph:
     goals: tuple[Goal, ...]
 
     def thing(self, name: str) -> Thing:
-        """Return the thing of a name."""
+        """Return the thing with a name."""
         return next(one for one in self.things if one.name == name)
 
     @property
     def concerned(self) -> frozenset[str]:
-        """Return the names of things in goals, and of things that start inside them; all others are distractors."""
+        """Names of things in goals, and of things that start inside those; all others are distractors."""
         names = {name for goal in self.goals for name in (goal.object, goal.target)}
         return frozenset(one.name for one in self.things if one.name in names or one.inside in names)
 
     @property
     def skeleton(self) -> tuple[str, ...]:
-        """Return the relations with multiplicity, sorted.
+        """Sorted relations of the goals, with repetitions.
 
-        Graphs with the same relations differ only in their things.
+        Graphs with equal skeletons differ only in their things.
         """
         return tuple(sorted(goal.relation for goal in self.goals))
 
     def canonical(self) -> str:
-        """Digest that is equal for equal tasks: names, order, starting places and distractors have no effect.
+        """Return a digest that is equal for equal tasks.
 
-        Colors of things are refined by those of their neighbors, once for each thing (Weisfeiler and Leman).
+        Names, order, starting positions and distractors do not matter. Labels of things are refined with the labels of
+        their neighbors, in as many rounds as there are things (Weisfeiler and Leman).
         """
         concerned = self.concerned
         things = [one for one in self.things if one.name in concerned]
@@ -109,18 +110,18 @@ class GoalGraph:
         return _digest([self.robot, self.scene, *sorted(colors.values())])
 
     def check(self, *, where: str = "goals") -> None:
-        """Check names, numbers, relations and order, as far as possible without information about kinds.
+        """Check names, numbers, relations and order, as far as possible without the catalogue of kinds.
 
         Args:
-            where: Name of the graph's source, for the error.
+            where: Location of the graph, for the error.
 
         Raises:
-            InputError: The first mistake.
+            InputError: The graph has a mistake; the first one is reported.
         """
         if not 1 <= len(self.goals) <= MOST_GOALS:
-            raise InputError(f"{len(self.goals)} goals", where=where, instead=f"give 1 to {MOST_GOALS}")
+            raise InputError(f"has {len(self.goals)} goals", where=where, instead=f"give 1 to {MOST_GOALS}")
         if not 1 <= len(self.things) <= MOST_THINGS:
-            raise InputError(f"{len(self.things)} things", where=where, instead=f"give 1 to {MOST_THINGS}")
+            raise InputError(f"has {len(self.things)} things", where=where, instead=f"give 1 to {MOST_THINGS}")
         names = [one.name for one in self.things]
         for index, one in enumerate(self.things):
             _check_thing(one, names[:index], names, where=f"{where}: things[{index}]")
@@ -131,12 +132,12 @@ class GoalGraph:
         _check_order(self.goals, where=where)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
+        """Return the graph as plain data for JSON."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> GoalGraph:
-        """Build a graph from the output of :meth:`to_plain`; refuse unknown keys."""
+        """Build a graph from the result of :meth:`to_plain`; unknown keys are refused."""
         things = tuple(Thing(**entry) for entry in data["things"])
         return cls(data["robot"], data["scene"], things, tuple(Goal(**entry) for entry in data["goals"]))
 
@@ -147,12 +148,12 @@ def _digest(parts: Iterable[str]) -> str:
 
 def _check_thing(one: Thing, before: list[str], names: list[str], *, where: str) -> None:
     if not _NAME.fullmatch(one.name) or one.name in PLACES:
-        instead = "write lower-case letters, digits and _, a letter first, at most 40; no name of a place"
+        instead = "use at most 40 lower-case letters, digits and _, starting with a letter, and no name of a place"
         raise InputError(f"{one.name[:60]!r} cannot name a thing", where=where, instead=instead)
     if one.name in before:
         raise InputError(f"two things are named '{one.name}'", where=where, instead=f"write {one.name}_2")
     if not 1 <= one.count <= MOST_COUNT:
-        raise InputError(f"a count of {one.count}", where=where, instead=f"write 1 to {MOST_COUNT}")
+        raise InputError(f"the count is {one.count}", where=where, instead=f"write 1 to {MOST_COUNT}")
     for field, value, known in (("place", one.place, PLACES), ("state", one.state, STATES)):
         if value not in known:
             raise InputError(f"unknown {field} '{value[:60]}'", where=where, instead=suggest(value, known))
@@ -167,7 +168,7 @@ def _check_goal(goal: Goal, names: list[str], *, where: str) -> None:
         instead = suggest(goal.relation, RELATIONS)
         raise InputError(f"unknown relation '{goal.relation[:60]}'", where=where, instead=instead)
     if goal.object not in names:
-        raise InputError(f"no thing '{goal.object[:60]}'", where=where, instead=suggest(goal.object, names))
+        raise InputError(f"there is no thing '{goal.object[:60]}'", where=where, instead=suggest(goal.object, names))
     if goal.relation in ALONE and goal.target:
         what = f"'{goal.relation}' takes no target, but '{goal.target[:60]}' is given"
         raise InputError(what, where=where, instead="leave the target empty")
@@ -180,7 +181,7 @@ def _check_goal(goal: Goal, names: list[str], *, where: str) -> None:
 
 
 def _check_order(goals: tuple[Goal, ...], *, where: str) -> None:
-    """Refuse things that would carry themselves, and a thing with two places."""
+    """Refuse things that would support themselves, and things with two positions."""
     below: dict[str, set[str]] = {}
     for goal in goals:
         if goal.relation not in _DIRECTED | {"at"}:
@@ -193,4 +194,4 @@ def _check_order(goals: tuple[Goal, ...], *, where: str) -> None:
         TopologicalSorter(below).prepare()
     except CycleError as error:
         cycle = " → ".join(error.args[1])
-        raise InputError(f"things carry each other: {cycle}", where=where, instead="leave one of them out") from None
+        raise InputError(f"things support each other: {cycle}", where=where, instead="leave one of them out") from None

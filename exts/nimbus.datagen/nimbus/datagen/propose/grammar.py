@@ -1,6 +1,7 @@
-"""Grammar: goal graphs drawn from families of related goals, over the kinds of a catalogue.
+"""Grammar of goal graphs, drawn from families of related goals and the kinds of a catalogue.
 
-A family adds things and goals to a draft, or nothing if it does not fit. Equal seeds and indices give equal graphs.
+A family adds things and goals to a draft, or leaves it unchanged if it does not fit. Equal seeds and indices give
+equal graphs.
 """
 
 from __future__ import annotations
@@ -18,24 +19,24 @@ from nimbus.datagen.propose.traits import HANDLE, TRAITS
 from nimbus.datagen.random_streams import generator
 
 VERSION = 5
-"""Version of the drawing; raise it when a seed gives other graphs."""
+"""Version of the drawing; raise it when a seed gives different graphs."""
 _COUNTS = (0.26, 0.24, 0.18, 0.13, 0.08, 0.05, 0.04, 0.02)
 """Fractions of tasks with 1, 2, 3 … goals."""
 _DISTRACTOR = 0.35
 """Fraction of tasks with a thing that must stay in place."""
 _MANY = 0.25
-"""Fraction of packed things with several objects of a kind."""
+"""Fraction of packed things that consist of several objects of a kind."""
 _LARGE = 0.11
-"""Radius above which a thing takes up much of the table [m]."""
+"""Radius above which a thing counts as large on the table [m]."""
 _MOST_LARGE, _MOST_THINGS = 2, 8
 _TRIES = 12
-"""Number of families tried for a draft before it is accepted as it is."""
+"""Number of families tried before a draft is accepted as it is."""
 _LONGEST = 0.2
-"""Length above which a thing is not handled [m]."""
+"""Length above which a thing is not picked [m]."""
 _LIGHT = 0.4
-"""Mass above which a thing creeps in the fingers in long tasks [kg]."""
+"""Mass above which a thing slips slowly in the fingers in long tasks [kg]."""
 _NO_ITEMS = frozenset({"peg", "board", "ring", "stand", "container", "bead", "ball"})
-"""Classes with families of their own."""
+"""Classes that have their own families of goals."""
 _FILL = 0.45
 """Fraction of a cavity's floor that its contents may cover."""
 _TOWER = 3
@@ -43,7 +44,7 @@ _TOWER = 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Kinds by use, from the traits that skills need."""
+    """Kinds grouped by their use, from the traits that skills need."""
 
     catalogue: Mapping[str, KindEntry]
 
@@ -52,7 +53,7 @@ class Vocabulary:
 
     @cached_property
     def items(self) -> tuple[str, ...]:
-        """Return things that can be picked."""
+        """Kinds that can be picked."""
         return self._where(
             lambda kind: (
                 not TRAITS["graspable"](kind)
@@ -65,7 +66,7 @@ class Vocabulary:
 
     @cached_property
     def containers(self) -> tuple[str, ...]:
-        """Return open things that can be filled from above."""
+        """Open kinds that can be filled from above."""
         return self._where(
             lambda kind: (
                 kind.is_hollow
@@ -77,7 +78,7 @@ class Vocabulary:
 
     @cached_property
     def supports(self) -> tuple[str, ...]:
-        """Return things with a flat top or a low rim, wide enough to carry another."""
+        """Kinds with a flat top or a low rim that is wide enough to support another thing."""
         return self._where(
             lambda kind: (
                 not kind.is_rolling
@@ -88,13 +89,13 @@ class Vocabulary:
         )
 
     def meeting(self, *traits: str) -> tuple[str, ...]:
-        """Return kinds with traits of one argument."""
+        """Return the kinds that have all given traits of one argument."""
         return self._where(lambda kind: not any(TRAITS[trait](kind) for trait in traits))
 
 
 @dataclass
 class GraphDraft:
-    """Incomplete graph."""
+    """Unfinished graph."""
 
     vocabulary: Vocabulary
     rng: np.random.Generator
@@ -105,7 +106,7 @@ class GraphDraft:
 
     @property
     def left(self) -> int:
-        """Return the number of goals that may still be added."""
+        """Number of goals that may still be added."""
         return self.goals_wanted - len(self.goals)
 
     def kind(self, name: str) -> KindEntry:
@@ -113,14 +114,14 @@ class GraphDraft:
         return self.vocabulary.catalogue[next(one.kind for one in self.things if one.name == name)]
 
     def choose(self, options: Sequence[str]) -> str:
-        """Draw one of some names, kinds by their weights; empty if there are none."""
+        """Draw one of several names, kinds by their weights; return an empty string without options."""
         weights = np.array([self.weights.of_kind(name) for name in options])
         if not len(options) or np.all(weights == 1.0):
             return options[int(self.rng.integers(len(options)))] if options else ""
         return options[int(self.rng.choice(len(options), p=weights / weights.sum()))]
 
     def add(self, kind: str, *, inside: str = "", count: int = 1, state: str = "") -> str:
-        """Add a thing and return its name; empty without a kind, or if the table has no space for it."""
+        """Add a thing and return its name; return an empty string without a kind, or without space on the table."""
         if not kind:
             return ""
         entry = self.vocabulary.catalogue[kind]
@@ -137,7 +138,7 @@ class GraphDraft:
         return name
 
     def bare(self, options: Sequence[str]) -> list[str]:
-        """Return things of some kinds that no goal moves or uses yet."""
+        """Return the single things of some kinds that no goal mentions yet."""
         used = {name for goal in self.goals for name in (goal.object, goal.target)}
         return [one.name for one in self.things if one.kind in options and one.name not in used and one.count == 1]
 
@@ -147,13 +148,13 @@ class GraphDraft:
 
 
 def _pack(draft: GraphDraft) -> bool:
-    """Draft a task that puts one to three things into a container."""
+    """Draft goals that put one to three things into a container."""
     container = draft.add(draft.choose(draft.vocabulary.containers))
     return bool(container) and _fill(draft, container)
 
 
 def _fill(draft: GraphDraft, container: str) -> bool:
-    """Put as many things into a container as fit side by side."""
+    """Draft goals that put things into a container, as long as they fit side by side."""
     room = draft.kind(container)
     space = _FILL * room.room[0] * room.room[1]
     options = [name for name in draft.vocabulary.items if not TRAITS["fits"](draft.vocabulary.catalogue[name], room)]
@@ -172,7 +173,7 @@ def _fill(draft: GraphDraft, container: str) -> bool:
 
 
 def _store(draft: GraphDraft) -> bool:
-    """Draft a task that puts things into a drawer or a lidded box, possibly closed afterwards."""
+    """Draft goals that put things into a drawer or a lidded box, and possibly close it."""
     rooms = [
         name
         for name in draft.vocabulary.meeting("has_handle")
@@ -192,7 +193,7 @@ def _store(draft: GraphDraft) -> bool:
 
 
 def _operate(draft: GraphDraft) -> bool:
-    """Draft a task in which furniture is opened, closed, turned or pressed."""
+    """Draft a goal that opens, closes, turns or presses furniture."""
     relation = draft.choose(("open", "closed", "turned", "pressed"))
     trait = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}[relation]
     options = draft.vocabulary.meeting(trait)
@@ -203,7 +204,7 @@ def _operate(draft: GraphDraft) -> bool:
 
 
 def _arrange(draft: GraphDraft) -> bool:
-    """Draft a task that puts a thing beside another, on a given or any side."""
+    """Draft a goal that puts a thing beside another one, on a given or on any side."""
     relation = draft.choose(("beside", "left_of", "right_of", "in_front_of", "behind"))
     firm = [name for name in draft.vocabulary.items if not draft.vocabulary.catalogue[name].is_rolling]
     there = draft.bare((*firm, *draft.vocabulary.containers))
@@ -215,7 +216,7 @@ def _arrange(draft: GraphDraft) -> bool:
 
 
 def _stack(draft: GraphDraft) -> bool:
-    """Draft a task that stacks two or three things."""
+    """Draft goals that stack two or three things."""
     below = draft.add(draft.choose(draft.vocabulary.supports))
     height = draft.kind(below).size[2] if below else 0.0
     before = len(draft.goals)
@@ -237,7 +238,7 @@ def _stack(draft: GraphDraft) -> bool:
 
 
 def _pour(draft: GraphDraft) -> bool:
-    """Draft a task that pours beads from a cup into something wide."""
+    """Draft a goal that pours beads from a cup into a wide container."""
     cup = draft.add(draft.choose(draft.vocabulary.meeting("pourable")), state="upright")
     beads = [name for name, kind in draft.vocabulary.catalogue.items() if kind.object_class == "bead"]
     bowl = draft.add(draft.choose([name for name in draft.vocabulary.meeting("receives")])) if cup else ""
@@ -249,7 +250,7 @@ def _pour(draft: GraphDraft) -> bool:
 
 
 def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
-    """Draft a task that puts a thing into or onto one made for it."""
+    """Return a family that puts a thing into or onto another one made for it."""
 
     def add(draft: GraphDraft) -> bool:
         catalogue = draft.vocabulary.catalogue
@@ -268,7 +269,7 @@ def _pairs(trait: str, relation: str) -> Callable[[GraphDraft], bool]:
 
 
 def _flip(draft: GraphDraft) -> bool:
-    """Draft a task that turns a block upside down."""
+    """Draft a goal that turns a block upside down."""
     options = draft.vocabulary.meeting("boxlike", "graspable")
     thing = draft.add(draft.choose(options)) if options else ""
     if thing:
@@ -277,7 +278,7 @@ def _flip(draft: GraphDraft) -> bool:
 
 
 def _move(draft: GraphDraft) -> bool:
-    """Draft a task that moves a thing to another part of the table."""
+    """Draft a goal that moves a thing to another part of the table."""
     firm = [name for name in draft.vocabulary.items if draft.vocabulary.catalogue[name].tilt_margin > 0.3]
     thing = draft.add(draft.choose(firm))
     if thing:
@@ -286,7 +287,7 @@ def _move(draft: GraphDraft) -> bool:
 
 
 def _hold(draft: GraphDraft) -> bool:
-    """Draft a task that ends with a thing in the hand."""
+    """Draft a goal that a thing is in the hand at the end."""
     if any(goal.relation == "held" for goal in draft.goals):
         return False
     thing = draft.add(draft.choose(draft.vocabulary.items))
@@ -308,7 +309,7 @@ RELATIONS = {
     "move": ("at",),
     "hold": ("held",),
 }
-"""Relations of the goals, by family."""
+"""Relations of the goals of each family."""
 FAMILIES: dict[str, tuple[float, Callable[[GraphDraft], bool]]] = {
     "pack": (4.0, _pack),
     "store": (2.0, _store),
@@ -344,9 +345,9 @@ def draw_graph(
         index: Number of the graph.
         robot: Name of the robot.
         scene: Name of the scene.
-        families: Names of families to draw; all when empty.
+        families: Names of the families to draw from; all if empty.
         weights: Weights of kinds, relations and lengths, from measured yields.
-        has_room: Returns True if the things of a graph fit on the table; others are not added.
+        has_room: Function that returns True if the things of a graph fit on the table; others are dropped.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
     counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]
@@ -375,7 +376,7 @@ def draw_graph(
 def draw_distinct(
     vocabulary: Vocabulary, count: int, *, seed: int, robot: str = "panda", scene: str = "table"
 ) -> Iterator[tuple[int, GoalGraph]]:
-    """Draw graphs with different canonical forms, and their indices.
+    """Yield graphs with different canonical forms, with their indices.
 
     Args:
         vocabulary: Kinds of things.

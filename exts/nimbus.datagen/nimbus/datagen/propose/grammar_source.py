@@ -1,4 +1,4 @@
-"""Grammar as a source of goal graphs, with repairs: another kind, another place, or fewer goals."""
+"""Grammar as a source of goal graphs. Refused graphs are repaired: another kind, other positions, or fewer goals."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from nimbus.datagen.propose.proposals import Trial
 from nimbus.datagen.random_streams import generator
 
 RoomCheck: TypeAlias = Callable[[GoalGraph, int, int], bool]
-"""Function of a graph, its index and the number of the repair; True if its things fit on the table."""
+"""Function of a graph, its index and the number of the repair; returns True if the things fit on the table."""
 _KINDS_TRIED = 30
-"""Largest number of kinds tried in place of one."""
+"""Largest number of kinds tried as a replacement for one kind."""
 
 
 class GrammarSource:
-    """Graphs of the grammar.
+    """Source of the grammar's graphs.
 
     Args:
         vocabulary: Kinds of things.
         seed: Seed of the proposals.
         robot: Name of the robot.
         scene: Name of the scene.
-        families: Names of families to draw; all when empty.
+        families: Names of the families to draw from; all if empty.
         weights: Weights of kinds, relations and lengths, from measured yields.
-        has_room: Returns True if the things of a graph fit on the table.
+        has_room: Function that returns True if the things of a graph fit on the table.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class GrammarSource:
         self._families, self._weights = families, weights
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Draw the graph of an index."""
+        """Draw the graph with an index; return None if it has no goals."""
         graph = draw_graph(
             self._vocabulary,
             seed=self._seed,
@@ -65,10 +65,10 @@ class GrammarSource:
         return graph if graph.goals else None
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Change the subject of the findings: another kind for a single named thing, else one goal less.
+        """Repair a refused graph: use another kind for a thing that the findings name, or drop a goal.
 
-        The kinds of the named thing and of its target are changed alternately. A failure in physics without a name is
-        retried once at other positions.
+        The kinds of the named thing and of its targets are replaced in turn. After a failure in physics that names no
+        thing, the graph is tried once more at other positions.
         """
         rng = generator(self._seed, "propose", index, attempt, "repair")
         graph, text = trial.graph, " ".join(trial.messages())
@@ -89,15 +89,15 @@ class GrammarSource:
         return _smaller(graph)
 
     def notes(self) -> tuple[()]:
-        """Return nothing: the grammar has no steps of its own."""
+        """Return no notes: the grammar has no steps of its own."""
         return ()
 
     def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
-        """Return nothing: the grammar has no wordings of its own."""
+        """Return no wordings: the grammar has none."""
         return ()
 
     def _with_other_kinds(self, graph: GoalGraph, one: Thing, rng: np.random.Generator) -> Iterator[GoalGraph]:
-        """Yield graphs that can be planned with another kind of a thing."""
+        """Yield graphs in which a thing has another kind and for which a plan exists."""
         catalogue = self._vocabulary.catalogue
         kind = catalogue[one.kind]
         items = self._vocabulary.items
@@ -114,7 +114,7 @@ class GrammarSource:
 
 
 def _smaller(graph: GoalGraph) -> GoalGraph | None:
-    """Return the graph without a distractor, or without its last goal and its things; None for a single goal."""
+    """Return the graph without a distractor, or without its last goal; None if it has a single goal."""
     if others := [one for one in graph.things if one.name not in graph.concerned]:
         return replace(graph, things=tuple(one for one in graph.things if one is not others[0]))
     if len(graph.goals) == 1:
@@ -124,7 +124,7 @@ def _smaller(graph: GoalGraph) -> GoalGraph | None:
 
 
 def _without_last(goals: Sequence[Goal]) -> Iterator[Goal]:
-    """Return all goals but the last; a thing to be closed keeps a reason to be closed."""
+    """Yield all goals but the last, and drop goals to close a thing into which nothing is put any more."""
     left = list(goals[:-1])
     for goal in left:
         opened = any(other.target == goal.object for other in left)

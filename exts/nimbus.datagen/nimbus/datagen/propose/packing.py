@@ -1,8 +1,9 @@
 """Packing: positions for the things of a task on a work surface, within reach and without overlap.
 
-Large things are placed first. The area swept by a door or a drawer stays free, and so does the target of a thing that
-is put beside another one or onto the table. Each try draws other positions. From the third try on, large things are
-aligned with the table and placed close to others; in later tries, long things are aligned, too.
+Large things are placed first. The area that a door or a drawer sweeps stays free, and so does the goal position of a
+thing that is put beside another one or onto the table. Every try draws other positions. From the third try on, large
+things are aligned with the table, and every second try prefers positions close to other things. The last tries align
+long things as well.
 """
 
 from __future__ import annotations
@@ -24,35 +25,35 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
 
 _JITTER = 0.03
-"""Extent of a region about its center; layouts vary by so much, in addition to rotations and variants [m]."""
+"""Extent of a region around its center [m]: layouts move an object by so much, in addition to its rotation."""
 _CLEARANCE = 0.018
-"""Clearance around each thing; layouts keep 3 cm between two of them [m]."""
+"""Clearance around each thing [m]; layouts keep 3 cm between two objects."""
 _GAP = 0.03
-"""Gap between a thing and its neighbor, the skill's default [m]."""
+"""Gap between a thing and the one put beside it, the default of the skill [m]."""
 _FRONT = 0.42
-"""Distance from the robot below which no door or drawer may open toward it [m]."""
+"""Distance from the robot within which no door or drawer may open toward it [m]."""
 _FURNITURE = (0.5, 0.68)
-"""Distances of furniture from the robot [m], the larger one for furniture that opens far toward the robot."""
+"""Range of distances of furniture from the robot [m]; furniture that opens far toward the robot is farther away."""
 _FURNITURE_YAW = 0.09
 """Largest rotation of furniture [rad]."""
 _TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
-"""Smallest radius of things that are aligned with the table, for each try [m]; 0 to align none."""
+"""Radius for each try above which things are aligned with the table [m]; 0 aligns none."""
 _LONG = 1.5
 """Ratio of the sides above which a thing is long."""
 TURN = 0.17
-"""Largest rotation of things aligned with the table [rad]."""
+"""Largest rotation of a thing that is aligned with the table [rad]."""
 _SIDES = {"left_of": (0, 1), "right_of": (0, -1), "in_front_of": (-1, 0), "behind": (1, 0)}
-"""x, y of each side in the frame of the robot, which looks along x."""
+"""Direction (x, y) of each side in the frame of the robot, which looks along x."""
 
 
 @dataclass(frozen=True)
 class PackedPlaces:
-    """Positions of a task's things on its work surface."""
+    """Positions of a task's things on the work surface."""
 
     regions: dict[str, Region]
-    """Regions by the names of :func:`start_region` and :func:`goal_region`."""
+    """Regions by name; the names are those of :func:`start_region` and :func:`goal_region`."""
     yaws: dict[str, float]
-    """Headings of things aligned with the table, by name; all others have any heading [rad]."""
+    """Headings [rad] of things aligned with the table, by name; all other things may have any heading."""
 
 
 @dataclass
@@ -66,10 +67,12 @@ class _Packing:
     regions: dict[str, Region] = field(default_factory=dict)
 
     def put(self, name: str, outline: FloatArray, points: FloatArray, *, also: Sequence[FloatArray] = ()) -> bool:
-        """Find and occupy a position for an outline (n, 2) about its origin [m], with attached outlines (n, 2).
+        """Find and occupy a position for an outline (n, 2) around its origin [m].
+
+        ``also`` are outlines (n, 2) that must be free at the same position, such as goals beside the thing.
 
         Returns:
-            False when there is none.
+            False if there is no free position.
         """
         shapes = (outline, *also)
         room = np.full(len(points), np.inf)
@@ -90,19 +93,20 @@ class _Packing:
         return True
 
     def _has_middle(self, outline: FloatArray, points: FloatArray) -> BoolArray:
-        """Return True for points (n,) at which the center of an outline may be within the area."""
+        """Return (n,) flags, True for points at which the center of an outline may lie within the area."""
         middles = points + outline.mean(axis=0)
         return np.linalg.norm(self.area.points[None] - middles[:, None], axis=2).min(axis=1) < PITCH
 
 
 def _gaps(one: FloatArray, other: FloatArray, points: FloatArray) -> FloatArray:
-    """Lower bounds (k,) of the distances between a convex outline at some points and another one [m].
+    """Return lower bounds (k,) of the distances [m] between a convex outline at some points and another outline.
 
     Args:
-        one: (n, 2) outline about its origin, counter-clockwise [m].
+        one: (n, 2) outline relative to its origin, counter-clockwise [m].
         other: (m, 2) outline, counter-clockwise [m].
-        points: (k, 2) places of the first one's origin [m].
+        points: (k, 2) positions of the first outline's origin [m].
     """
+    # Separating axes: the largest gap along the normals of either outline is a lower bound of the distance.
     normals = np.concatenate([_normals(one), -_normals(other)])
     beyond = (other @ normals.T).min(axis=0) - (one @ normals.T).max(axis=0)
     return (beyond - points @ normals.T).max(axis=1)
@@ -122,14 +126,14 @@ def pack(
     *,
     rng: np.random.Generator,
 ) -> PackedPlaces:
-    """Find positions for all things that start on the surface, and for goals on it.
+    """Find positions for all things that start on the surface, and for goals on the surface.
 
     Args:
-        graph: The task.
-        catalogue: Entries of its kinds.
+        graph: Goal graph of the task.
+        catalogue: Catalogue entries of its kinds.
         area: Work area of the robot on the surface.
         stage: Scene whose fixtures are obstacles.
-        rng: Stream for the choice among free positions.
+        rng: Random stream for the choice among free positions.
 
     Raises:
         InputError: A thing has no free position.
@@ -142,14 +146,14 @@ def pack(
         missing = _pack_once(packing, graph, catalogue, yaws)
         if not missing:
             return PackedPlaces(packing.regions, yaws)
-    what = f"no free place within reach for '{missing}'"
+    what = f"there is no free position within reach for '{missing}'"
     raise InputError(what, where="things", instead="give fewer or smaller things")
 
 
 def _yaws(
     graph: GoalGraph, catalogue: Mapping[str, KindEntry], area: WorkArea, along: float, rng: np.random.Generator
 ) -> dict[str, float]:
-    """Draw a heading for each large or long thing [rad]."""
+    """Draw a heading [rad] for each large or long thing: one of the four directions of the table."""
     ahead = math.atan2(area.world_R_robot[1, 0], area.world_R_robot[0, 0])
     yaws = {}
     for one in graph.things:
@@ -165,7 +169,7 @@ def _yaws(
 def _pack_once(
     packing: _Packing, graph: GoalGraph, catalogue: Mapping[str, KindEntry], yaws: Mapping[str, float]
 ) -> str:
-    """Find a position for each thing, the largest first; return the first thing without one."""
+    """Find a position for each thing, the largest first; return the name of the first region without one."""
     area = packing.area
     for one in sorted(graph.things, key=lambda one: (not catalogue[one.kind].parts, -_extent(one, catalogue))):
         name, kind = start_region(one.name), catalogue[one.kind]
@@ -201,13 +205,13 @@ def _extent(one: Thing, catalogue: Mapping[str, KindEntry]) -> float:
 
 
 def _disc(radius: float) -> FloatArray:
-    """Return the outline (16, 2) of a disc about the origin [m]."""
+    """Return a polygon (16, 2) around a disc at the origin [m]."""
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
     return radius / np.cos(np.pi / 16) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
 
 
 def _turned_outline(kind: KindEntry, yaw: float, margin: float) -> FloatArray:
-    """Return the outline (4, 2) of a thing at a heading, with its rotations and a margin [m]."""
+    """Return the rectangle (4, 2) around a thing at a heading, including its rotations and a margin [m]."""
     points = []
     for turn in (yaw - TURN, yaw, yaw + TURN):
         cos, sin = math.cos(turn), math.sin(turn)
@@ -217,14 +221,14 @@ def _turned_outline(kind: KindEntry, yaw: float, margin: float) -> FloatArray:
 
 
 def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Return the outline (4, 2) of the area that furniture sweeps, with the variation of layouts [m]."""
+    """Return the rectangle (4, 2) that furniture sweeps, including the variation of layouts [m]."""
     low, high = np.array(kind.swept[:2]), np.array(kind.swept[2:])
     grow = _JITTER / 2 + _CLEARANCE + _FURNITURE_YAW * float(np.abs(kind.swept).max())
     return rectangle(low - grow, high + grow) @ area.world_R_robot.T
 
 
 def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Return positions (n, 2) of furniture in front of the robot [m], with clearance for a hand before its doors."""
+    """Return positions (n, 2) of furniture in front of the robot [m], with space for a hand before its doors."""
     ahead = float(np.clip(_FRONT - kind.swept[0], *_FURNITURE))
     reach = float(np.linalg.norm(area.points - area.base, axis=1).max())
     ahead *= min(1.0, reach / 0.68)
@@ -234,7 +238,7 @@ def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
 
 
 def _beside(graph: GoalGraph, one: Thing, catalogue: Mapping[str, KindEntry], area: WorkArea) -> list[FloatArray]:
-    """Return outlines (n, 2), about the origin of a thing, of the things that will stand beside it [m]."""
+    """Return outlines (n, 2) of things that will be put beside a thing, relative to its origin [m]."""
     found = []
     for goal in graph.goals:
         if goal.target == one.name and goal.relation in (*_SIDES, "beside"):

@@ -1,7 +1,7 @@
-"""Planner from goals to the steps and success conditions of a task file, by the declarations of skills and conditions.
+"""Planner from goals to the steps and success conditions of a task file, based on the facts of skills and conditions.
 
-Each goal is regressed through the declarations: the skill that achieves it, the needs of that skill, and the skills
-that achieve those. There is no search: the first skill by name whose traits are satisfied is used.
+Each goal is regressed: the planner chooses the skill that achieves it, then the skills that achieve what this skill
+needs, and so on. It does not search: it takes the first skill by name whose traits are satisfied.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from nimbus.datagen.tasks.facts import CONTRARY, Fact
 from nimbus.datagen.tasks.statements import Skill, Statement
 
 Plain: TypeAlias = Any
-"""Step, condition, or list of them, as in a task file."""
+"""Step, condition, or list of either, as in a task file."""
 MOVES = (*(relation for relation in BETWEEN if relation != "poured_into"), "at")
 """Relations that determine the position of a thing."""
 _BESIDE = frozenset({"beside", "left_of", "right_of", "in_front_of", "behind"})
 _RANKS = {"turned": 0, "pressed": 0, "open": 0, "inverted": 1, "in": 2, "poured_into": 3, "closed": 4, "held": 9}
 _OTHERS, _LAST_BESIDE = 5, 6
 _MOST_NESTED = 6
-"""Largest depth of nested needs; a deeper chain is a cycle of declarations."""
+"""Largest depth of nested needs; a deeper chain is a cycle in the declarations of skills."""
 _ASIDE = frozenset({"open", "closed", "turned", "pressed"})
-"""Facts after which the arm moves home if nothing follows, because closed fingers are not a clear gripper."""
+"""Facts after which the arm moves home if no step follows, because closed fingers do not clear the gripper."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,25 @@ class TaskPlan:
 
 
 def start_region(name: str) -> str:
-    """Return the name of the region in which a thing starts."""
+    """Return the name of the region where a thing starts."""
     return f"{name}_start"
 
 
 def goal_region(name: str) -> str:
-    """Return the name of the region in which a thing with a goal ``at`` ends."""
+    """Return the name of the region where a thing with an ``at`` goal ends."""
     return f"{name}_goal"
 
 
 def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int = 1) -> TaskPlan:
-    """Write steps and success conditions.
+    """Plan the steps and success conditions of a graph.
 
     Args:
-        graph: The task; it has been checked.
-        catalogue: Entries of its kinds.
+        graph: Goal graph, already checked.
+        catalogue: Catalogue entries of its kinds.
         arms: Number of arms of the robot.
 
     Raises:
-        InputError: A goal is unreachable, already satisfied, or excludes another one.
+        InputError: A goal is unreachable, holds from the start, or excludes another goal.
     """
     _check_pairs(graph)
     state = _Planning(graph, catalogue, arms)
@@ -69,9 +69,10 @@ def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int
 
 
 def order_goals(graph: GoalGraph) -> list[Goal]:
-    """Sort goals so that each can be reached and remains satisfied.
+    """Sort goals so that each can be reached and then stays satisfied.
 
-    Opening before putting in, lower before upper, putting in before closing, pouring after putting in, beside last.
+    A thing is opened before something is put in, and closed afterwards. Lower things come before upper ones. Pouring
+    follows putting in, and relations such as ``beside`` come last.
     """
     left, ordered = list(graph.goals), []
     while left:
@@ -95,35 +96,35 @@ def precedes(one: Goal, other: Goal) -> bool:
 
 
 def _check_pairs(graph: GoalGraph) -> None:
-    """Refuse goals that exclude each other."""
+    """Refuse pairs of goals that exclude each other."""
     for index, goal in enumerate(graph.goals):
         where = f"goals[{index}]"
         for other in graph.goals[:index]:
             same = goal.object == other.object
             if same and {goal.relation, other.relation} == {"open", "closed"}:
-                raise InputError(f"'{goal.object}' cannot be open and closed", where=where, instead="leave one out")
+                raise InputError(f"'{goal.object}' cannot be open and closed", where=where, instead="remove one")
             if same and goal.relation in MOVES and other.relation in MOVES:
                 what = (
                     f"'{goal.object}' cannot be {other.relation} '{other.target}' and {goal.relation} '{goal.target}'"
                 )
-                raise InputError(what, where=where, instead="leave one of the goals out")
+                raise InputError(what, where=where, instead="remove one of the goals")
             if goal.relation == other.relation == "held":
                 raise InputError(
-                    "several objects are to be held, but a hand holds only one",
+                    "several objects must be held at the end, but a hand holds only one",
                     where=where,
-                    instead="leave one of the goals out",
+                    instead="remove one of the goals",
                 )
         if goal.relation == "held" and (graph.thing(goal.object).count > 1):
             raise InputError(
-                "several objects are to be held, but a hand holds only one",
+                "several objects must be held at the end, but a hand holds only one",
                 where=where,
-                instead=f"write count 1 for '{goal.object}'",
+                instead=f"use count 1 for '{goal.object}'",
             )
 
 
 @dataclass
 class _Planning:
-    """Steps so far, and the facts that hold after them."""
+    """Steps planned so far, and the facts that hold after them."""
 
     graph: GoalGraph
     catalogue: Mapping[str, KindEntry]
@@ -132,7 +133,7 @@ class _Planning:
     facts: set[tuple[str, ...]] = field(default_factory=set)
     held: str = ""
     last: tuple[str, ...] = ()
-    """Relations established by the last step."""
+    """Relations that the last step established."""
 
     def __post_init__(self) -> None:
         for one in self.graph.things:
@@ -145,18 +146,18 @@ class _Planning:
                 self.facts.add(("in", one.name, one.inside))
 
     def reach(self, goal: Goal) -> None:
-        """Append the steps to a goal."""
+        """Append the steps that reach a goal."""
         where = f"goals[{self.graph.goals.index(goal)}]"
         target = goal_region(goal.object) if goal.relation == "at" else goal.target
         kind = self._kind(goal.object)
         if goal.relation in ("open", "closed") and movable_part(kind) is None:
-            what = f"a {kind.category} has no part that opens or closes"
-            raise InputError(what, where=where, instead="name a kind with a door, a drawer or a lid")
+            what = f"the kind '{kind.category}' has no part that opens or closes"
+            raise InputError(what, where=where, instead="use a kind with a door, a drawer or a lid")
         if (goal.relation, goal.object, *([target] if target else [])) in self.facts:
-            what = f"'{goal.object}' is {goal.relation} {goal.target}".rstrip() + " before the robot does anything"
-            raise InputError(what, where=where, instead="leave the goal out, or let it start otherwise")
+            what = f"'{goal.object}' is {goal.relation} {goal.target}".rstrip() + " at the start"
+            raise InputError(what, where=where, instead="remove the goal, or change the start")
         if self.graph.thing(goal.object).inside and goal.relation in MOVES:
-            what = f"'{goal.object}' starts inside something, where no hand can take it"
+            what = f"'{goal.object}' starts inside another thing, where no hand can take it"
             raise InputError(what, where=where, instead="let it start on the table")
         try:
             self._in_a_loop(goal, target)
@@ -164,14 +165,14 @@ class _Planning:
             raise InputError(error.what, where=where, instead=error.instead) from None
 
     def finish(self) -> None:
-        """Put down a held object unless holding it is a goal, and clear the gripper."""
+        """Put down a held object, unless a goal is to hold it, and clear the gripper."""
         if self.held and not any(goal.relation == "held" for goal in self.graph.goals):
             self._release()
         if set(self.last) & _ASIDE:
             self.steps.append("home")
 
     def _in_a_loop(self, goal: Goal, target: str) -> None:
-        """Reach a goal for several objects in a loop; the needs of the loop are satisfied before it."""
+        """Reach a goal, in a loop if it is for several objects; steps for other objects come before the loop."""
         if self.graph.thing(goal.object).count == 1:
             self._achieve(goal.relation, goal.object, target, {}, depth=0)
             return
@@ -185,7 +186,7 @@ class _Planning:
     def _achieve(self, relation: str, one: str, target: str, settings: dict[str, str], *, depth: int) -> None:
         """Append the steps that establish one fact."""
         if depth > _MOST_NESTED:
-            raise InputError(f"the needs of '{relation}' lead back to it", instead="correct the skills' declarations")
+            raise InputError(f"the needs of '{relation}' contain itself", instead="correct the skills' declarations")
         refused: list[str] = []
         for name, skill, fact in providers(relation):
             binding = dict(zip(fact.args, (one, target), strict=False)) | dict(fact.settings)
@@ -196,9 +197,9 @@ class _Planning:
             self._apply(name, skill, binding, relation, depth)
             return
         what = f"'{one}' cannot be {relation} {target}".rstrip() + (
-            f": {' and '.join(dict.fromkeys(refused))}" if refused else ": no skill gives it"
+            f": {' and '.join(dict.fromkeys(refused))}" if refused else ": no skill achieves this"
         )
-        raise InputError(what, instead="name another kind, or another relation")
+        raise InputError(what, instead="use another kind or another relation")
 
     def _unmet(self, skill: type[Skill], binding: Mapping[str, str]) -> str:
         for need, args in _bound(skill.facts("needs"), binding):
@@ -256,7 +257,7 @@ class _Planning:
 
 
 def providers(relation: str) -> Iterator[tuple[str, type[Skill], Fact]]:
-    """Return the skills that establish a relation, by name, each with the matching fact."""
+    """Yield the skills that establish a relation, sorted by name, each with the matching fact."""
     for name in registry.names("skill"):
         skill: type[Skill] = registry.lookup("skill", name)
         for fact in skill.facts("gives"):
@@ -265,14 +266,14 @@ def providers(relation: str) -> Iterator[tuple[str, type[Skill], Fact]]:
 
 
 def _bound(facts: tuple[Fact, ...], binding: Mapping[str, str]) -> Iterator[tuple[Fact, list[str]]]:
-    """Yield facts whose parameters are all given, with their values."""
+    """Yield the facts whose parameters are all bound, each with the values of its parameters."""
     for fact in facts:
         if all(name in binding for name in fact.args):
             yield fact, [binding[name] for name in fact.args]
 
 
 def _statement(name: str, model: type[Statement], values: Mapping[str, str]) -> Plain:
-    """Return a step or condition, in the short form if it has only the main parameter."""
+    """Return a step or a condition, in its short form if it has only the main parameter."""
     plain = {key: {"true": True, "false": False}.get(value, value) for key, value in values.items()}
     if set(plain) == {model.main}:
         return {name: plain[model.main]}
@@ -292,7 +293,7 @@ def _renamed(step: Plain, name: str, new: str) -> Plain:
 
 
 def _conditions(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> Iterator[Plain]:
-    """Yield one condition per goal in the graph's order, then those of distractors and of the gripper."""
+    """Yield one condition per goal in the graph's order, then the conditions of distractors and of the gripper."""
     for goal in graph.goals:
         yield _condition(graph, goal, catalogue)
     for one in graph.things:
@@ -315,18 +316,18 @@ def _condition(graph: GoalGraph, goal: Goal, catalogue: Mapping[str, KindEntry])
                     part = find_part(catalogue[graph.thing(goal.object).kind], goal.relation)
                     values |= {"joint": part} if part else {}
                 return _statement(name, model, values)
-    what = f"no condition states '{goal.relation}'"
+    what = f"no condition checks '{goal.relation}'"
     raise InputError(what, where=f"goals[{graph.goals.index(goal)}]", instead="declare it as `states` of a condition")
 
 
 def _contents(graph: GoalGraph, name: str) -> Thing:
-    """Return the thing that starts inside another one.
+    """Return the thing that starts inside another thing.
 
     Raises:
-        InputError: No thing starts inside it.
+        InputError: Nothing starts inside it.
     """
     found = next((one for one in graph.things if one.inside == name), None)
     if found is None:
-        what = f"'{name}' has nothing inside that could be poured"
+        what = f"'{name}' contains nothing that could be poured"
         raise InputError(what, where="things", instead=f"add a thing, such as beads, with inside: {name}")
     return found

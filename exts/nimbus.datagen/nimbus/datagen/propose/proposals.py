@@ -1,8 +1,8 @@
 """Proposals: goal graphs become task files that pass the doctor and succeed in physics.
 
-Each graph is planned, packed, examined without attempts, and tried in three layouts; two successes accept it. Findings
-go back to the source of the graph, which may return a repaired graph, for some rounds. Limits are counts, so that equal
-seeds give equal files.
+Each graph is planned, packed, checked by the doctor, and tried in three layouts; two successes accept it. Findings are
+returned to the source of the graph, which may repair it for a few rounds. Limits are counts, so that equal seeds give
+equal files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from nimbus.datagen.usd.stage import StageInfo, read_stage
 
 LOG = "proposals.jsonl"
 LAYOUTS = 3
-"""Largest number of layouts tried; more than half must succeed to accept a task."""
+"""Largest number of layouts tried; a task is accepted if more than half succeed."""
 ROUNDS = 3
 """Largest number of repairs of a graph."""
 _DRAWS = 8
@@ -55,23 +55,23 @@ class AttemptResult:
 
 @dataclass(frozen=True)
 class Trial:
-    """Result of examining one graph."""
+    """Result of checking and trying one graph."""
 
     graph: GoalGraph
     stage: str
-    """Stage at which it ended: ``plan``, ``pack``, ``doctor``, ``physics``, or ``accepted``."""
+    """Stage at which the trial ended: ``plan``, ``pack``, ``doctor``, ``physics`` or ``accepted``."""
     findings: tuple[Diagnostic, ...] = ()
     attempts: tuple[AttemptResult, ...] = ()
     text: str = ""
-    """The task file."""
+    """Text of the task file."""
     steps: int = 0
     plan: tuple[Any, ...] = ()
-    """Steps of the task file; their number is ``steps``."""
+    """Steps of the task file."""
     seconds: float = field(default=0.0, compare=False)
-    """CPU time [s]."""
+    """CPU time of the trial [s]."""
 
     def messages(self) -> list[str]:
-        """Problems of the graph, one line each."""
+        """Return the problems of the graph, one line each."""
         failed = [one for one in self.attempts if not one.success]
         return [str(found) for found in self.findings] + [f"{one.phase}: {one.reason}: {one.detail}" for one in failed]
 
@@ -80,15 +80,15 @@ class GraphSource(Protocol):
     """Source of goal graphs: the grammar, or a language model."""
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Return the graph of an index; None when there is none."""
+        """Return the graph with an index; None if there is none."""
         ...
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Return a graph in place of a refused one; None to give up."""
+        """Return a graph that replaces a refused one; None to give up."""
         ...
 
     def notes(self) -> Iterable[Mapping[str, Any]]:
-        """Return the steps since the last call, for the log."""
+        """Return the source's own steps since the last call, for the log."""
         ...
 
 
@@ -105,18 +105,18 @@ class ProposalRequest:
     rounds: int = ROUNDS
     layouts: int = LAYOUTS
     folder: Path = Path()
-    """Folder of the task files: paths of libraries in them begin there."""
+    """Folder of the task files; they contain paths of libraries relative to it."""
 
 
 class Workshop:
     """Robot, scene and kinds, opened once for all proposals.
 
     Args:
-        request: The settings.
-        catalogue: Entries of kinds for the robot.
-        stage: The scene.
-        area: The part of its table where the robot works well.
-        instructions: Wordings of a graph; without any, the plain one is used.
+        request: Settings of the run.
+        catalogue: Catalogue of kinds for the robot.
+        stage: Scene of the tasks.
+        area: Area of the scene's table where the robot works well.
+        instructions: Function that returns the wordings of a graph; without wordings, a plain one is used.
     """
 
     def __init__(
@@ -143,11 +143,11 @@ class Workshop:
         return cls(request, catalogue, stage, find_work_area(stage, catalogue.robot), instructions)
 
     def try_graph(self, graph: GoalGraph, *, index: int, attempt: int) -> Trial:
-        """Plan, pack, examine and try a graph.
+        """Plan, pack and check a graph, and try it in physics.
 
         Args:
-            graph: Checked graph.
-            index: Number of the graph, which selects its positions and layouts.
+            graph: Graph to try.
+            index: Number of the graph; its positions depend on it.
             attempt: Number of the repair.
         """
         begin = time.process_time()
@@ -155,7 +155,7 @@ class Workshop:
         return Trial(**{**trial.__dict__, "seconds": time.process_time() - begin})
 
     def has_room(self, graph: GoalGraph, index: int, attempt: int) -> bool:
-        """Check that the things of a graph fit on the table; the arguments are those of :meth:`try_graph`."""
+        """Return True if the things of a graph fit on the table; arguments as for :meth:`try_graph`."""
         try:
             self._pack(graph, index, attempt)
         except InputError:
@@ -191,7 +191,7 @@ class Workshop:
         return Trial(graph, stage, attempts=attempts, text=text, steps=steps, plan=written)
 
     def _attempt(self, case: Case) -> tuple[AttemptResult, ...]:
-        """Attempt layouts until acceptance is decided."""
+        """Attempt layouts until it is decided whether the task is accepted."""
         done: list[AttemptResult] = []
         for index in range(self.request.layouts):
             if max(sum(one.success for one in done), sum(not one.success for one in done)) > self.request.layouts // 2:
@@ -205,7 +205,7 @@ class Workshop:
 
 @dataclass
 class Proposal:
-    """Graph of a source, with all results about it."""
+    """Graph of a source, with the results of all its trials."""
 
     index: int
     trials: list[Trial] = field(default_factory=list)
@@ -214,17 +214,17 @@ class Proposal:
 
     @property
     def accepted(self) -> Trial | None:
-        """Return the accepted trial, or None."""
+        """Accepted trial, or None."""
         return self.trials[-1] if self.name else None
 
 
 def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[Proposal]:
-    """Write task files, a log of all steps and a curriculum into a folder, up to the requested number of tasks.
+    """Write task files, a log of all steps and a curriculum into a folder, and yield each proposal.
 
     Args:
         workshop: Robot, scene and kinds.
-        source: Gives graphs and repairs them.
-        folder: An empty folder.
+        source: Source that draws graphs and repairs them.
+        folder: Empty folder for the files.
     """
     request, seen, made, lines = workshop.request, set[str](), 0, list[str]()
     done: list[Proposal] = []
@@ -268,7 +268,7 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
 
 
 def _path_from(folder: Path, library: str) -> str:
-    """Path of a library as files in a folder write it; that of a folder keeps its trailing slash."""
+    """Return the path of a library relative to a folder; the path of a folder keeps its trailing slash."""
     path = os.path.relpath(os.path.realpath(library), os.path.realpath(folder))
     return f"{path}/" if Path(library).is_dir() else path
 

@@ -1,4 +1,4 @@
-"""Task file of a goal graph: regions, objects, steps, success and a plain wording, formatted for readers."""
+"""Task file of a goal graph: regions, objects, steps, success conditions and instructions, formatted for readers."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def write_task(
     instructions: Iterable[str] = (),
     libraries: Mapping[str, str] | None = None,
 ) -> str:
-    """Write the file.
+    """Write the text of a task file.
 
     Args:
-        graph: The task.
-        plan: Its steps and success.
-        places: Regions of things and goals, and headings.
-        catalogue: Entries of its kinds.
+        graph: Goal graph of the task.
+        plan: Steps and success conditions.
+        places: Regions and headings of things, and regions of goals.
+        catalogue: Catalogue entries of its kinds.
         goals: Goals in the order of the steps, for the plain wording.
         top: Height of the table [m].
-        instructions: Wordings; by default the plain one.
-        libraries: Libraries as the file writes them, by name; by default their names.
+        instructions: Instructions; by default the plain wording.
+        libraries: Text for each library in the file, by its name; by default its name.
     """
     plain, named = plain_wording(goals), libraries or {}
     kinds = [catalogue[one.kind] for one in graph.things]
@@ -91,12 +91,12 @@ def write_task(
 
 
 def _randomization() -> dict[str, Any]:
-    """Return the medium preset without the phrases added around instructions, because these are whole sentences."""
+    """Return the preset ``medium`` without phrases around instructions, because these are complete sentences."""
     return {name: ranges for name, ranges in presets("randomizations")["medium"].items() if name != "language"}
 
 
 def plain_wording(goals: Iterable[Goal]) -> str:
-    """Return one sentence with all goals; things are in braces."""
+    """Return one sentence that names all goals, with things in braces."""
     parts = [
         _PHRASES[goal.relation].format(one=f"{{{goal.object}}}", other=f"{{{goal.target}}}", place=goal.target)
         for goal in goals

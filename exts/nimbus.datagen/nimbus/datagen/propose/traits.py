@@ -1,4 +1,4 @@
-"""Traits: needs of skills that depend on kinds alone; each returns the reason why it is not met, or an empty text."""
+"""Traits: needs of skills that depend only on kinds. Each returns the reason why it is not met, or an empty text."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Callable
 from nimbus.datagen.propose.catalogue import KindEntry, PartEntry
 
 _HEAVY = 1.0
-"""Mass above which an object creeps in the fingers [kg]."""
+"""Mass above which an object slips slowly in the fingers [kg]."""
 _FEW = 3
-"""Smallest number of grasps of an object that is reachable among others."""
+"""Smallest number of grasps of an object that can be reached between other objects."""
 _ROOM = 0.01
-"""Clearance between a thing and the walls of the cavity that it is put into [m]."""
+"""Clearance between a thing and the walls of the cavity that receives it [m]."""
 _BELOW_RIM = 0.005
-"""Smallest depth of the center of contents below the rim [m]."""
+"""Smallest depth below the rim of the center of a thing in a container [m]."""
 _IN_DRAWER = 0.10
-"""Length above which a thing on its way down collides with the case above a drawer [m]."""
+"""Length above which a thing that is lowered into a drawer collides with the case above it [m]."""
 _SHALLOW = 0.045
-"""Height of the rim up to which a dish counts as a board to put things on [m]."""
+"""Height of the rim below which a dish can support things like a board [m]."""
 HANDLE = 0.06
 """Height above a cavity at which a container's handle obstructs the hand [m]."""
 _BASE = 0.6
-"""Smallest ratio of a flat top's sides to those of a thing on it."""
+"""Smallest ratio of the sides of a flat top to the sides of a thing on it."""
 _FIRM = 0.25
-"""Smallest tilt margin of a thing that stands on others [rad]."""
+"""Smallest tilt margin of a thing that is put on another one [rad]."""
 _TALL = 0.10
-"""Smallest height of a thing that stands on others [m]."""
+"""Largest height of a thing that is put on another one [m]."""
 
 Trait = Callable[..., str]
 
 
 def movable_part(kind: KindEntry) -> PartEntry | None:
-    """Return the part that opens and closes: a drawer, a door or a lid."""
+    """Return the part that opens and closes: a drawer, a door or a lid; None without one."""
     return next((part for part in kind.parts if part.has_pressing and not part.is_spring), None)
 
 
@@ -39,27 +39,28 @@ def _graspable(kind: KindEntry) -> str:
     if kind.is_anchored or kind.parts:
         return "it is furniture"
     if kind.mass > _HEAVY:
-        return f"it weighs {kind.mass:.1f} kg, a hand carries {_HEAVY:g} kg"
+        return f"it weighs {kind.mass:.1f} kg; the hand carries at most {_HEAVY:g} kg"
     return "the gripper has no firm grasp of it" if kind.grasps < _FEW or kind.is_ball else ""
 
 
 def _fits(kind: KindEntry, container: KindEntry) -> str:
     if not container.room[0]:
-        return f"a {container.category} has no room inside"
+        return f"a {container.category} has no cavity"
     if container.parts and not any(part.is_drawer or part.is_lid for part in container.parts):
-        return f"nothing can be put into a {container.category} from above"
+        return f"a {container.category} does not open to the top"
     if not container.parts and container.size[2] > container.room[2] + HANDLE:
-        return f"the handle of a {container.category} is in the way of a hand"
+        return f"the handle of a {container.category} obstructs the hand"
     long, short = container.room[0] - _ROOM, container.room[1] - _ROOM
     if any(part.is_drawer for part in container.parts):
         long = short = min(_IN_DRAWER, short)
     if kind.size[0] > long or kind.size[1] > short:
-        return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large for it"
+        return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large"
     if not container.parts and kind.size[2] / 2 > container.room[2] - _BELOW_RIM:
-        return f"a {kind.category} stands over the rim of a {container.category}"
+        return f"a {kind.category} rises above the rim of a {container.category}"
     if kind.is_ball:
         return ""
-    return "its room is too low" if container.parts and kind.size[2] > container.room[2] - _ROOM else ""
+    is_low = container.parts and kind.size[2] > container.room[2] - _ROOM
+    return f"a {container.category} is too low for it" if is_low else ""
 
 
 def _carries(support: KindEntry, kind: KindEntry) -> str:
@@ -121,11 +122,11 @@ TRAITS: dict[str, Trait] = {
     "slides": _slides,
     "on_belt": lambda kind: f"a {kind.category} does not move by itself",
 }
-"""Traits by relation; their arguments are entries of kinds, in the order of the need."""
+"""Traits by relation. Their arguments are catalogue entries of kinds, in the order of the need's arguments."""
 
 
 def find_part(kind: KindEntry, relation: str) -> str:
-    """Return the name of the part that a relation refers to; empty if the kind has at most one part."""
+    """Return the name of the part that a relation concerns; empty if the kind has at most one part."""
     if len(kind.parts) < 2:
         return ""
     tests: dict[str, Callable[[PartEntry], bool]] = {

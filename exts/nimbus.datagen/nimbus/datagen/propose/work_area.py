@@ -1,4 +1,4 @@
-"""Work area: points of a surface where one robot picks and places with ease, kept in the cache."""
+"""Work area: the points of a surface where a robot can pick and place easily; kept in the cache."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ VERSION = 2
 PITCH = 0.02
 """Distance between candidate points [m]."""
 _RATE = 15.0
-"""Rate of the simulation that determines the reach; it does not affect postures [Hz]."""
+"""Rate of the simulation that determines the reach [Hz]; postures do not depend on it."""
 _NEAR, _FAR = 0.5, 0.88
-"""Fractions of the largest reach between which objects are placed; nearer, the arm folds up, and farther, it cannot
+"""Fractions of the largest reach between which objects are placed: nearer, the arm folds up; farther, it cannot
 lift."""
 _AHEAD = 0.6
-"""Smallest cosine between the direction to an object and straight ahead, where cameras and home postures look."""
+"""Smallest cosine between the direction to an object and straight ahead; cameras and home postures look ahead."""
 _LOW, _RISE = 0.04, 0.18
-"""Height of the tool above the surface, and length of the straight lift from there [m]."""
+"""Height of the tool above the surface, and length of the straight lift from this height [m]."""
 _STEP = 0.02
-"""Distance between two postures of the lift [m]."""
+"""Distance between two postures along the lift [m]."""
 _YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
-"""Rotations of the hand about the vertical; half a turn more is the same grasp [rad]."""
+"""Rotations of the hand about the vertical [rad]; a further half turn gives the same grasp."""
 _EASY = 3
-"""Number of rotations with a lift that a point needs."""
+"""Number of hand rotations with a possible lift that a point needs."""
 _FEW = 0.4
-"""Fraction of the reached points below which lifts are not required, as for small arms."""
+"""Fraction of the reached points below which lifts are not required, because small arms can lift nowhere."""
 _LARGEST_STEP = 0.4
-"""Largest joint step between two postures of the lift [rad]; beyond it the arm cannot follow."""
+"""Largest joint step between two postures of the lift [rad]; the arm cannot follow larger steps."""
 _DOWN = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
 _ZONES = {"left": (0, 1), "right": (0, -1), "front": (-1, 0), "back": (1, 0)}
 
 
 @dataclass(frozen=True)
 class WorkArea:
-    """Points of a surface where one robot works well."""
+    """Points of a surface where a robot works well."""
 
     surface: str
     points: FloatArray
-    """(n, 2) x, y in the world [m]."""
+    """(n, 2) points x, y in the world [m]."""
     world_R_robot: FloatArray
     """(2, 2) rotation of the robot about the vertical."""
     base: FloatArray
@@ -68,7 +68,7 @@ class WorkArea:
         return self.points.mean(axis=0)
 
     def zone(self, place: str) -> FloatArray:
-        """Return the points (n, 2) of a part of the area; all for an empty name."""
+        """Return the points (n, 2) of a part of the area, such as ``left``; all points for an empty name."""
         from_middle = (self.points - self.middle) @ self.world_R_robot
         if place == "middle":
             order = np.linalg.norm(from_middle, axis=1)
@@ -94,7 +94,7 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
     if (points := _kept(path)) is None:
-        points = _reached(stage, robot, surface, low, high).round(4)  # as it is kept: later runs draw alike
+        points = _reached(stage, robot, surface, low, high).round(4)  # as in the cache, so that later runs draw equally
         with writing(path.parent):
             write_atomic(path, json.dumps(points.tolist()), durable=False, shared=True)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)
@@ -102,13 +102,13 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
     points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
     if not len(points):
-        what = f"robot '{robot.name}' reaches nothing of it"
-        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="name another robot or scene")
+        what = f"robot '{robot.name}' cannot work anywhere on it"
+        raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="use another robot or scene")
     return WorkArea(surface, points, world_R_robot, base)
 
 
 def _kept(path: Path) -> FloatArray | None:
-    """Points (n, 2) that were found before [m]; None where the file is missing or damaged."""
+    """Return cached points (n, 2) [m]; None if the file is missing or damaged."""
     try:
         points = np.array(json.loads(path.read_bytes()), dtype=float)
     except (OSError, ValueError, TypeError, RecursionError):
@@ -118,7 +118,7 @@ def _kept(path: Path) -> FloatArray | None:
 
 
 def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Return points (n, 2) on a grid whose cells and surroundings are all within easy reach [m]."""
+    """Return points (n, 2) of a grid that are in easy reach, together with all neighboring cells [m]."""
     reached, rising = _count_turns(stage, robot, stage.surfaces[surface].upper[2], low, high)
     cells = rising >= _EASY
     if cells.sum() < _FEW * (reached > 0).sum():
@@ -134,9 +134,10 @@ def _reached(stage: StageInfo, robot: Robot, surface: str, low: FloatArray, high
 def _count_turns(
     stage: StageInfo, robot: Robot, top: float, low: FloatArray, high: FloatArray
 ) -> tuple[IndexArray, IndexArray]:
-    """Count rotations (X, Y) in which a hand points down, and in which it also lifts straight, by cell.
+    """Count, by cell, the hand rotations in which the hand can point down, and in which it can also lift.
 
-    Each count is that of the better arm.
+    Returns:
+        Two arrays (X, Y), each with the count of the better arm.
     """
     simulation = NewtonSimulation(stage, robot, rate=_RATE)
     simulation.load(PhysicalLayout(objects=()))

@@ -1,1 +1,1 @@
-"""Randomizers by theme: objects, placement, lighting, camera, appearance, physics, robot, language."""
+"""Randomizers by theme: objects, placement, lighting, camera, appearance, physics, robot and language."""

@@ -1,4 +1,4 @@
-"""Randomizers of appearance: materials, textures and the height of the table in the room."""
+"""Randomizers of appearance: materials, textures, and the height of the table in the room."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class MaterialRandomization(LayoutRandomization):
     table: Textures = Field(TABLE, min_length=1, description="procedural textures to choose from")
     floor: Textures = Field(FLOOR, min_length=1, description="procedural textures to choose from")
     backdrop: Textures = Field(BACKDROP, min_length=1, description="procedural textures to choose from")
-    tint: Ratio = Field(0.25, ge=0, le=1, description="how far objects' and fixtures' colors stray, 0 to 1")
+    tint: Ratio = Field(0.25, ge=0, le=1, description="strength of the tint of objects and fixtures, 0 to 1")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a texture and a tint for each surface, a tint for each thing."""
+        """Draw a texture and a tint for each surface, and a tint for each object and fixture."""
         for name in draft.surfaces:
             rng = streams(name)
             choices = getattr(self, name, None)
@@ -78,17 +78,17 @@ def _tint(rng: np.random.Generator, strength: float) -> tuple[float, float, floa
 
 @register("randomizer", "textures")
 class TexturesRandomization(LayoutRandomization):
-    """Covers things and surfaces with other textures; the tint of ``materials`` is applied over them.
+    """Other textures for objects and surfaces; the tint of ``materials`` is applied on top.
 
-    A thing with a color in its name, such as a red cube, no longer matches its name: leave ``objects`` out.
+    An object with a color in its name, such as a red cube, would no longer match its name: then leave out ``objects``.
     """
 
     part = "visual"
     on: tuple[Literal["objects", "fixtures", "table", "floor", "backdrop"], ...] = Field(
-        ("objects", "fixtures"), min_length=1, description="what may be covered"
+        ("objects", "fixtures"), min_length=1, description="parts that may be covered"
     )
-    share: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.5, description="how much of it is")
-    folder: str = Field("", description="folder of pictures, seen from the task's; left out: procedural textures")
+    share: Annotated[Ratio, Field(ge=0, le=1)] = Field(0.5, description="fraction of the parts that are covered")
+    folder: str = Field("", description="folder of images, relative to the task's; by default procedural")
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with the folder relative to the working directory."""
@@ -104,14 +104,14 @@ class TexturesRandomization(LayoutRandomization):
             return None
         try:
             if not _pictures(self.folder):
-                return "folder", f"no picture in '{self.folder}'", f"known: {', '.join(sorted(_SUFFIXES))}"
+                return "folder", f"there is no image in '{self.folder}'", f"known: {', '.join(sorted(_SUFFIXES))}"
         except InputError as error:
             what = f"{error.where}: {error.what}" if error.where else error.what
             return "folder", what, error.instead or "repair the file or remove it"
         return None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw for each thing a texture, or none."""
+        """Draw a texture, or none, for each part."""
         objects = {item.name for item in draft.objects}
         drawn: Draws = {}
         for name, surface in draft.surfaces.items():
@@ -139,7 +139,7 @@ class TexturesRandomization(LayoutRandomization):
 
 @lru_cache(maxsize=16)
 def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
-    """Return absolute path and hash of each image in a folder, by name; every image is read once.
+    """Return the absolute path and the hash of each image in a folder, sorted by name; every image is read once.
 
     Raises:
         InputError: The folder is missing, or an image cannot be read.
@@ -159,16 +159,16 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
 
 @register("randomizer", "table_height")
 class TableHeightRandomization(LayoutRandomization):
-    """Raises or lowers the table relative to the floor and the cameras of the room.
+    """Height of the table relative to the floor and the cameras of the room.
 
     The robot is bolted to the table; its height above the table top is ``height`` of ``robot_base``.
     """
 
     part = "visual"
-    height: Metres = Field(0.03, ge=0, le=0.3, description="largest rise or sinking, either way")
+    height: Metres = Field(0.03, ge=0, le=0.3, description="largest rise or lowering")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a rise, by which the room sinks relative to the table top."""
+        """Draw a rise; relative to the table top, the room is lowered by it."""
         rise = float(streams("height").uniform(-self.height, self.height))
         draft.table_rise = rise
         for place, camera in enumerate(draft.cameras):

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from nimbus.datagen.usd.stage import StageInfo
 
 _GROUND_SHARE = 0.45
-"""Fraction of the light that the floor reflects from below."""
+"""Fraction of the light that the floor reflects upward."""
 Draws: TypeAlias = dict[str, Any]
 
 
 def make_light(*, azimuth: float, elevation: float, intensity: float, temperature: float, ambient: float) -> Light:
-    """Return a sun at ``azimuth`` and ``elevation`` [rad] of a color temperature [K], with a matching sky."""
+    """Return sunlight from ``azimuth`` and ``elevation`` [rad] with a color temperature [K], and a matching sky."""
     tint = np.array(blackbody_color(temperature))
     sky = ambient * (0.5 + 0.5 * tint)
     return Light(
@@ -47,7 +47,7 @@ def make_light(*, azimuth: float, elevation: float, intensity: float, temperatur
 
 
 def make_lamp(*, azimuth: float, elevation: float, intensity: float, temperature: float) -> Lamp:
-    """Return a further light at ``azimuth`` and ``elevation`` [rad] of a color temperature [K]."""
+    """Return an additional light from ``azimuth`` and ``elevation`` [rad] with a color temperature [K]."""
     color = _vector(intensity * np.array(blackbody_color(temperature)))
     return Lamp(direction=_from(azimuth, elevation), color=color)
 
@@ -64,7 +64,7 @@ def nominal_light() -> Light:
 
 
 def blackbody_color(temperature: float) -> Vector:
-    """Return linear sRGB of a black body [K], brightest channel 1; locus after Kim et al. (2002), 1667 to 25000 K."""
+    """Return the linear sRGB of a black body [K] with brightest channel 1 (Kim et al., 2002; 1667 to 25000 K)."""
     t = 1e3 / temperature
     if temperature <= 4000.0:
         x = -0.2661239 * t**3 - 0.2343589 * t**2 + 0.8776956 * t + 0.179910
@@ -77,7 +77,7 @@ def blackbody_color(temperature: float) -> Vector:
     else:
         y = 3.0817580 * x**3 - 5.87338670 * x**2 + 3.75112997 * x - 0.37001483
     xyz = np.array([x / y, 1.0, (1 - x - y) / y])
-    # XYZ to linear sRGB (IEC 61966-2-1). Warm colors leave the gamut in blue, hence the clip.
+    # XYZ to linear sRGB (IEC 61966-2-1). Warm colors have negative blue there, which is clipped.
     to_rgb = np.array([[3.2406, -1.5372, -0.4986], [-0.9689, 1.8758, 0.0415], [0.0557, -0.2040, 1.0570]])
     rgb = np.clip(to_rgb @ xyz, 0.0, None)
     return _vector(rgb / rgb.max())
@@ -90,14 +90,14 @@ def _vector(values: np.ndarray) -> Vector:
 
 @dataclass
 class Draft:
-    """Layout values that randomizers change."""
+    """Values of a layout that randomizers change."""
 
     objects: list[PlacedObject] = field(default_factory=list)
     robot: RobotSetup = RobotSetup()
     joints: tuple[str, ...] = ()
     """Joints of the robot's arms."""
     hands: tuple[str, ...] = ()
-    """Link of the hand of each arm."""
+    """Link of each arm's hand."""
     disturbance: Disturbance | None = None
     regions: Mapping[str, Region] = field(default_factory=dict)
     scene: StageInfo | None = None
@@ -106,26 +106,26 @@ class Draft:
     cameras: list[Camera] = field(default_factory=list)
     surfaces: dict[str, SurfaceLook] = field(default_factory=dict)
     latency: float = 0.0
-    """Delay of the camera images [s]."""
+    """Age of the camera images [s]."""
     table_rise: float = 0.0
-    """Rise of the table and everything on it, in the room [m]."""
+    """Height by which the table and everything on it is raised in the room [m]."""
     names: dict[str, str] = field(default_factory=dict)
-    """Names of objects in the instruction, without an article."""
+    """Names of objects in the instruction, without articles."""
     sentence: str = "{Instruction}"
     """Template around the instruction."""
 
 
 class LayoutRandomization(Randomization):
-    """Base class of randomizers, each registered as ``randomizer`` under the name that task files use."""
+    """Base class of randomizers; each is registered as ``randomizer`` under its name in task files."""
 
     part: ClassVar[Literal["physical", "visual"]]
 
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """Return the field with an invalid reference, the problem and the fix; None when all are valid."""
+        """Return the field with an invalid reference, the problem and the fix; None if all references are valid."""
         return None
 
     @abstractmethod
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Change the draft and return every value drawn, as plain JSON values."""
+        """Change the draft, and return all drawn values as plain JSON values."""

@@ -27,14 +27,14 @@ _Bend = Annotated[float, Field(ge=-0.12, le=0.3)]
 
 @register("randomizer", "camera")
 class CameraRandomization(LayoutRandomization):
-    """Moves, rotates and zooms every camera slightly about its nominal pose."""
+    """Small shift, rotation and zoom of every camera relative to its nominal pose."""
 
     part = "visual"
-    position: Metres = Field(0.05, ge=0, le=10, description="largest shift along each axis, either way")
-    mounted: Metres = Field(0.01, ge=0, le=1, description="the same for cameras on the robot, which are bolted on")
-    rotation: Radians = Field(math.radians(5), ge=0, le=math.pi, description="largest turn, about any axis")
+    position: Metres = Field(0.05, ge=0, le=10, description="largest shift along each axis, in both directions")
+    mounted: Metres = Field(0.01, ge=0, le=1, description="largest shift of cameras on the robot, which are bolted on")
+    rotation: Radians = Field(math.radians(5), ge=0, le=math.pi, description="largest rotation, about any axis")
     fov: Radians = Field(
-        math.radians(2), ge=0, le=1, description="largest change of the vertical field of view, either way"
+        math.radians(2), ge=0, le=1, description="largest change of the vertical field of view, in both directions"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
@@ -60,13 +60,13 @@ class CameraRandomization(LayoutRandomization):
 
 @register("randomizer", "lens")
 class LensRandomization(LayoutRandomization):
-    """Distorts every camera's image and labels: barrel below 0, pincushion above."""
+    """Lens distortion of the images and labels of every camera: barrel below 0, pincushion above."""
 
     part = "visual"
-    bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the picture's corners, a share of their distance")
+    bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the corners, relative to their distance")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a distortion for each camera; k1 follows from the position of its corners."""
+        """Draw a distortion for each camera; k1 follows from the shift of the image's corners."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             bend = float(streams(camera.name).uniform(*self.bend))
@@ -79,25 +79,25 @@ class LensRandomization(LayoutRandomization):
 
 @register("randomizer", "sensor")
 class SensorRandomization(LayoutRandomization):
-    """Varies exposure, blur and noise of every camera's color images."""
+    """Exposure, blur and noise of every camera's color images."""
 
     part = "visual"
-    exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="stops")
-    blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="of a Gaussian [px]")
-    grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, share of full scale")
+    exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="exposure [stops]")
+    blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="deviation of a Gaussian [px]")
+    grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, as a fraction")
     antialiasing: Annotated[int, Field(ge=1, le=4)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="samples of color along each side of a pixel; left out: as each camera has it",
+        description="color samples along each side of a pixel; by default the camera's",
     )
     tone: Literal["plain", "filmic"] | None = Field(
         None,
         exclude_if=lambda value: value is None,
-        description="curve from light to colors; left out: as each camera has it",
+        description="curve from light to colors; by default the camera's",
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw each property for each camera."""
+        """Draw each property for every camera."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             rng = streams(camera.name)
@@ -113,14 +113,14 @@ class SensorRandomization(LayoutRandomization):
 
 @register("randomizer", "depth")
 class DepthRandomization(LayoutRandomization):
-    """Adds noise and holes to every camera's depth."""
+    """Noise and holes in the depth of every camera."""
 
     part = "visual"
-    noise: Range[Annotated[Metres, Field(ge=0, le=0.1)]] = Field((0.0, 0.003), description="at a depth of 1 m")
-    holes: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.03), description="share without a depth")
+    noise: Range[Annotated[Metres, Field(ge=0, le=0.1)]] = Field((0.0, 0.003), description="noise at a depth of 1 m")
+    holes: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.03), description="fraction without depth")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw both for each camera."""
+        """Draw noise and holes for each camera."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             rng = streams(camera.name)
@@ -134,12 +134,12 @@ class DepthRandomization(LayoutRandomization):
 
 @register("randomizer", "latency")
 class LatencyRandomization(LayoutRandomization):
-    """Delays all camera images, as exposure, transfer and decoding do."""
+    """Delay of all camera images, as by exposure, transfer and decoding."""
 
     part = "visual"
-    cameras: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.05), description="age of every picture")
+    cameras: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.05), description="age of all images")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw the delay of the episode's images."""
+        """Draw the age of the episode's images."""
         draft.latency = float(streams("cameras").uniform(*self.cameras))
         return {"cameras": draft.latency}

@@ -17,20 +17,20 @@ from nimbus.datagen.randomize.placement import NoRoomError, PlacementPose, find_
 
 GROUP = "distractors"
 _CLEARANCE = 0.03
-"""Clearance to everything else [m], which leaves room for a finger at objects to be grasped."""
+"""Clearance to everything else [m]; it leaves room for a finger beside objects to be grasped."""
 
 
 @register("randomizer", "distractors")
 class DistractorRandomization(LayoutRandomization):
-    """Puts further objects onto the table where there is room; steps and instructions do not refer to them."""
+    """Additional objects on the table where there is room; steps and instructions do not refer to them."""
 
     part = "physical"
     library: str = Field("trash", description="object library")
     kinds: Annotated[tuple[str, ...], Field(min_length=1)] | Literal["all"] = Field(
         "all", description="kinds to choose from"
     )
-    count: Range[Annotated[int, Field(ge=0, le=50)]] = Field((0, 3), description="how many, room permitting")
-    region: str = Field(description="region of the task to put them in")
+    count: Range[Annotated[int, Field(ge=0, le=50)]] = Field((0, 3), description="number, if there is room")
+    region: str = Field(description="region of the task for them")
 
     @property
     def libraries(self) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class DistractorRandomization(LayoutRandomization):
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]
     ) -> tuple[str, str, str] | None:
-        """Report a region or kinds that do not exist."""
+        """Report an unknown region or unknown kinds."""
         if self.region not in regions:
             return "region", f"unknown region '{self.region}'", suggest(self.region, regions)
         known = libraries[self.library].kinds
@@ -48,7 +48,7 @@ class DistractorRandomization(LayoutRandomization):
         return ("kinds", f"unknown kind '{unknown[0]}'", suggest(unknown[0], known)) if unknown else None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a number, and for each distractor its kind and position; those without room are omitted."""
+        """Draw a number, and a kind and a position for each distractor; those without room are omitted."""
         low, high = self.count
         names = [f"{GROUP}_{place}" for place in range(int(streams("count").integers(low, high + 1)))]
         drawn: Draws = {"planned": len(names)}
@@ -79,7 +79,7 @@ class DistractorRandomization(LayoutRandomization):
             kind=kind,
             variant=model.variant,
             object_class=model.object_class,
-            position=(place.x, place.y, top + rest.height + 0.0005),  # settles from there, as the task's objects do
+            position=(place.x, place.y, top + rest.height + 0.0005),  # it settles from there, like the task's objects
             wxyz=quat_multiply(quat_from_axis_angle((0, 0, 1), place.yaw), rest.wxyz),
             rest_pose=rest.name,
             mass=model.mass,

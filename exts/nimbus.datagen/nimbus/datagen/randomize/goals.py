@@ -1,4 +1,4 @@
-"""The Randomize stage of navigation: start and goal of an episode, and one visual layout for each variant."""
+"""Randomize stage of navigation: start and goal of an episode, and one visual layout per variant."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
 
 _KEPT = 2
-"""Number of samplers that one process keeps."""
+"""Number of samplers that a process keeps."""
 
 
 class GoalRandomizer(Randomizer["NavigationAssets"]):
-    """Draws starts and goals by what the paths of a scene do not cover yet, then what the task asks to randomize.
+    """Randomizer that draws starts and goals in areas without paths, then applies the task's randomizers.
 
     Args:
-        task: The task.
+        task: Navigation task.
         seed: Seed of the run.
-        split: Set of episodes to draw: those of runs, or others.
+        split: Set of episodes to draw, such as those of runs.
     """
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:
-        """Return the randomizer of a run."""
+        """Create the randomizer of a run."""
         return cls(context.need_navigation(), context.seed, split=context.split)
 
     def __init__(self, task: NavigationTask, seed: int, *, split: str = RUN) -> None:
@@ -41,7 +41,7 @@ class GoalRandomizer(Randomizer["NavigationAssets"]):
         self._samplers: OrderedDict[int, GoalSampler] = OrderedDict()
 
     def process(self, item: Scene[NavigationAssets]) -> Iterator[Randomized[NavigationAssets]]:
-        """Yield all layouts of one request."""
+        """Yield all layouts of a request."""
         task, index = self._task, item.request.index
         first = EpisodeKey(task=task.name, task_hash=task.content_hash, seed=self._seed, index=index, split=self._split)
         _, rank = task.address(index)
@@ -70,7 +70,7 @@ def sampler_of(task: NavigationTask, assets: NavigationAssets, *, seed: int, spl
     """Return the sampler of a scene's goals.
 
     Raises:
-        InputError: The scene has nothing to go to.
+        InputError: The scene has no goals.
     """
     wanted = task.navigate
     request = GoalRequest(
@@ -87,7 +87,7 @@ def sampler_of(task: NavigationTask, assets: NavigationAssets, *, seed: int, spl
 def draw_views(
     task: NavigationTask, scene: NavigationScene, physical: PhysicalLayout, *, key: EpisodeKey
 ) -> VisualLayout:
-    """Draw the visual layout of one variant: cameras, lamps and looks."""
+    """Draw the visual layout of a variant: cameras, lamps and looks."""
     streams = partial(key.generator, "visual", key.variant)
     draft = Draft(
         cameras=[settings.camera(name) for name, settings in task.cameras.items()],
@@ -108,7 +108,7 @@ def draw_views(
 
 
 def short_instruction(physical: PhysicalLayout) -> str:
-    """Return an instruction that names the destination and leaves the route open."""
+    """Return an instruction that names the destination but not the route."""
     goal = physical.drawn["goal"]
     kind = str(goal["object_class"]).replace("_", " ")
     room = str(goal["rooms"][1]).rpartition("_")[0].replace("_", " ")

@@ -1,4 +1,4 @@
-"""Language: wording of instructions, and names of things in them."""
+"""Randomizer of language: wording of instructions, and names of objects in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.plugin import AfterValidator, Field, PydanticCustomError, Ra
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.task_file import wording_fields
 
-# The plain sentence comes twice, so that it is twice as likely as any other.
+# The plain sentence is listed twice, so that it is twice as likely as any other.
 FRAMES = (
     "{Instruction}.",
     "{Instruction}.",
@@ -23,7 +23,7 @@ FRAMES = (
 
 
 def _holds_the_instruction(frame: str) -> str:
-    instead = "write {instruction} where it begins small, {Instruction} where large"
+    instead = "write {instruction} for a lower-case start, {Instruction} for a capital"
     try:
         fields = wording_fields(frame)
     except ValueError:
@@ -34,27 +34,27 @@ def _holds_the_instruction(frame: str) -> str:
             raise PydanticCustomError("frame", "unknown field '{field}' in '{frame}'", context)
     if not fields:
         context = {"frame": frame, "instead": instead}
-        raise PydanticCustomError("frame", "'{frame}' has no place for the instruction", context)
+        raise PydanticCustomError("frame", "'{frame}' contains no instruction", context)
     return frame
 
 
 @register("randomizer", "language")
 class LanguageRandomization(LayoutRandomization):
-    """Rephrases the instruction: a sentence around it, other names for objects."""
+    """Wording of the instruction: a sentence around it, and other names for objects."""
 
     part = "visual"
     frames: tuple[Annotated[str, AfterValidator(_holds_the_instruction)], ...] = Field(
-        FRAMES, min_length=1, description="sentences round the instruction, to choose from"
+        FRAMES, min_length=1, description="sentences around the instruction to choose from"
     )
     categories: Ratio = Field(
         0.5,
         ge=0,
         le=1,
-        description="how often an object is called by its category, of imported ones also by a caption or a synonym",
+        description="probability that an object is called by its category, or if imported by a caption or synonym",
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a sentence, and for each object whether it is called by its category."""
+        """Draw a sentence, and for each object its name."""
         frame = str(streams("frame").choice(self.frames))
         draft.sentence = frame
         drawn: Draws = {"frame": frame}

@@ -1,4 +1,4 @@
-"""Randomizers of light: the sun, further lamps, and the sky from an environment map."""
+"""Randomizers of light: the sun, additional lamps, and an environment map as the sky."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LightRandomization(LayoutRandomization):
     """Direction, intensity, color temperature and ambient fraction of the light."""
 
     part = "visual"
-    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where the light stands, about the vertical")
-    elevation: Range[_Elevation] = Field((0.7, 1.4), description="how high it stands")
+    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="direction of the light, about the vertical")
+    elevation: Range[_Elevation] = Field((0.7, 1.4), description="height of the light above the horizon")
     intensity: Range[_Brightness] = Field((0.6, 1.2), description="brightness of the direct light")
     temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="color temperature")
-    ambient: Range[_Brightness] = Field((0.3, 0.6), description="light that comes from everywhere")
+    ambient: Range[_Brightness] = Field((0.3, 0.6), description="light from all directions")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw each property from its own range."""
@@ -46,13 +46,13 @@ class LightRandomization(LayoutRandomization):
 
 @register("randomizer", "lights")
 class LightsRandomization(LayoutRandomization):
-    """Adds lamps and windows in other directions, which fill the shadows of the first light."""
+    """Additional lamps and windows in other directions, which fill the shadows of the first light."""
 
     part = "visual"
-    count: Range[Annotated[int, Field(ge=0, le=8)]] = Field((0, 2), description="how many are added")
-    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="where each stands, about the vertical")
+    count: Range[Annotated[int, Field(ge=0, le=8)]] = Field((0, 2), description="number of added lights")
+    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="direction of each, about the vertical")
     elevation: Range[Annotated[Radians, Field(gt=0, le=math.pi / 2)]] = Field(
-        (0.4, 1.3), description="how high each stands"
+        (0.4, 1.3), description="height of each above the horizon"
     )
     intensity: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.5), description="brightness of each")
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
@@ -60,7 +60,7 @@ class LightsRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a number, and each property of each light from its own range."""
+        """Draw a number of lights, and each property of each light from its own range."""
         low, high = self.count
         count = int(streams("count").integers(low, high + 1))
         lamps = {
@@ -76,15 +76,15 @@ class LightsRandomization(LayoutRandomization):
 
 @register("randomizer", "dome")
 class DomeRandomization(LayoutRandomization):
-    """Lights the scene with an environment map; the default renderer uses its mean colors.
+    """Environment map that lights the scene; the default renderer uses its mean colors.
 
-    The direct light is that of ``light``, as without a dome.
+    The direct light is that of ``light``, as without an environment map.
     """
 
     part = "visual"
-    textures: tuple[str, ...] = Field(min_length=1, description="pictures (.hdr), by paths from the task's folder")
-    intensity: Range[_Brightness] = Field((1.0, 1.0), description="brightness of the picture")
-    turn: Range[Radians] = Field((-math.pi, math.pi), description="about the vertical")
+    textures: tuple[str, ...] = Field(min_length=1, description="images (.hdr), relative to the task's folder")
+    intensity: Range[_Brightness] = Field((1.0, 1.0), description="factor on the image's brightness")
+    turn: Range[Radians] = Field((-math.pi, math.pi), description="rotation about the vertical")
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with the images' paths relative to the working directory."""
@@ -98,7 +98,7 @@ class DomeRandomization(LayoutRandomization):
             try:
                 _picture(texture)
             except InputError as error:
-                return "textures", f"{texture}: {error.what}", error.instead or "name a picture that is there"
+                return "textures", f"{texture}: {error.what}", error.instead or "give an existing image"
         return None
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:

@@ -1,4 +1,4 @@
-"""Objects of a physical layout with their rest poses and positions, before masses and frictions vary."""
+"""Objects of a physical layout with their rest poses and positions, before masses and frictions are varied."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 CLEARANCE = 0.03
-"""Initial distance between objects, for a finger and its error [m]."""
+"""Initial distance between objects [m], for a finger and its positioning error."""
 _ABOVE = 0.0005
-"""Initial height of objects above the surface, from which they settle [m]."""
+"""Initial height of objects above the surface [m]; they settle from there."""
 _DRAWS = 3
-"""Number of layouts that are drawn to check a task before its run."""
+"""Number of layouts that are drawn to check a task before a run."""
 
 
 def draw_objects(
@@ -43,16 +43,16 @@ def draw_objects(
     *,
     reachable: Mapping[str, Callable[[float, float], bool]],
 ) -> tuple[list[PlacedObject], Draws]:
-    """Draw every group of a task.
+    """Draw all groups of a task.
 
     Args:
-        task: The task.
+        task: Task with the groups.
         stage: Scene of the task.
         streams: Generators by address.
-        reachable: Predicate of points within the robot's reach, by region.
+        reachable: Function per region that returns True for a point in the robot's reach.
 
     Returns:
-        The objects, and the values drawn by object name.
+        Objects, and the drawn values by object name.
 
     Raises:
         InputError: A region is too small for its objects.
@@ -85,13 +85,13 @@ class _GroupDrawing:
     streams: Streams
     reachable: Callable[[float, float], bool]
     taken: list[FloatArray]
-    """Outlines of objects already placed; new ones are added."""
+    """Outlines of objects already placed; new outlines are appended."""
 
     def draw(self) -> tuple[list[PlacedObject], Draws]:
-        """Draw the requested number of objects; a crowded layout omits its last ones, down to the task's minimum."""
+        """Draw the number of objects; a crowded layout omits the last ones, down to the task's minimum."""
         low, high = self.group.count
         asked = int(self.streams(self.name, "count").integers(low, high + 1))
-        # Names and their streams do not depend on the number, so with one object less the others keep kind and variant.
+        # Names and their streams do not depend on the number: with one object less, the others keep kind and variant.
         for count in range(asked, low - 1, -1):
             try:
                 return self._place(count)
@@ -100,17 +100,17 @@ class _GroupDrawing:
         width, depth = self.task.regions[self.group.region].size
         raise self.task.error(
             ("regions", self.group.region),
-            f"{width:g} x {depth:g} m do not hold {low} of '{self.name}' {CLEARANCE * 100:g} cm apart within reach",
-            instead="enlarge it, bring it nearer to the robot, or lower the count",
+            f"{width:g} x {depth:g} m has no reachable space for {low} of '{self.name}', {CLEARANCE * 100:g} cm apart",
+            instead="enlarge it, move it closer to the robot, or lower the count",
         )
 
     def draw_inside(self, placed: list[PlacedObject]) -> tuple[list[PlacedObject], Draws]:
-        """Draw the requested number of objects in the cavity of the first object that the region's group names."""
+        """Draw objects in the cavity of the first object of the group that serves as the region."""
         container = next(item for item in placed if item.group == self.group.region)
         cavities = open_library(container.library).model(container.kind, container.variant, container.scale).cavities
         if not cavities:
-            what = f"a {container.kind} has no room inside"
-            raise self.task.error(("objects", self.name, "region"), what, instead="name a region, or an open object")
+            what = f"a {container.kind} has no cavity"
+            raise self.task.error(("objects", self.name, "region"), what, instead="give a region, or an open object")
         low, high = self.group.count
         names = [
             f"{self.name}_{place}" for place in range(int(self.streams(self.name, "count").integers(low, high + 1)))
@@ -120,7 +120,7 @@ class _GroupDrawing:
         try:
             points = fill(cavity, [model for model, _ in choices], self.streams(self.name, "filling"))
         except NoRoomError:
-            what = f"a {container.kind} does not hold {len(names)} of '{self.name}'"
+            what = f"a {container.kind} has no space for {len(names)} of '{self.name}'"
             raise self.task.error(("objects", self.name, "count"), what, instead="lower the count") from None
         world_T_container = make_transform(container.position, container.wxyz)
         objects: list[PlacedObject] = []
@@ -148,7 +148,7 @@ class _GroupDrawing:
             yaw=(-math.pi, math.pi) if self.group.yaw == "any" else self.group.yaw,
             clearance=CLEARANCE,
             obstacles=self.taken,
-            # Fixed objects are used by their handles, whose reach is checked elsewhere, not by their center.
+            # Objects that are fixed in place are used by their handles, whose reach is checked elsewhere.
             reachable=self.reachable if not all(map(self._is_anchored, models)) else _anywhere,
         )
         self.taken.extend(map(moved, outlines, places))
@@ -201,14 +201,14 @@ class _GroupDrawing:
         return model.anchored if self.group.anchored is None else self.group.anchored
 
     def _joints(self, model: ObjectModel, item: str) -> dict[str, float]:
-        """Draw the initial positions of the parts that the task names and the object has."""
+        """Draw the initial positions of the joints that the task names and the object has."""
         ranges, rng = self.group.joints or {}, self.streams(item, "joints")
         shares = {name: float(rng.uniform(*ranges[name])) for name in sorted(ranges)}
         limits = {part.name: part.joint.range for part in model.parts if part.name in shares}
         return {name: low + shares[name] * (high - low) for name, (low, high) in limits.items()}
 
     def _scale(self, item: str) -> float:
-        """Draw a scale, rounded to a thousandth so that few sizes are built."""
+        """Draw a scale, rounded to a thousandth so that few different sizes are built."""
         return (
             1.0 if self.group.scale is None else round(float(self.streams(item, "scale").uniform(*self.group.scale)), 3)
         )
@@ -222,15 +222,15 @@ class _GroupDrawing:
 
 
 def check_room(task: Task, assets: SceneAssets, *, seed: int) -> None:
-    """Draw the first layouts of a run with the largest number of objects that the task allows.
+    """Check that the first layouts of a run have room for the largest number of objects that the task allows.
 
     Args:
-        task: The task.
+        task: Task to check.
         assets: Assets of the task's scene.
         seed: Seed of the run.
 
     Raises:
-        InputError: A region is too small for its objects, with its location in the file.
+        InputError: A region is too small for its objects; the error gives its location in the file.
     """
     fullest = {name: group.model_copy(update={"count": (group.count[1],) * 2}) for name, group in task.objects.items()}
     for index in range(_DRAWS):

@@ -11,10 +11,10 @@ from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 
 @register("randomizer", "mass")
 class MassRandomization(LayoutRandomization):
-    """Multiplies each object's mass, and its inertia with it."""
+    """Factor on the mass and the inertia of each object."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.8, 1.25), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.8, 1.25), description="factor on the mass")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""
@@ -25,10 +25,10 @@ class MassRandomization(LayoutRandomization):
 
 @register("randomizer", "friction")
 class FrictionRandomization(LayoutRandomization):
-    """Multiplies the sliding friction of each object."""
+    """Factor on the sliding friction of each object."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.85, 1.2), description="range of the factor")
+    factor: Range[Annotated[Ratio, Field(ge=0.01, le=10)]] = Field((0.85, 1.2), description="factor on the friction")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""
@@ -41,10 +41,10 @@ class FrictionRandomization(LayoutRandomization):
 
 @register("randomizer", "damping")
 class DampingRandomization(LayoutRandomization):
-    """Scales damping and dry friction in the joints of every object that has moving parts."""
+    """Factor on damping and dry friction in the joints of every object with moving parts."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(gt=0, le=20)]] = Field((0.7, 1.4), description="times the object's own")
+    factor: Range[Annotated[Ratio, Field(gt=0, le=20)]] = Field((0.7, 1.4), description="factor on the object's own")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""

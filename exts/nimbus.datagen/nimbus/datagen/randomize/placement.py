@@ -1,4 +1,4 @@
-"""Positions for objects: on a surface, apart from each other and from obstacles, and inside a container."""
+"""Positions for objects: on a surface, apart from each other and from obstacles, or inside a container."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nimbus.datagen.objects.model import ObjectModel
 _TRIES = 200
 """Number of positions tried for one object before all objects start over."""
 _RESTARTS = 20
-"""Number of times that all objects start over before the region counts as too small."""
+"""Number of times that all objects start over before a region counts as too small."""
 _GAP = 0.0008
-"""Distance between objects, and to the walls [m]; they settle before the recording."""
+"""Distance between objects in a container, and from its walls [m]; they settle before the recording."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class PlacementPose:
 
 
 class NoRoomError(Exception):
-    """Raised for a region that cannot hold the objects at the requested distance."""
+    """Raised if a region cannot hold the objects at the requested distance."""
 
 
 def footprint(vertices: ArrayLike, wxyz: ArrayLike) -> FloatArray:
-    """Return the convex outline (n, 2), counter-clockwise, of a shape in a rest pose seen from above."""
+    """Return the convex outline (n, 2) of a shape in a rest pose seen from above, counter-clockwise [m]."""
     points = (np.asarray(vertices) @ quat_to_matrix(wxyz).T)[:, :2]
     return points[qhull(points).vertices]
 
@@ -55,7 +55,7 @@ def rectangle(lower: ArrayLike, upper: ArrayLike) -> FloatArray:
 
 
 def gap(one: FloatArray, other: FloatArray) -> float:
-    """Return a lower bound of the distance between two convex outlines [m]; negative when they overlap.
+    """Return a lower bound of the distance between two convex outlines [m]; it is negative if they overlap.
 
     Args:
         one: (n, 2) outline, counter-clockwise [m].
@@ -77,11 +77,11 @@ def moved(outline: FloatArray, place: PlacementPose) -> FloatArray:
     """Transform an outline to a pose.
 
     Args:
-        outline: (n, 2) about the object's origin [m].
+        outline: (n, 2) outline relative to the object's origin [m].
         place: Pose in the world.
 
     Returns:
-        (n, 2) in the world frame [m].
+        (n, 2) outline in the world frame [m].
     """
     cos, sin = np.cos(place.yaw), np.sin(place.yaw)
     return outline @ np.array([[cos, sin], [-sin, cos]]) + (place.x, place.y)
@@ -98,33 +98,33 @@ def find_places(
     obstacles: Sequence[FloatArray] = (),
     reachable: Callable[[float, float], bool] = lambda x, y: True,
 ) -> list[PlacementPose]:
-    """Draw a position for each outline, each from its own stream.
+    """Draw a position for each outline from its own stream.
 
     Args:
-        outlines: (n, 2) convex outlines about the objects' origins.
+        outlines: (n, 2) convex outlines relative to the objects' origins [m].
         streams: One generator for each object.
         center: Center of the region [m].
-        size: Extent of the region along x and y [m]; objects' origins lie inside.
+        size: Extent of the region along x and y [m]; it contains the origins of the objects.
         yaw: Range of yaw [rad].
         clearance: Smallest distance between objects, and to obstacles [m].
-        obstacles: Outlines in the world.
-        reachable: Predicate of usable points of the region.
+        obstacles: (n, 2) outlines in the world [m].
+        reachable: Function that returns True for a usable point of the region.
 
     Raises:
         NoRoomError: No arrangement was found.
     """
-    # An overfull region is refused here at once; the search below would need all its tries to find out.
+    # An overfull region is refused at once, because the search below would need all its tries to find out.
     if not _fit_by_area(outlines, size, clearance):
         raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
 
     def try_place(outline: FloatArray, rng: np.random.Generator, taken: list[FloatArray]) -> PlacementPose | None:
-        """Draw positions for an outline until one is free; None after too many tries.
+        """Draw positions for an outline until one is free; return None after too many tries.
 
         Args:
-            outline: (n, 2) about the object's origin [m].
-            rng: Stream of the object.
-            taken: (m, 2) outlines of everything already placed, in the world frame [m].
+            outline: (n, 2) outline relative to the object's origin [m].
+            rng: Random stream of the object.
+            taken: (m, 2) outlines that are already placed, in the world frame [m].
         """
         for _ in range(_TRIES):
             x, y = (float(value) for value in rng.uniform(low, high))
@@ -134,7 +134,7 @@ def find_places(
                 return place
         return None
 
-    # The first objects may block the last one, so all start over. Streams go on, so each start tries other positions.
+    # The first objects may block the last one, so all start over. Streams continue, so each start tries new positions.
     for _ in range(_RESTARTS):
         taken, places = list(obstacles), []
         for outline, rng in zip(outlines, streams, strict=True):
@@ -149,9 +149,9 @@ def find_places(
 
 
 def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clearance: float) -> bool:
-    """Return False where no arrangement can exist, by the area of outlines grown by half the clearance."""
-    # Steiner's formula: a convex outline grown by r has the area A + perimeter * r + pi * r^2. Origins lie in the
-    # region, and outlines reach over its edges.
+    """Return False if no arrangement can exist, by the areas of the outlines grown by half the clearance."""
+    # Steiner's formula: a convex outline grown by r has the area A + perimeter * r + pi * r^2. Origins are inside the
+    # region, and outlines may extend beyond its edges by their reach.
     grow, needed, reach = clearance / 2, 0.0, 0.0
     for outline in outlines:
         x, y = outline.T
@@ -163,18 +163,18 @@ def _fit_by_area(outlines: Sequence[FloatArray], size: tuple[float, float], clea
 
 
 def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Generator) -> list[FloatArray]:
-    """Return points (3,) in the frame of a container for the centers of objects.
+    """Return points (3,) in the frame of a container for the centers of objects that fill it in layers.
 
     Args:
         cavity: (2, 3) lower and upper corner of the cavity [m]; only its inscribed ellipse is used.
-        models: Objects to be placed.
-        rng: Selects points in the last layer.
+        models: Objects to place.
+        rng: Random stream that selects points in the last layer.
 
     Raises:
-        NoRoomError: Some objects would stand out above the rim.
+        NoRoomError: Objects would rise above the rim.
     """
     sizes = np.array([model.bounds[1] - model.bounds[0] for model in models])
-    # Objects get any yaw, so each takes the circle about its footprint; a ball needs its own radius alone.
+    # Objects may have any yaw, so each gets the circle around its footprint; a ball only needs its own radius.
     radius = float(np.linalg.norm(sizes[:, :2], axis=1).max() / 2) if not _round(models) else float(sizes.max() / 2)
     height = float(sizes[:, 2].max())
     low, high = cavity
@@ -187,7 +187,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
     while len(points) < len(models):
         if floor + height / 2 > high[2]:
             raise NoRoomError
-        # In random order, because the last layer is seldom full and would otherwise always have the same gaps.
+        # Shuffled, because the last layer is rarely full and would otherwise always have the same gaps.
         points += [np.array([*(middle + layer[index]), floor]) for index in rng.permutation(len(layer))]
         floor += height + _GAP
     return points[: len(models)]
@@ -198,7 +198,7 @@ def _round(models: Sequence[ObjectModel]) -> bool:
 
 
 def _layer(half: FloatArray, pitch: float) -> FloatArray:
-    """Return points (n, 2) of a square grid inside an ellipse, from the shift that holds the most."""
+    """Return the points (n, 2) of a square grid inside an ellipse, with the offset that gives the most points [m]."""
     best = np.zeros((1, 2))
     for shift in ((0.0, 0.0), (0.5, 0.5), (0.5, 0.0)):
         count = np.ceil(half / pitch).astype(int) + 1

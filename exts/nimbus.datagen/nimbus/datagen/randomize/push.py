@@ -1,4 +1,4 @@
-"""Randomizer of disturbances: a push of an object or an arm while the robot works."""
+"""Randomizer of disturbances: a push on an object or an arm while the robot works."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from nimbus.datagen.randomize.distractors import GROUP
 
 @register("randomizer", "push")
 class PushRandomization(LayoutRandomization):
-    """Pushes an object, possibly out of the hand that holds it, or the hand of an arm, once per episode."""
+    """One push per episode: on an object, possibly out of the hand that holds it, or on the hand of an arm."""
 
     part = "physical"
-    share: Ratio = Field(1.0, ge=0, le=1, description="of the episodes that have a push")
+    share: Ratio = Field(1.0, ge=0, le=1, description="fraction of the episodes that have a push")
     of: Annotated[tuple[Literal["object", "arm"], ...], Field(min_length=1)] = Field(
-        ("object", "arm"), description="what is pushed: object, arm, or either"
+        ("object", "arm"), description="targets to choose from"
     )
-    time: Range[Annotated[Seconds, Field(ge=0, le=600)]] = Field((0.5, 3.0), description="from start to push")
-    duration: Range[Annotated[Seconds, Field(ge=0.01, le=1)]] = Field((0.1, 0.2), description="of the push")
-    speed: Range[Annotated[float, Field(ge=0, le=5)]] = Field((0.2, 0.6), description="that an object gets [m/s]")
-    force: Range[Annotated[float, Field(ge=0, le=500)]] = Field((70.0, 110.0), description="on the hand of an arm [N]")
+    time: Range[Annotated[Seconds, Field(ge=0, le=600)]] = Field((0.5, 3.0), description="time of the push")
+    duration: Range[Annotated[Seconds, Field(ge=0.01, le=1)]] = Field((0.1, 0.2), description="duration of the push")
+    speed: Range[Annotated[float, Field(ge=0, le=5)]] = Field((0.2, 0.6), description="speed given to an object [m/s]")
+    force: Range[Annotated[float, Field(ge=0, le=500)]] = Field((70.0, 110.0), description="force on an arm's hand [N]")
     unnoticed: Range[Annotated[Seconds, Field(ge=0, le=10)]] = Field(
-        (0.1, 0.7), description="from the push until the demonstrator looks again"
+        (0.1, 0.7), description="time from the push until the demonstrator observes again"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw whether there is a push, its target, time, direction and strength."""
+        """Draw if there is a push, and its target, time, direction and strength."""
         if streams("share").random() >= self.share:
             return {"of": "nothing"}
         free = [item for item in draft.objects if not item.anchored and item.group != GROUP]
@@ -42,7 +42,7 @@ class PushRandomization(LayoutRandomization):
         if kind == "object":
             item: PlacedObject = free[int(streams("object").integers(len(free)))]
             strength = {"speed": float(streams("speed").uniform(*self.speed))}
-            # A constant force m v / t gives an object the drawn speed whatever its mass.
+            # A constant force m v / t gives an object the drawn speed, independent of its mass.
             body, size = item.name, item.mass * strength["speed"] / moments["duration"]
         else:
             strength = {"force": float(streams("force").uniform(*self.force))}

@@ -1,4 +1,4 @@
-"""Randomizers of navigation: the height and tilt of cameras on a body, and the lamps of rooms."""
+"""Randomizers of navigation: height and tilt of cameras on a body, and the lamps of rooms."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _SOURCES = 4
 
 @register("randomizer", "rig")
 class RigRandomization(LayoutRandomization):
-    """Puts every camera of a body, or of the world, to a height of its own and tilts it."""
+    """Height and tilt of every camera on a body or in the world."""
 
     part = "visual"
-    height: Range[Annotated[Metres, Field(gt=0, le=2.4)]] = Field((0.6, 1.4), description="above the floor")
+    height: Range[Annotated[Metres, Field(gt=0, le=2.4)]] = Field((0.6, 1.4), description="height above the floor")
     tilt: Range[Annotated[Radians, Field(ge=-1.5, le=1.5)]] = Field(
-        (-0.1, 0.35), description="further downward than in the task"
+        (-0.1, 0.35), description="tilt downward, in addition to the task's"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a height and a tilt for each such camera."""
+        """Draw a height and a tilt for each of these cameras."""
         drawn: Draws = {}
         for place, camera in enumerate(draft.cameras):
             if camera.mount not in ("", "base"):
@@ -53,17 +53,17 @@ class RigRandomization(LayoutRandomization):
 
 @register("randomizer", "lamps")
 class LampsRandomization(LayoutRandomization):
-    """Dims and colors the lamps of a scene, group by group, and the day outside its windows."""
+    """Brightness and color of a scene's lamps by group, and of the daylight outside its windows."""
 
     part = "visual"
-    brightness: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.5, 1.2), description="of each group of lamps")
+    brightness: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.5, 1.2), description="factor per group of lamps")
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
         (2700.0, 6500.0), description="color temperature of each group"
     )
     day: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.8), description="light through windows")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw each group's brightness and temperature, and the day's."""
+        """Draw brightness and temperature of each group, and the brightness of the day."""
         drawn: Draws = {"day": float(streams("day").uniform(*self.day))}
         draft.light = make_light(
             azimuth=0.0, elevation=math.pi / 2, intensity=1.0, temperature=6500.0, ambient=drawn["day"]

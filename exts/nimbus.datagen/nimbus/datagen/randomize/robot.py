@@ -14,14 +14,14 @@ _Factor = Annotated[Ratio, Field(ge=0.2, le=5)]
 
 @register("randomizer", "robot_base")
 class RobotBaseRandomization(LayoutRandomization):
-    """Shifts, raises and rotates the robot's base slightly relative to the table."""
+    """Small shift, rise and rotation of the robot's base relative to the table."""
 
     part = "physical"
-    position: Metres = Field(0.01, ge=0, le=0.3, description="largest shift along x and y, either way")
+    position: Metres = Field(0.01, ge=0, le=0.3, description="largest shift along x and y, in both directions")
     height: Metres = Field(
-        0.01, ge=0, le=0.3, description="largest rise, or lowering of the table; never sinks into it"
+        0.01, ge=0, le=0.3, description="largest rise of the base; it is never lowered into the table"
     )
-    yaw: Radians = Field(math.radians(1), ge=0, le=math.pi, description="largest turn about the vertical, either way")
+    yaw: Radians = Field(math.radians(1), ge=0, le=math.pi, description="largest rotation about the vertical")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a shift, a rise and a rotation."""
@@ -33,13 +33,13 @@ class RobotBaseRandomization(LayoutRandomization):
 
 @register("randomizer", "start_posture")
 class StartPostureRandomization(LayoutRandomization):
-    """Starts every arm slightly away from its home posture."""
+    """Small deviation of every arm's start from its home posture."""
 
     part = "physical"
-    joints: Radians = Field(math.radians(5), ge=0, le=1, description="largest distance of each joint, either way")
+    joints: Radians = Field(math.radians(5), ge=0, le=1, description="largest deviation of each joint, both ways")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a distance for each joint of the arms."""
+        """Draw a deviation for each joint of the arms."""
         start = {name: float(streams(name).uniform(-self.joints, self.joints)) for name in draft.joints}
         draft.robot = dataclasses.replace(draft.robot, start=start)
         return dict(start)
@@ -47,11 +47,11 @@ class StartPostureRandomization(LayoutRandomization):
 
 @register("randomizer", "gains")
 class GainRandomization(LayoutRandomization):
-    """Multiplies the arms' position and velocity gains, unknown to the controller."""
+    """Factors on the position and velocity gains of the arms; the controller does not know them."""
 
     part = "physical"
-    stiffness: Range[_Factor] = Field((0.9, 1.1), description="range of the factor of the position gains")
-    damping: Range[_Factor] = Field((0.9, 1.1), description="range of the factor of the velocity gains")
+    stiffness: Range[_Factor] = Field((0.9, 1.1), description="factor on the position gains")
+    damping: Range[_Factor] = Field((0.9, 1.1), description="factor on the velocity gains")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw both factors."""
@@ -62,7 +62,7 @@ class GainRandomization(LayoutRandomization):
 
 @register("randomizer", "delay")
 class DelayRandomization(LayoutRandomization):
-    """Delays the effect of commands."""
+    """Delay from commands to their effect."""
 
     part = "physical"
     action: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.02), description="from command to motor")

@@ -12,13 +12,13 @@ from nimbus.datagen.rooms.settings import FAMILIES, Family
 
 def _distinct(families: tuple[Family, ...]) -> tuple[Family, ...]:
     if len({*families}) < len(families):
-        raise PydanticCustomError("twice", "a family is listed twice", {"instead": "name each once"})
+        raise PydanticCustomError("twice", "a family is listed twice", {"instead": "list each family once"})
     return families
 
 
 @register("randomizer", "scene")
 class SceneRandomization(LayoutRandomization):
-    """Puts the bench with everything on it into a generated room; robot, fixtures and regions stay.
+    """Generated room around the bench with everything on it; robot, fixtures and regions stay.
 
     Rooms and looks come from pools, so that each is built once and then read from the cache.
     """
@@ -28,11 +28,11 @@ class SceneRandomization(LayoutRandomization):
     families: Annotated[tuple[Family, ...], AfterValidator(_distinct)] = Field(
         FAMILIES, min_length=1, description="families to choose from"
     )
-    rooms: int = Field(20, ge=1, le=100_000, description="rooms of each family, with plans of their own")
-    looks: int = Field(5, ge=1, le=100_000, description="looks of each room")
+    rooms: int = Field(20, ge=1, le=100_000, description="number of rooms of each family")
+    looks: int = Field(5, ge=1, le=100_000, description="number of looks of each room")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw family, number and look of the room; renderer and simulator open it from the layout."""
+        """Draw family, seed and look of the room; renderer and simulator open the room from the layout."""
         family = self.families[int(streams("family").integers(len(self.families)))]
         seed, look = int(streams("seed").integers(self.rooms)), int(streams("look").integers(self.looks))
         return {"family": family, "seed": seed, "look": look}

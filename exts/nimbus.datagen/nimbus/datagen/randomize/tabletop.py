@@ -1,4 +1,4 @@
-"""Randomize stage for tabletop tasks: a physical layout, and one visual layout for each variant."""
+"""Randomize stage for tabletop tasks: a physical layout, and one visual layout per variant."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _DEFAULT = "newton"
 
 
 def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[str, int]:
-    """Draw every choice of a task's steps and conditions.
+    """Draw every choice in a task's steps and conditions.
 
     Args:
-        task: The task.
-        objects: The objects of the episode.
+        task: Task with the choices.
+        objects: Objects of the episode.
         streams: Generators by address.
 
     Returns:
@@ -44,7 +44,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
     """
     choices: dict[str, int] = {}
     scope = Scope(build_environment(objects=objects, regions=task.regions), choices)
-    # An address that steps and conditions share is drawn once, so that a condition checks the branch that was executed.
+    # A choice that steps and conditions share is drawn once, so that a condition checks the executed branch.
     for steps in (task.steps, task.success):
         for address, weights in _draws(steps, scope):
             if address not in choices:
@@ -55,7 +55,7 @@ def draw_choices(task: Task, objects: Iterable[Any], streams: Streams) -> dict[s
 
 
 def _draws(steps: Steps, scope: Scope) -> Iterator[tuple[str, list[float]]]:
-    """Yield all draws, outer ones first, because an inner choice exists only in the branch that was drawn."""
+    """Yield all choices, outer ones first, because an inner choice exists only in the branch that was drawn."""
     for step in steps:
         if isinstance(step, Step):
             continue
@@ -71,16 +71,16 @@ def _draws_of(step: Composite, scope: Scope) -> Iterator[tuple[str, list[float]]
 
 
 class TabletopRandomizer(Randomizer["SceneAssets"]):
-    """Draws objects and their positions, then the task's randomizers.
+    """Randomizer that draws objects and their positions, and then applies the task's randomizers.
 
-    The physical and the visual part have separate streams, and so has every randomizer in them, so that an additional
-    randomizer or variant changes no other draw.
+    The physical and the visual part have separate streams, and so has every randomizer in them. An additional
+    randomizer or variant therefore changes no other draw.
 
     Args:
-        task: The task.
+        task: Tabletop task.
         seed: Seed of the run.
-        run_settings: Command-line choices of the simulators that show and move the layouts.
-        split: Set of seeds: runs or evaluations.
+        run_settings: Choices of the command line, with the simulators that execute and render the layouts.
+        split: Set of episodes to draw: those of runs, or of evaluations.
     """
 
     @classmethod
@@ -97,7 +97,7 @@ class TabletopRandomizer(Randomizer["SceneAssets"]):
         self._moved_by = settings.get("physics", self._shown_by)
 
     def process(self, item: Scene[SceneAssets]) -> Iterator[Randomized[SceneAssets]]:
-        """Yield all layouts of one request."""
+        """Yield all layouts of a request."""
         assets, index = item.assets, item.request.index
         first = EpisodeKey(
             task=self._task.name, task_hash=self._task.content_hash, seed=self._seed, index=index, split=self._split
@@ -119,7 +119,7 @@ register_component("randomize", "tabletop", TabletopRandomizer, NoSettings)
 def draw_physical(
     task: Task, assets: SceneAssets, *, seed: int, index: int, split: str = RUN, simulator: str = _DEFAULT
 ) -> PhysicalLayout:
-    """Draw the physical layout of an episode, for a simulator."""
+    """Draw the physical layout of an episode for a simulator."""
     streams = partial(episode_generator, seed, split, index, "physical")
     objects, drawn = draw_objects(task, assets.stage, partial(streams, "objects"), reachable=assets.reach)
     joints = tuple(name for arm in assets.robot.arms for name in arm.arm.joints)
@@ -140,7 +140,7 @@ def draw_visual(
     key: EpisodeKey,
     simulator: str = _DEFAULT,
 ) -> VisualLayout:
-    """Draw the visual layout of one variant of an episode, for the renderer of a simulator."""
+    """Draw the visual layout of one variant of an episode for the renderer of a simulator."""
     streams = partial(key.generator, "visual", key.variant)
     things = (*(item.name for item in physical.objects), *stage.fixtures)
     draft = Draft(
@@ -172,7 +172,7 @@ def _bare(room: RoomSettings | None) -> dict[str, SurfaceLook]:
 
 
 def not_applied(simulator: str, part: str) -> Collection[str]:
-    """Return the randomizers that a simulator does not support in the physical or the visual part of a layout.
+    """Return the randomizers that a simulator does not support in the physical or visual part of a layout.
 
     A simulator's class lists them in ``NOT_APPLIED``.
     """
@@ -182,14 +182,14 @@ def not_applied(simulator: str, part: str) -> Collection[str]:
 
 
 def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str) -> dict[str, Any]:
-    """Apply the task's randomizers of one part to the draft; returns the drawn values by name.
+    """Apply the task's randomizers of one part to the draft, and return the drawn values by name.
 
     A randomizer that the simulator does not support is skipped, so that the layout describes the actual scene.
     """
     left_out = not_applied(simulator, part)
     chosen = {
         name: settings
-        # By name, so that the order of the entries in the task file decides nothing.
+        # Sorted by name, so that the order of entries in the task file does not matter.
         for name, settings in sorted(task.randomize.items())
         if isinstance(settings, LayoutRandomization) and settings.part == part
     }
@@ -200,7 +200,7 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str
 
 
 def _instruction(template: str, task: Task, draft: Draft, choices: Mapping[str, int]) -> str:
-    """Fill in ``{items}`` with the objects, "the bottle, the can and the jar", and put the sentence around it."""
+    """Replace ``{items}`` by the objects, as in "the bottle, the can and the jar", and apply the sentence around it."""
     groups = {name: [item for item in draft.objects if item.group == name] for name in task.objects}
     for name, group in chosen_names((*task.steps, *task.success)).items():
         index = choices.get(f"{name} in {group}")

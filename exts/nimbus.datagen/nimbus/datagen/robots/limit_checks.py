@@ -66,7 +66,7 @@ def check_arm(document: Document, one: Manipulator, joints: Mapping[str, Element
         _check_position(document, (*at, "home", index), joint, home)
         for what, own, value, unit in _strength(joint):
             if not getattr(arm, own) and value <= 0:
-                instead = f"write a larger one in the model, or '{own}' for all joints here"
+                instead = f"write a larger value in the model, or '{own}' for all joints here"
                 raise document.error(
                     (*at, "joints", index), f"'{name}' has {what} 0 {unit} in its model", instead=instead
                 )

@@ -258,7 +258,9 @@ class _Completion:
     def _borrowed(self, name: str, keys: Keys) -> Robot:
         other = load_robot(resolve_from(self.folder, name), where=self.document.where(keys))
         if len(other.arms) > 1:
-            raise self.document.error(keys, f"robot '{other.name}' has several arms", instead="name one with one arm")
+            raise self.document.error(
+                keys, f"robot '{other.name}' has several arms", instead="name a robot with one arm"
+            )
         return other
 
     def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece]]:
@@ -268,7 +270,7 @@ class _Completion:
             other = self._borrowed(entry.of, self._at(name, "of"))
             if other.has_base:
                 what = f"robot '{other.name}' has a driving base, which an arm cannot have"
-                raise self.document.error(self._at(name, "of"), what, instead="name one with a fixed base")
+                raise self.document.error(self._at(name, "of"), what, instead="name a robot with a fixed base")
             place = {"position": entry.place.position, "wxyz": entry.place.wxyz}
             pieces = [
                 piece.model_copy(

@@ -1,4 +1,4 @@
-"""Arrangements shared by floor plans of rooms: rows along walls, objects strewn over the floor, two rows of lamps."""
+"""Arrangements for floor plans: rows along walls, objects scattered over the floor, two rows of lamps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.rooms.walls import Side
 
 CORNER = 0.64
-"""Length of a wall's end that the row along the adjacent wall occupies [m]."""
+"""Length at the end of a wall that the row along the adjacent wall occupies [m]."""
 
 
 def shuffled(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:
@@ -27,7 +27,7 @@ def pick_kinds(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:
 
 
 def line_up(plan: RoomPlan, side: Side, kinds: Sequence[str], *, gap: float = 0.0) -> list[Furnishing]:
-    """Put furnishings along a wall where there is room, with gaps of up to a length [m]."""
+    """Place furnishings along a wall where there is room, with gaps of up to a length [m]."""
     length, found, at = plan.wall_of(side).length, [], CORNER * float(plan.rng.uniform(0.1, 1.0))
     for kind in kinds:
         for _ in range(6):
@@ -41,7 +41,7 @@ def line_up(plan: RoomPlan, side: Side, kinds: Sequence[str], *, gap: float = 0.
 
 
 def strew(plan: RoomPlan, kinds: Sequence[str], *, share: float = 1.0, yaw: float | None = None) -> list[Furnishing]:
-    """Put objects on the free floor, each with a probability."""
+    """Place objects on the free floor; each is placed with a probability ``share``."""
     x, y = (plan.x[0] + 0.35, plan.x[1] - 0.35), (plan.y[0] + 0.35, plan.y[1] - 0.35)
     made = [plan.stand(kind, x, y, yaw=yaw) for kind in kinds if plan.rng.uniform() < share]
     return [one for one in made if one]
@@ -55,11 +55,11 @@ def hang_lamps(plan: RoomPlan, kind: str) -> None:
 
 
 def busy_sides(plan: RoomPlan) -> tuple[Side, Side]:
-    """Draw which of the two sides is the busier one."""
+    """Draw which side of the room is the busier one; return it first."""
     return ("left", "right") if plan.rng.uniform() < 0.5 else ("right", "left")
 
 
 def open_somewhere(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
-    """Cut an opening into a wall at a drawn position."""
+    """Cut an opening into a wall at a drawn position; return False if no position is free."""
     length = plan.wall_of(side).length
     return any(plan.open(side, kind, float(plan.rng.uniform(0.25, 0.75)) * length, low=low) for _ in range(3))

@@ -1,4 +1,4 @@
-"""Furniture of bathrooms, laundries, halls and exercise rooms, and the open doorway between two rooms."""
+"""Furniture of bathrooms, laundries, halls and exercise rooms, and open doorways."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JAMB = 0.05
 
 
 def _doorway(m: Modeler, size: Size, rng: np.random.Generator) -> None:
-    """Add a frame on both sides of a wall and the threshold between two floors."""
+    """Add a frame on both sides of a wall, and the threshold between two floors."""
     width, depth, height = size
     half = width / 2
     for x in (-half, half - JAMB):

@@ -1,4 +1,4 @@
-"""Furniture of bedrooms and living rooms; a bed has its head at the wall."""
+"""Furniture of bedrooms and living rooms; the head of a bed is at the wall."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.shared_parts import any_color, front
 
 
 def legs(m: Modeler, size: Size, material: Material, *, thick: float = 0.05, inset: float = 0.03) -> None:
-    """Add four legs of a height below the corners of a footprint [m]."""
+    """Add four legs below the corners of a footprint, with sizes in [m]."""
     width, depth, height = size
     for x in (-width / 2 + inset, width / 2 - inset - thick):
         for y in (-depth / 2 + inset, depth / 2 - inset - thick):
@@ -18,7 +18,7 @@ def legs(m: Modeler, size: Size, material: Material, *, thick: float = 0.05, ins
 
 
 def drawers(m: Modeler, size: Size, count: int, *, low: float = 0.08) -> None:
-    """Add a chest with drawers, one above the other, that stands on a plinth [m]."""
+    """Add a chest of drawers on a plinth, with sizes in [m]."""
     width, depth, height = size
     m.box((-width / 2, -depth / 2, low), (width / 2, depth / 2 - 0.02, height - 0.025), "carcass")
     m.box((-width / 2 - 0.01, -depth / 2, height - 0.025), (width / 2 + 0.01, depth / 2, height), "wood")

@@ -8,7 +8,7 @@ from nimbus.datagen.rooms.furnishing import FurnishingKind, Size
 from nimbus.datagen.rooms.modeling import Modeler
 
 WALL = 0.12
-"""Thickness of walls [m]: the depth of windows and doors."""
+"""Thickness of walls, which is also the depth of windows and doors [m]."""
 _FRAME = 0.055
 """Width of the frames of windows and doors [m]."""
 _SKIRTING = (0.012, 0.09)

@@ -1,4 +1,4 @@
-"""Floor plans of the families of rooms."""
+"""Floor plans of rooms by family."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nimbus.datagen.rooms.walls import Side
 
 
 def furnish_kitchen(plan: Plan) -> None:
-    """Furnish a kitchen: an island before a row of units in the shape of an I or an L, stools, a table."""
+    """Furnish a kitchen: an island, a row of units in the shape of an I or an L, stools and a table."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("island_base")
     open_somewhere(plan, "front", "door", low=0.0)
@@ -77,7 +77,7 @@ def furnish_kitchen(plan: Plan) -> None:
 
 
 def _dine(plan: Plan, side: Side) -> None:
-    """Put a table and chairs onto the floor of one side."""
+    """Place a table and chairs on one side of the room."""
     y = (plan.bench.upper[1] + 0.8, plan.y[1]) if side == "left" else (plan.y[0], plan.bench.lower[1] - 0.8)
     table = plan.stand("dining_table", plan.x, y, yaw=float(plan.rng.choice([0.0, np.pi / 2])))
     if table is None:
@@ -92,7 +92,7 @@ def _dine(plan: Plan, side: Side) -> None:
 
 
 def furnish_office(plan: Plan) -> None:
-    """Furnish an office: the bench as a desk, further desks with screens, cases along the walls, a corner to sit."""
+    """Furnish an office: the bench as a desk, further desks with screens, cabinets along the walls, and seats."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("desk_base")
     open_somewhere(plan, "front", "door", low=0.0)
@@ -124,7 +124,7 @@ def furnish_office(plan: Plan) -> None:
 
 
 def furnish_storage(plan: Plan) -> None:
-    """Furnish a storage room: a packing table between racks, with pallets and trucks on the floor."""
+    """Furnish a storage room: a packing table between racks, and pallets and carts on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("packing_base")
     open_somewhere(plan, "front", "roller_door", low=0.0)
@@ -154,7 +154,7 @@ def furnish_storage(plan: Plan) -> None:
 
 
 def furnish_workshop(plan: Plan) -> None:
-    """Furnish a workshop: benches and machines along the walls, tools above them, wood and vessels on the floor."""
+    """Furnish a workshop: benches and machines along the walls, tools above them, lumber and drums on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("workshop_base")
     open_somewhere(plan, "front", "roller_door" if rng.uniform() < 0.5 else "door", low=0.0)
@@ -186,7 +186,7 @@ def furnish_workshop(plan: Plan) -> None:
 
 
 def furnish_shop(plan: Plan) -> None:
-    """Furnish a shop: the bench as its counter, shelves of goods at the walls, stands and gondolas on the floor."""
+    """Furnish a shop: the bench as its counter, shelves of goods along the walls, stands and gondolas on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("counter_base")
     open_somewhere(plan, "front", "door", low=0.0)
@@ -222,4 +222,4 @@ FURNISH: Mapping[Family, Callable[[Plan], None]] = {
     "workshop": furnish_workshop,
     "shop": furnish_shop,
 }
-"""Function that furnishes a plan, by family."""
+"""Functions that furnish a plan, by family."""

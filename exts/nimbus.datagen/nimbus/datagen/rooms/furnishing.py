@@ -23,12 +23,12 @@ class FurnishingKind:
     """Kind of furniture, fixture or small object, with its range of sizes."""
 
     name: str
-    """Name, which is also the semantic class."""
+    """Name of the kind, which is also the semantic class."""
     low: Size
     high: Size
     build: Build
     is_flat: bool = False
-    """True for flat objects on a wall, the ceiling or the floor, which cast no shadow."""
+    """True for flat objects on a wall, the ceiling or the floor; they cast no shadow."""
 
     def draw_size(self, rng: np.random.Generator) -> Size:
         """Draw a size from the range [m]."""
@@ -49,12 +49,12 @@ class Furnishing:
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """Corners of its bounds (2, 3) [m]."""
+        """Lower and upper corner (2, 3) of the bounds [m]."""
         return bounds(self.patches)
 
     @property
     def triangle_count(self) -> int:
-        """Number of its triangles."""
+        """Return the number of triangles."""
         return sum(len(patch.faces) for patch in self.patches)
 
 
@@ -62,5 +62,5 @@ FurnishingGroup: TypeAlias = Literal["building", "kitchen", "office", "storage",
 
 
 def by_name(kinds: Iterable[FurnishingKind]) -> dict[str, FurnishingKind]:
-    """Kinds by name."""
+    """Return kinds by name."""
     return {kind.name: kind for kind in kinds}

@@ -32,31 +32,31 @@ from nimbus.datagen.rooms.stairs import DOORWAY, STAIRS, STAIRWELL, Flight, find
 from nimbus.datagen.rooms.walls import Side
 
 HOME_VERSION = 4
-"""Version of the generator and of the things in homes; raise it when any home changes."""
+"""Version of the generator and of the objects in homes; raise it when any home changes."""
 HOME_KINDS: Mapping[str, FurnishingKind] = dict(KINDS) | by_name((*BEDROOM, *BATH))
-"""Kinds of furnishings of homes by name."""
+"""Kinds of furnishings in homes, by name."""
 _SIGHT = 1.85
-"""Smallest height of a lamp above the floor [m]."""
+"""Smallest height of a lamp above the floor [m], so that bodies and cameras pass below."""
 _SLAB = 0.3
 """Thickness between a ceiling and the floor above it [m]."""
 _WAY = 0.33
-"""Clearance of the passage between all doors of a room [m], for bodies of up to 50 cm across."""
+"""Radius of the passage that stays free between all doors of a room [m], for bodies of up to 50 cm in width."""
 _CELL = 0.05
-"""Side of a cell of the map on which the passage is searched [m]."""
+"""Side of a cell of the map in which the passage is searched [m]."""
 _STAND_IN_WAY = (0.03, 1.6)
-"""Range of heights at which a furnishing is an obstacle [m]."""
+"""Range of heights in which a furnishing is an obstacle [m]."""
 _NO_OBSTACLES = ("doorway", "skirting")
-"""Kinds that are no obstacles: one is open, the other is thinner than the margin of the passage."""
+"""Kinds that are not obstacles: doorways are open, and skirting is thinner than the margin of the passage."""
 _LAMP_REACH = 4.2
 """Length of a room that one lamp lights [m]."""
 
 
 def make_home(seed: int, rooms: tuple[int, int], *, clutter: float | None = None, storeys: int = 1) -> HomePlan:
-    """Make a home; equal arguments give equal homes.
+    """Generate a home; equal arguments give equal homes.
 
     Args:
-        seed: Number of the home.
-        rooms: Range of the number of its rooms on a storey, both included.
+        seed: Seed of the home.
+        rooms: Smallest and largest number of rooms on a storey.
         clutter: Fraction of the free positions that small objects fill; drawn by default.
         storeys: Number of storeys with the same walls, connected by stairwells.
     """
@@ -116,7 +116,7 @@ class _Storey:
         self.doors = _open_doors(rng, self.plans, cut, kinds, self.names)
 
     def furnished(self, flights: Sequence[Flight], *, is_entered: bool) -> list[HomeRoom]:
-        """Furnish all rooms; walls with a flight of stairs behind them get no windows."""
+        """Furnish all rooms; walls in front of a flight of stairs get no windows."""
         entered = self.kinds.index(_entered(self.kinds)) if is_entered else -1
         return [
             _furnished(
@@ -142,17 +142,17 @@ def _is_behind(flight: Flight, room: Rectangle) -> bool:
 def _stairwell(
     seed: int, below: _Storey, above: _Storey, number: int
 ) -> tuple[Flight, HomeRoom, tuple[HomeDoor, HomeDoor]]:
-    """Connect two storeys by a stairwell.
+    """Connect two storeys by a stairwell; return the flight, its room, and the doors on both storeys.
 
     Raises:
-        InputError: No wall of the home is long enough.
+        InputError: No wall of the home is long enough for stairs.
     """
     sides: tuple[Side, Side] = ("front", "left")
     found = (find_flight(below.cut, side, low=below.floor, high=above.floor) for side in sides)
     flight = next((one for one in found if one is not None), None)
     if flight is None:
-        what = f"home {seed} has {len(below.cut)} rooms a storey, and no wall for stairs"
-        raise InputError(what, where="scene: rooms", instead="write more rooms, such as rooms: [6, 9]")
+        what = f"home {seed}, with {len(below.cut)} rooms per storey, has no wall long enough for stairs"
+        raise InputError(what, where="scene: rooms", instead="use more rooms, for example rooms: [6, 9]")
     name, doors, width = f"{STAIRWELL}_{number}", [], DOORWAY[0] - 2 * JAMB
     for storey, place, at in zip((below, above), flight.rooms, flight.doors, strict=True):
         room = flight.rectangle
@@ -195,7 +195,7 @@ def _stairwell(
 
 
 def _entered(kinds: Sequence[str]) -> str:
-    """Return the kind of the room with the front door."""
+    """Return the kind of the room that has the front door."""
     return "hall" if "hall" in kinds else kinds[0]
 
 
@@ -206,7 +206,7 @@ def _open_doors(
     kinds: Sequence[str],
     names: Sequence[str],
 ) -> list[HomeDoor]:
-    """Cut doorways into the walls of both rooms."""
+    """Cut doorways into the shared walls of rooms."""
     doors = []
     for wall in choose_doors(rng, shared_walls(cut), kinds):
         width, depth, height = HOME_KINDS["doorway"].draw_size(rng)
@@ -257,7 +257,7 @@ def _furnished(
     entrance: bool,
     closed: Collection[Side],
 ) -> HomeRoom:
-    """Add windows, furniture, lamps and objects on walls to a room; all its doors stay connected."""
+    """Add windows, furniture, lamps and objects on walls to a room; its doors stay connected."""
     rng, room, made = plan.rng, cut[place], HOME_ROOMS[kind]
     outside: list[Side] = [side for side in _outside(cut, room) if side not in closed]
     if entrance and outside:
@@ -295,7 +295,7 @@ def _furnished(
 
 
 def _outside(cut: Sequence[Rectangle], room: Rectangle) -> list[Side]:
-    """Return the sides of a room on outer walls."""
+    """Return the sides of a room that are on outer walls."""
     x = min(one.x[0] for one in cut), max(one.x[1] for one in cut)
     y = min(one.y[0] for one in cut), max(one.y[1] for one in cut)
     found: dict[Side, bool] = {
@@ -308,7 +308,7 @@ def _outside(cut: Sequence[Rectangle], room: Rectangle) -> list[Side]:
 
 
 def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
-    """Cut an opening into a wall at a drawn position where there is room."""
+    """Cut an opening into a wall at a drawn position with enough room; return False if there is none."""
     length = plan.walls[side].length
     size = plan.kinds[kind].draw_size(plan.rng)
     size = (min(size[0], length - 0.5), size[1], min(size[2], plan.height - low - 0.15))
@@ -320,11 +320,11 @@ def _open_at(plan: RoomPlan, side: Side, kind: str, *, low: float) -> bool:
 
 
 def _keep_way(plan: RoomPlan, start: int) -> None:
-    """Remove furnishings, the last first, until a body can pass between all doors.
+    """Remove furnishings, starting with the last, until a body can pass between all doors.
 
     Args:
-        plan: The room.
-        start: Number of furnishings at the start of the plan's list that are kept.
+        plan: Plan of the room.
+        start: Number of furnishings, from the start of the list, that are never removed.
     """
     spots = [
         wall.frame(opening.middle, out=0.45)[:2, 3]
@@ -355,7 +355,7 @@ def _stands_on(one: Furnishing, other: Furnishing) -> bool:
 
 
 def _is_joined(plan: RoomPlan, standing: Sequence[Furnishing], spots: Sequence[FloatArray]) -> bool:
-    """Check on a map of the room that one sufficiently wide region joins all doors; without doors, that one exists."""
+    """Check that one sufficiently wide region of the floor joins all doors, or exists if there are no doors."""
     origin = np.array([plan.x[0], plan.y[0]])
     free = _free_map(plan, standing, origin)
     wide = np.asarray(distance_transform_edt(np.pad(free, 1)))[1:-1, 1:-1] * _CELL >= _WAY
@@ -381,7 +381,7 @@ def _free_map(plan: RoomPlan, standing: Sequence[Furnishing], origin: FloatArray
 
 
 def _numbered(rooms: Sequence[HomeRoom]) -> tuple[HomeRoom, ...]:
-    """Give all furnishings of the home unique names."""
+    """Rename the furnishings of the home so that all names are unique."""
     counts: dict[str, int] = {}
     found = []
     for room in rooms:

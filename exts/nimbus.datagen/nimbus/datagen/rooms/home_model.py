@@ -1,4 +1,4 @@
-"""Complete generated home: rooms with their contents, and the doorways between them."""
+"""Complete generated home: rooms with their contents, and the doors between them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class HomeRoom:
     kind: str
     rectangle: Rectangle
     floor: float
-    """Height of the floor [m]."""
+    """Height of the floor above the lowest one [m]."""
     height: float
-    """Height of the rooms [m]."""
+    """Height of the room [m]."""
     furnishings: tuple[Furnishing, ...]
     walls: FloatArray
-    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]"""
+    """(n, 4, 3) quadrilaterals, counter-clockwise from inside [m]."""
     lamps: tuple[tuple[float, float, float], ...]
-    """Below its lamps [m]."""
+    """Points just below the lamps [m]."""
     look: RoomLook
     ground: Rectangle | None = None
     """Part of the rectangle that has a floor; None for all of it."""
@@ -45,7 +45,7 @@ class HomeDoor:
 
 @dataclass(frozen=True)
 class HomePlan:
-    """Rooms and doors of a static home."""
+    """Rooms and doors of a generated home."""
 
     seed: int
     rooms: tuple[HomeRoom, ...]

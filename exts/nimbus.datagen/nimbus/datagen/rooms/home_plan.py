@@ -1,4 +1,4 @@
-"""Plan of a home's floor: a rectangle cut into rooms, their kinds, and the doors between them."""
+"""Plan of a storey: a rectangle cut into rooms, the kinds of the rooms, and the doors between them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nimbus.datagen.rooms.walls import Side
 _LEAST_SIDE = 1.9
 """Smallest side of a room [m]."""
 _AREA_OF_ROOM = (12.0, 17.0)
-"""Range of the mean area of rooms [m^2]."""
+"""Range of the mean area of the rooms [m²]."""
 _OVERLAP = 1.35
-"""Smallest length of the shared wall of two rooms with a door between them [m]."""
+"""Smallest length of a shared wall that can have a door [m]."""
 _LOOPS = 0.3
-"""Fraction of the further pairs of neighbors that have a door."""
+"""Fraction of the additional pairs of neighbors that get a door."""
 _LEAVES = ("bathroom", "storage_room", "laundry_room")
-"""Kinds that are not used as passages to other rooms, if possible."""
+"""Kinds that are avoided as passages to other rooms."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Rectangle:
 
     @property
     def area(self) -> float:
-        """Area [m^2]."""
+        """Area [m²]."""
         return (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
 
     def cut(self, axis: int, place: float) -> tuple[Rectangle, Rectangle]:
-        """Cut it in two with a wall between, at a position along x (0) or y (1) [m]."""
+        """Cut the rectangle in two, with a wall between, at a position along x (0) or y (1) [m]."""
         low, high = place - WALL / 2, place + WALL / 2
         if axis == 0:
             return Rectangle((self.x[0], low), self.y), Rectangle((high, self.x[1]), self.y)
@@ -46,7 +46,7 @@ class Rectangle:
 
 @dataclass(frozen=True)
 class SharedWall:
-    """Stretch of wall between two rooms, from the first to the second."""
+    """Stretch of wall between a first and a second room."""
 
     rooms: tuple[int, int]
     axis: int
@@ -62,7 +62,7 @@ class SharedWall:
 
 
 def cut_rooms(rng: np.random.Generator, count: int) -> list[Rectangle]:
-    """Cut a rectangle of a drawn size into up to ``count`` rooms, the largest first."""
+    """Cut a rectangle of a drawn size into up to ``count`` rooms, sorted from the largest."""
     area = count * float(rng.uniform(*_AREA_OF_ROOM))
     ratio = float(rng.uniform(0.8, 1.4))
     width = max(np.sqrt(area * ratio), 3.6)
@@ -82,7 +82,7 @@ def cut_rooms(rng: np.random.Generator, count: int) -> list[Rectangle]:
 
 
 def shared_walls(rooms: Sequence[Rectangle]) -> list[SharedWall]:
-    """Find the stretches of wall between rooms that are long enough for a door."""
+    """Find the shared walls of rooms that are long enough for a door."""
     found = []
     for one, a in enumerate(rooms):
         for other, b in enumerate(rooms):
@@ -96,12 +96,12 @@ def shared_walls(rooms: Sequence[Rectangle]) -> list[SharedWall]:
 
 
 def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle], *, is_upper: bool = False) -> list[str]:
-    """Draw the kinds of rooms: first the usual ones of a storey, then others, each in the room of the best size.
+    """Draw the kinds of rooms, first the usual ones of a storey; each gets the free room of the best size.
 
     Args:
         rng: Random stream.
-        rooms: Floors of the rooms.
-        is_upper: True for all but the lowest storey, because they have no kitchen.
+        rooms: Rectangles of the rooms.
+        is_upper: True for storeys above the lowest one, which have no kitchen.
     """
     names = list(HOME_ROOMS)
     if is_upper:
@@ -121,7 +121,7 @@ def assign_kinds(rng: np.random.Generator, rooms: Sequence[Rectangle], *, is_upp
 
 
 def choose_doors(rng: np.random.Generator, walls: Sequence[SharedWall], kinds: Sequence[str]) -> list[SharedWall]:
-    """Choose walls with doors: a tree that connects all rooms, and some more for alternative routes."""
+    """Choose walls that get doors: a tree that connects all rooms, and some more for alternative routes."""
     weights = rng.uniform(size=len(walls))
     weights += [sum(kinds[room] in _LEAVES for room in wall.rooms) for wall in walls]
     group = list(range(len(kinds)))

@@ -1,4 +1,4 @@
-"""Furnishing of the rooms of a home, by kind, after doorways and windows are cut."""
+"""Furnishing of the rooms of a home by kind, after doorways and windows are cut."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WARE += ("microwave_oven", "paper_roll", "cutting_board", "mug")
 
 
 def _sides_of(plan: RoomPlan) -> list[Side]:
-    """Sides in drawn order, those without a door first."""
+    """Return the sides in drawn order, those without a door first."""
     drawn: list[Side] = [_SIDES[int(place)] for place in plan.rng.permutation(4)]
     return sorted(drawn, key=lambda side: any(opening.low <= 0 for opening in plan.walls[side].openings))
 
 
 def _against(plan: RoomPlan, kind: str, *, sides: Sequence[Side] | None = None, gap: float = 0.0) -> Furnishing | None:
-    """Put a furnishing against the first wall with room for it."""
+    """Place a furnishing against the first wall that has room for it; return None if there is none."""
     size = plan.kinds[kind].draw_size(plan.rng)
     for side in sides or _sides_of(plan):
         length = plan.walls[side].length
@@ -37,7 +37,7 @@ def _against(plan: RoomPlan, kind: str, *, sides: Sequence[Side] | None = None, 
 
 
 def _beside(plan: RoomPlan, furnishing: Furnishing | None, kind: str) -> None:
-    """Put an object on each side of a furnishing at a wall, where there is room."""
+    """Place an object on each side of a furnishing at a wall, where there is room."""
     if furnishing is None:
         return
     side = min(_SIDES, key=lambda one: _distance(plan, one, furnishing))
@@ -58,7 +58,7 @@ def _distance(plan: RoomPlan, side: Side, furnishing: Furnishing) -> float:
 
 
 def _table(plan: RoomPlan, kind: str, seat: str) -> None:
-    """Put a table with seats on the floor."""
+    """Place a table with seats on the floor."""
     (x0, x1), (y0, y1) = plan.x, plan.y
     margin = 1.0
     x, y = sorted((x0 + margin, x1 - margin)), sorted((y0 + margin, y1 - margin))
@@ -209,16 +209,16 @@ def _gym(plan: RoomPlan) -> None:
 
 @dataclass(frozen=True)
 class HomeRoomKind:
-    """Kind of room of a home."""
+    """Kind of room in a home."""
 
     furnish: Callable[[RoomPlan], None]
     family: Family
-    """Family from which its looks are drawn."""
+    """Family from which the look is drawn."""
     area: tuple[float, float]
-    """Range of its area [m^2]; if no room fits, a room of another size is used."""
+    """Range of the area [m²]; if no room fits, a room of another size is used."""
     lamp: str
     hung: tuple[str, ...]
-    """Kinds that may hang on its walls."""
+    """Kinds that may hang on the walls."""
     has_window: bool = True
 
 
@@ -237,4 +237,4 @@ HOME_ROOMS: Mapping[str, HomeRoomKind] = {
     "workshop": HomeRoomKind(_workshop, "workshop", (9, 24), "ceiling_lamp", ("fire_extinguisher", "poster")),
     "gym": HomeRoomKind(_gym, "shop", (10, 26), "ceiling_lamp", ("mirror", "poster", "clock")),
 }
-"""Kinds of rooms, the most usual ones of a home first."""
+"""Kinds of rooms, the most common ones first."""

@@ -15,7 +15,7 @@ _TOP = 0.04
 
 
 def carcass(m: Modeler, size: Size, *, worktop: bool = True) -> tuple[float, float]:
-    """Add the body of a base unit with plinth and worktop; return the lower and upper edge of its front [m]."""
+    """Add the body of a base unit with plinth and worktop; return the lower and upper edges of its front [m]."""
     width, depth, height = size
     top = height - _TOP if worktop else height
     m.box((-width / 2, -depth / 2, 0), (width / 2, depth / 2 - 0.07, _PLINTH), "dark", omit=("bottom", "back", "top"))

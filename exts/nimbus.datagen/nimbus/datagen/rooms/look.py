@@ -1,4 +1,4 @@
-"""Looks of a room: a color or texture for each material slot of furnishings."""
+"""Look of a room: a color or texture for each material slot of its furnishings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FIXED: Mapping[str, Color] = {
 
 @dataclass(frozen=True)
 class TextureSlot:
-    """Texture of the project by name and seed, with the length after which it repeats."""
+    """Procedural texture by name and seed."""
 
     name: str
     seed: int
@@ -79,15 +79,15 @@ class RoomLook:
     textures: Mapping[str, TextureSlot]
     """Textures by slot; slots with a texture have no color."""
     surfaces: Mapping[str, SurfaceLook]
-    """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that draw no materials."""
+    """Looks of ``table``, ``floor`` and ``backdrop`` in episodes that do not randomize materials."""
 
 
 def draw_look(family: Family, seed: int) -> RoomLook:
-    """Draw the look of a room from a number."""
+    """Draw the look of a room from a seed."""
     rng = generator(seed, "room look", family)
 
     def near(*palette: Color, spread: float = 0.03) -> Color:
-        """Draw one of the colors, with a small variation."""
+        """Draw one of the colors, and vary it slightly."""
         chosen = np.asarray(palette[int(rng.integers(len(palette)))]) + rng.uniform(-spread, spread, 3)
         red, green, blue = (float(value) for value in np.clip(chosen, 0.03, 0.92))
         return red, green, blue

@@ -1,4 +1,4 @@
-"""Boxes, rods, solids of revolution and prisms of a furnishing, as triangles with normals and one material each."""
+"""Modeling of furnishings from boxes, rods, solids of revolution and prisms; each has one material."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIDES = {
 
 _BITS = np.arange(8)[:, None] >> np.arange(3) & 1 == 1
 _LIT = np.array([0.0, np.sin(0.42), np.cos(0.42)])
-"""Unit normal of emissive surfaces, which appear emissive to viewers up to 24 degrees below them."""
+"""Unit normal that marks emissive surfaces; they look emissive to cameras up to 24 degrees below them."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Patch:
 
 
 class Modeler:
-    """Collects the patches of one furnishing.
+    """Collector of the patches of one furnishing.
 
-    Its frame has the origin in the middle of the footprint on the floor, x along the width, y to the front, z up.
+    The origin of its frame is the center of the footprint on the floor; x is along the width, y to the front, z up.
     """
 
     def __init__(self, frame: FloatArray | None = None, patches: list[Patch] | None = None) -> None:
@@ -59,27 +59,27 @@ class Modeler:
     def at(
         self, x: float = 0.0, y: float = 0.0, z: float = 0.0, *, yaw: float = 0.0, pitch: float = 0.0, roll: float = 0.0
     ) -> Modeler:
-        """Return a modeler of the same furnishing in another frame: moved [m], rotated about z, x and y [rad]."""
+        """Return a modeler for the same furnishing in a frame moved [m] and then rotated about z, x and y [rad]."""
         turned = make_transform((x, y, z), quat_from_axis_angle((0, 0, 1), yaw))
         for axis, angle in (((1, 0, 0), pitch), ((0, 1, 0), roll)):
             turned = turned @ make_transform((0, 0, 0), quat_from_axis_angle(axis, angle))
         return Modeler(self._frame @ turned, self.patches)
 
     def box(self, low: ArrayLike, high: ArrayLike, material: Material, *, omit: Sequence[str] = ()) -> None:
-        """Add a box between two corners, without hidden sides.
+        """Add a box between two corners; sides that are never visible may be omitted.
 
         Args:
-            low: (3,) [m]
-            high: (3,) [m]
+            low: (3,) lower corner [m].
+            high: (3,) upper corner [m].
             material: Material of all sides.
-            omit: ``left``, ``right``, ``back``, ``front``, ``bottom``, ``top``.
+            omit: Sides to omit, of ``left``, ``right``, ``back``, ``front``, ``bottom``, ``top``.
         """
         corners = np.where(_BITS, np.maximum(low, high), np.minimum(low, high))
         quads = [corners[list(side)] for name, side in _SIDES.items() if name not in omit]
         self.quads(np.array(quads), material)
 
     def block(self, size: Sequence[float], material: Material, *, omit: Sequence[str] = ("bottom",)) -> None:
-        """Add a box (width, depth, height) [m] in the middle of the frame."""
+        """Add a box (width, depth, height) [m] that stands on the origin."""
         width, depth, height = size
         self.box((-width / 2, -depth / 2, 0), (width / 2, depth / 2, height), material, omit=omit)
 
@@ -91,13 +91,13 @@ class Modeler:
         self._add(material, corners.reshape(-1, 3), np.repeat(normals, 4, axis=0), faces)
 
     def lit_panel(self, low: Sequence[float], high: Sequence[float], material: Material) -> None:
-        """Add an upright rectangle about as bright as a sunlit floor.
+        """Add an upright emissive rectangle, about as bright as a sunlit floor.
 
-        Its normals point up and slightly to the front, which marks an emissive surface such as daylight in a window.
+        Its normals point up and slightly to the front; this marks an emissive surface, such as daylight in a window.
 
         Args:
             low: Lower corner on the left [m].
-            high: Upper corner on the right, of the same y [m].
+            high: Upper corner on the right, at the same y [m].
             material: Material of the panel.
         """
         (x0, y, z0), (x1, _, z1) = low, high
@@ -108,7 +108,7 @@ class Modeler:
         """Add a solid of revolution about z.
 
         Args:
-            profile: Radius and height [m] of its rings, from the bottom outside to the top; a radius of 0 closes it.
+            profile: Radius and height [m] of rings, upward along the outside; a radius of 0 closes the solid.
             material: Material of the whole surface.
             sides: Number of sides around the axis.
         """
@@ -147,7 +147,7 @@ class Modeler:
         Modeler(self._frame @ pose, self.patches).turned(rings, material, sides=sides)
 
     def prism(self, outline: ArrayLike, low: float, high: float, material: Material) -> None:
-        """Add a solid between two values of x [m] whose section (n, 2) in y and z is convex, counter-clockwise [m]."""
+        """Add a prism between two values of x [m]; its section (n, 2) in y and z is convex, counter-clockwise [m]."""
         points = np.asarray(outline, dtype=float)
         ends = [np.column_stack([np.full(len(points), x), points]) for x in (low, high)]
         after = np.roll(np.arange(len(points)), -1)
@@ -163,7 +163,7 @@ class Modeler:
 
 
 def placed(patches: Iterable[Patch], frame: FloatArray) -> list[Patch]:
-    """Transform patches into the frame (4, 4) of the room."""
+    """Transform patches from a frame (4, 4) to the room."""
     turn, offset = frame[:3, :3], frame[:3, 3]
     return [
         replace(patch, vertices=patch.vertices @ turn.T + offset, normals=patch.normals @ turn.T) for patch in patches
@@ -171,6 +171,6 @@ def placed(patches: Iterable[Patch], frame: FloatArray) -> list[Patch]:
 
 
 def bounds(patches: Iterable[Patch]) -> FloatArray:
-    """Return the bounds (2, 3) of patches [m]."""
+    """Return the lower and upper corner (2, 3) of patches [m]."""
     points = np.concatenate([patch.vertices for patch in patches])
     return np.stack([points.min(axis=0), points.max(axis=0)])

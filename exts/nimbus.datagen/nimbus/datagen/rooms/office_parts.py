@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.shared_parts import any_color, front
 
 
 def boards(m: Modeler, size: Size, levels: int, material: str, *, back: bool = True) -> list[float]:
-    """Add a case of boards; return the heights of its shelves without the top, the lowest first [m]."""
+    """Add an open case with shelves; return the heights of the shelves below the top, the lowest first [m]."""
     width, depth, height = size
     thick = 0.022
     for x in (-width / 2, width / 2 - thick):

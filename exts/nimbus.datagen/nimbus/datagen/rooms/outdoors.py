@@ -1,4 +1,4 @@
-"""Pictures for rooms: the day outside the windows, and a palette of colors."""
+"""Images for rooms: the view out of windows, and a palette of colors."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.rooms.modeling import Color
 
 _SIZE = 256
-"""Side of the image of the day outside [px]."""
+"""Side of the image of the view [px]."""
 _DEFOCUS = 1.2
-"""Standard deviation of the image's blur [px]."""
+"""Standard deviation of the blur of the view [px]."""
 CELL = 5
-"""Side of a palette's cell [px]; bilinear sampling at its center includes no neighbor."""
+"""Side of a palette's cell [px]; bilinear sampling at its center does not reach a neighbor."""
 
 
 @lru_cache(maxsize=16)
 def paint_outdoors(seed: int) -> NDArray[np.uint8]:
-    """Paint sky with clouds, hazy hills, trees or houses, and ground: (H, W, 3) sRGB, shared and therefore read-only.
+    """Paint a sky with clouds, hazy hills, trees or houses, and ground.
 
-    It is slightly out of focus, as the view from a window is for a camera focused on a table.
+    The image (H, W, 3) sRGB is shared, and therefore read-only. It is slightly out of focus, like a view from a window
+    through a camera that is focused on a table.
     """
     rng = generator(seed, "outdoors")
     up = np.linspace(1, 0, _SIZE)[:, None]
@@ -34,7 +35,7 @@ def paint_outdoors(seed: int) -> NDArray[np.uint8]:
     clouds = np.clip(_noise(rng, (7, 14)) - rng.uniform(0.0, 0.6), 0, 1) * np.clip(3 * up - 1.4, 0, 1)
     image += 0.7 * clouds[..., None] * (0.98 - image)
     green = _between(rng, (0.2, 0.3, 0.14), (0.36, 0.44, 0.24))
-    for layer in range(3):  # from the far hills to the near trees
+    for layer in range(3):  # far hills first, near trees last
         near = (layer + 1) / 3
         line = 0.5 - 0.06 * layer + 0.05 * _noise(rng, 30 - 8 * layer)[0] + 0.02 * near * _noise(rng, 2.5)[0]
         leaves = green * (1 + 0.35 * near * _noise(rng, 1.5 + near)[..., None])
@@ -51,7 +52,7 @@ def paint_outdoors(seed: int) -> NDArray[np.uint8]:
 
 
 def _between(rng: np.random.Generator, one: Color, other: Color) -> NDArray[np.float64]:
-    """Draw a color (3,) between two, with nearly equal fractions in all channels, so that gray stays gray."""
+    """Draw a color (3,) between two colors. The fraction is nearly equal in all channels, so that gray stays gray."""
     share = 0.8 * rng.uniform() + 0.2 * rng.uniform(0, 1, 3)
     return np.array(one) + share * np.subtract(other, one)
 
@@ -63,7 +64,7 @@ def _noise(rng: np.random.Generator, smoothness: float | tuple[float, float]) ->
 
 
 def _paint_house(image: NDArray[np.float64], rng: np.random.Generator) -> None:
-    """Paint a wall with rows of windows, lit from one side, in place."""
+    """Paint a wall with rows of windows into an image, darker on one side."""
     width, height = int(rng.integers(_SIZE // 10, _SIZE // 4)), rng.uniform(0.16, 0.42)
     left = int(rng.integers(0, _SIZE - width))
     top, bottom = round((1 - 0.26 - height) * _SIZE), round((1 - 0.26) * _SIZE)
@@ -77,6 +78,6 @@ def _paint_house(image: NDArray[np.float64], rng: np.random.Generator) -> None:
 
 
 def palette_image(colors: Sequence[Color]) -> NDArray[np.uint8]:
-    """Paint one cell for each color in a row: (5, 5 n, 3) sRGB."""
+    """Paint a row of cells, one for each color: (5, 5 n, 3) sRGB."""
     row = np.rint(np.array(colors) * 255).astype(np.uint8)
     return np.repeat(np.repeat(row[None], CELL, axis=1), CELL, axis=0)

@@ -1,4 +1,4 @@
-"""Plan of one room: furnishings along walls, on floors and on furniture, where there is room."""
+"""Plan of one room: furnishings along walls, on the floor and on furniture, where there is room."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from nimbus.datagen.rooms.walls import Opening, Side, Wall, make_walls
 
 """Kinds of furnishings by name."""
 _TOUCH = 1e-4
-"""Overlap that counts as touching [m]."""
+"""Overlap below which two furnishings only touch [m]."""
 _TRIES = 12
-"""Number of positions tried for an object on a floor or a top."""
+"""Number of positions tried for an object on the floor or on furniture."""
 _EYE = 0.75
-"""Farthest reach of cameras and elbows beyond the sides of the bench [m]."""
+"""Largest distance of cameras and elbows beyond the left and right sides of the bench [m]."""
 _AHEAD, _BEHIND = 0.95, 0.55
-"""Largest reach to the front, where a camera is, and to the back [m]."""
+"""Largest distance of cameras to the front, and of the robot to the back of the bench [m]."""
 _HUNG = {"radiator": 0.0, "socket": 0.3, "curtain": 0.2, "fire_extinguisher": 0.6}
-"""Heights above the floor of objects on walls that do not hang at eye level [m]."""
+"""Heights above the floor of objects on walls that are not at eye level [m]."""
 _LOW, _HIGH = -0.1, 1.45
-"""Range below and above the work surface in which a robot moves and cameras look [m]."""
+"""Range of heights, relative to the work surface, in which the robot moves and cameras look [m]."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Work surface that a room is built around; heights are relative to its top."""
+    """Work surface around which a room is built; heights are relative to its top."""
 
     lower: tuple[float, float]
-    """x, y of its lower corner [m]."""
+    """Lower corner (x, y) of the bench [m]."""
     upper: tuple[float, float]
     floor: float
     """Height of the floor [m], below 0."""
 
     @property
     def workspace(self) -> FloatArray:
-        """Corners (2, 3) of the space without furnishings [m]."""
+        """Lower and upper corner (2, 3) of the space that stays free of furnishings [m]."""
         low = (self.lower[0] - _BEHIND, self.lower[1] - _EYE, _LOW)
         return np.array([low, (self.upper[0] + _AHEAD, self.upper[1] + _EYE, _HIGH)])
 
     @property
     def body(self) -> FloatArray:
-        """Corners (2, 3) of the bench down to the floor [m]."""
+        """Lower and upper corner (2, 3) of the bench, down to the floor [m]."""
         return np.array([(*self.lower, self.floor), (*self.upper, 0.0)])
 
 
@@ -54,11 +54,11 @@ class RoomPlan:
     """Rectangular room during furnishing.
 
     Args:
-        floor: Height of its floor [m].
+        floor: Height of the floor [m].
         kinds: Furniture by name.
         rng: Random stream of the room.
-        x: Walls at the back and the front [m].
-        y: Walls at the right and the left [m].
+        x: Positions of the back and the front wall [m].
+        y: Positions of the right and the left wall [m].
         height: Height of the room [m].
         clutter: Fraction of the free positions that small objects fill.
         sight: Lowest height of objects that hang from the ceiling [m].
@@ -83,13 +83,15 @@ class RoomPlan:
         self._taken: list[FloatArray] = []
 
     def open(self, side: Side, kind: str, along: float, *, low: float = 0.0, size: Size | None = None) -> bool:
-        """Cut a window or a door into a wall, fill it, and keep the area before a door free.
+        """Cut a window or a door into a wall, fill it, and keep the area in front of a door free.
+
+        Returns False, and changes nothing, if the wall is not free there.
 
         Args:
-            side: The wall.
+            side: Wall to cut.
             kind: ``window``, ``door``, ``roller_door``, …
             along: Center along the wall [m].
-            low: Height of its lower edge above the floor [m].
+            low: Height of the opening's lower edge above the floor [m].
             size: Size; drawn by default.
         """
         wall, (width, depth, height) = self.walls[side], size or self.kinds[kind].draw_size(self.rng)
@@ -103,11 +105,11 @@ class RoomPlan:
         return True
 
     def cut(self, side: Side, along: float, *, width: float, height: float) -> None:
-        """Cut a doorway to a neighboring room, and keep the area before it free.
+        """Cut a doorway to a neighboring room, and keep the area in front of it free.
 
         Args:
-            side: The wall.
-            along: Middle of it along the wall [m].
+            side: Wall to cut.
+            along: Center of the doorway along the wall [m].
             width: Width of the opening [m].
             height: Height of the opening [m].
         """
@@ -116,7 +118,7 @@ class RoomPlan:
         self._keep_free(wall, opening)
 
     def _keep_free(self, wall: Wall, opening: Opening) -> None:
-        """Keep furnishings away from the area before a door."""
+        """Keep furnishings out of the area in front of a door."""
         corners = [wall.frame(place, out=out)[:2, 3] for place in (opening.start, opening.end) for out in (0.0, 0.9)]
         flat = np.array([np.min(corners, axis=0), np.max(corners, axis=0)])
         self._taken.append(np.column_stack([flat, (self.floor, self.floor + 2.0)]))
@@ -124,13 +126,13 @@ class RoomPlan:
     def against(
         self, side: Side, kind: str, along: float, *, up: float = 0.0, size: Size | None = None, gap: float = 0.0
     ) -> Furnishing | None:
-        """Put a furnishing with its back to a wall; None if there is no room for it.
+        """Place a furnishing with its back to a wall; return None if there is no room for it.
 
         Args:
-            side: The wall.
+            side: Wall behind the furnishing.
             kind: Kind of furnishing.
             along: Center along the wall [m].
-            up: Height of its foot above the floor [m].
+            up: Height of the furnishing's underside above the floor [m].
             size: Size; drawn by default.
             gap: Distance from the wall [m].
         """
@@ -140,14 +142,14 @@ class RoomPlan:
         return self._fit(kind, wall.frame(along, out=size[1] / 2 + gap + 0.001, up=up), size)
 
     def row(self, side: Side, kinds: Sequence[str], start: float, end: float, *, up: float = 0.0) -> list[Furnishing]:
-        """Put furnishings side by side along a wall, as many as fit.
+        """Place as many furnishings as fit side by side along a wall.
 
         Args:
-            side: The wall.
+            side: Wall behind the row.
             kinds: Kinds of furnishings, in this order.
             start: Start of the row along the wall [m].
             end: End of the row [m].
-            up: Height of their feet above the floor [m].
+            up: Height of the undersides above the floor [m].
         """
         found = []
         for kind in kinds:
@@ -162,7 +164,7 @@ class RoomPlan:
     def stand(
         self, kind: str, x: tuple[float, float], y: tuple[float, float], *, yaw: float | None = None
     ) -> Furnishing | None:
-        """Put a furnishing somewhere in an area of the floor [m], rotated by a given or drawn angle [rad]."""
+        """Place a furnishing at a drawn position in an area of the floor [m], with a given or drawn yaw [rad]."""
         model = self._model(kind, self.kinds[kind].draw_size(self.rng))
         for _ in range(_TRIES):
             turn = float(self.rng.uniform(-np.pi, np.pi)) if yaw is None else yaw
@@ -175,7 +177,7 @@ class RoomPlan:
     def put(
         self, kind: str, place: tuple[float, float], *, up: float = 0.0, yaw: float = 0.0, size: Size | None = None
     ) -> Furnishing | None:
-        """Put a furnishing at x, y [m]; None if there is no room for it."""
+        """Place a furnishing at x, y [m]; return None if there is no room for it."""
         turn = quat_from_axis_angle((0, 0, 1), yaw)
         return self._fit(
             kind, make_transform((*place, self.floor + up), turn), size or self.kinds[kind].draw_size(self.rng)
@@ -187,7 +189,7 @@ class RoomPlan:
         self._add(kind, pose, self.kinds[kind].draw_size(self.rng), blocks=False)
 
     def hang(self, kind: str, place: tuple[float, float], *, size: Size | None = None) -> None:
-        """Hang an object from the ceiling, above the cameras' field of view."""
+        """Hang an object from the ceiling, unless it would reach into the cameras' field of view."""
         size = size or self.kinds[kind].draw_size(self.rng)
         pose = make_transform((*place, self.floor + self.height - 0.002), (1, 0, 0, 0))
         made = self._make(kind, pose, size)
@@ -197,13 +199,13 @@ class RoomPlan:
     def clutter_on(
         self, furnishing: Furnishing, kinds: Sequence[str], *, up: float | None = None, share: float = 1.0
     ) -> None:
-        """Put small objects on a furnishing, side by side in drawn order.
+        """Place small objects on a furnishing, side by side in drawn order.
 
         Args:
             furnishing: Furnishing that supports the clutter.
             kinds: Kinds to draw from.
             up: Height of the support above the floor [m]; by default the furnishing's top.
-            share: Fraction of the plan's clutter.
+            share: Factor on the plan's clutter.
         """
         low, high = furnishing.bounds
         z = high[2] if up is None else self.floor + up
@@ -230,25 +232,25 @@ class RoomPlan:
             at += step + float(self.rng.exponential(0.12))
 
     def set_down(self, kind: str, place: tuple[float, float], furnishing: Furnishing) -> Furnishing | None:
-        """Put an object on the top of a furnishing at x, y [m], facing the room; None if the position is occupied."""
+        """Place an object on top of a furnishing at x, y [m], facing the room; return None if the spot is occupied."""
         turn = quat_from_axis_angle((0, 0, 1), self._facing(furnishing))
         pose = make_transform((*place, float(furnishing.bounds[1, 2]) + 0.001), turn)
         return self._fit(kind, pose, self.kinds[kind].draw_size(self.rng))
 
     def along(self, side: Side, furnishing: Furnishing) -> float:
-        """Return the middle of a furnishing along a wall, from the start of the wall [m]."""
+        """Return the position of a furnishing's center along a wall, from the start of the wall [m]."""
         x, y = furnishing.bounds.mean(axis=0)[:2]
         places = {"right": x - self.x[0], "front": y - self.y[0], "left": self.x[1] - x, "back": self.y[1] - y}
         return float(places[side])
 
     def _facing(self, furnishing: Furnishing) -> float:
-        """Return the yaw [rad] of a furnishing that faces the room, away from the nearest wall."""
+        """Return the yaw [rad] at which a furnishing faces the room, away from the nearest wall."""
         x, y = furnishing.bounds.mean(axis=0)[:2]
         ways = {np.pi: self.y[1] - y, 0.0: y - self.y[0], -np.pi / 2: x - self.x[0], np.pi / 2: self.x[1] - x}
         return min(ways, key=lambda yaw: ways[yaw])
 
     def close(self, wall_kinds: Sequence[str] = ()) -> None:
-        """Add skirting and ceiling, and hang each kind at most once at free positions of the walls."""
+        """Add skirting and the ceiling, and hang an object of each kind where a drawn position on a wall is free."""
         for kind in wall_kinds:
             side = ("back", "left", "right")[int(self.rng.integers(3))]
             size, up = self.kinds[kind].draw_size(self.rng), _HUNG.get(kind, float(self.rng.uniform(1.2, 1.5)))
@@ -264,7 +266,7 @@ class RoomPlan:
         self._add("ceiling", pose, (float(np.ptp(self.x)), float(np.ptp(self.y)), 0.0), blocks=False)
 
     def wall_of(self, side: Side) -> Wall:
-        """Return a wall with its openings so far."""
+        """Return a wall with the openings that are cut so far."""
         return self.walls[side]
 
     def _fit(self, kind: str, pose: FloatArray, size: Size) -> Furnishing | None:
@@ -274,7 +276,7 @@ class RoomPlan:
         return self._keep(made)
 
     def _add(self, kind: str, pose: FloatArray, size: Size, *, blocks: bool = True) -> Furnishing:
-        """Add furnishings without checking for room."""
+        """Add a furnishing without checking for room."""
         made = self._make(kind, pose, size)
         if blocks:
             return self._keep(made)
@@ -315,11 +317,11 @@ class Plan(RoomPlan):
     """Room around a bench during furnishing.
 
     Args:
-        bench: The bench.
+        bench: Bench around which the room is built.
         kinds: Furniture by name.
         rng: Random stream of the room.
-        x: Walls at the back and the front [m].
-        y: Walls at the right and the left [m].
+        x: Positions of the back and the front wall [m].
+        y: Positions of the right and the left wall [m].
         height: Height of the room [m].
         clutter: Fraction of the free positions that small objects fill.
     """
@@ -340,7 +342,7 @@ class Plan(RoomPlan):
         self._taken += [bench.workspace, bench.body]
 
     def below_bench(self, kind: str) -> None:
-        """Close the bench below its top with a base of a kind."""
+        """Fill the space below the bench's top with a base of a kind."""
         low, high = self.bench.body
         x, y = (low + high)[:2] / 2
         size = (float(high[1] - low[1]), float(high[0] - low[0]), -self.floor - 0.01)

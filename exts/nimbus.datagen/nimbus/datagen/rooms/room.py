@@ -18,9 +18,9 @@ from nimbus.datagen.rooms.settings import RoomSettings
 ROOM_VERSION = 3
 """Version of the generator; raise it when any room changes."""
 _BEHIND = (1.42, 1.9)
-"""Distance from the bench to the wall at the back [m]: a row of the deepest furniture and space for elbows."""
+"""Range of the distance from the bench to the wall behind it [m], for the deepest furniture and space for elbows."""
 _DEPTHS, _WIDTHS = (4.6, 5.8), (4.6, 6.4)
-"""Ranges of the sizes of rooms [m]."""
+"""Ranges of the depth and width of rooms [m]."""
 _SPARE = 0.3
 """Distance from the workspace to a wall without furniture [m]."""
 
@@ -37,11 +37,11 @@ class Room:
     """(4, 3) corners of the floor [m]."""
     look: RoomLook
     workspace: FloatArray
-    """(2, 3) corners of the space without furnishings [m]."""
+    """Lower and upper corner (2, 3) of the space without furnishings [m]."""
 
     @property
     def triangle_count(self) -> int:
-        """Number of triangles of furnishings, walls and floor."""
+        """Return the number of triangles of furnishings, walls and floor."""
         return sum(one.triangle_count for one in self.furnishings) + 2 * len(self.walls) + 2
 
 
@@ -53,7 +53,7 @@ def least_size(bench: Bench) -> tuple[float, float]:
 
 
 def make_room(settings: RoomSettings, bench: Bench) -> Room:
-    """Make the room of settings around a bench; equal settings and benches give equal rooms."""
+    """Generate the room of some settings around a bench; equal settings and benches give equal rooms."""
     rng = generator(settings.seed, "room", settings.family)
     drawn = rng.uniform([_DEPTHS[0], _WIDTHS[0]], [_DEPTHS[1], _WIDTHS[1]])
     depth, width = (float(value) for value in (drawn if settings.size is None else settings.size))

@@ -1,4 +1,4 @@
-"""Settings of a generated room as given in task files, and their text form as the name of a stage."""
+"""Settings of a generated room in task files, and their text form, which serves as the name of a stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 """Families of rooms."""
 BENCH = "table"
-"""Default stage that a room is built around."""
+"""Default stage around which a room is built."""
 _PREFIX, _FILE_PREFIX = "room:", "file:"
 
 
@@ -23,32 +23,32 @@ class RoomSettings(StrictModel):
 
     family: Family = Field(description="Family: " + ", ".join(FAMILIES) + ".")
     bench: str = Field(
-        BENCH, min_length=1, description="Stage with mount and work surface, a name or a path seen from this file."
+        BENCH, min_length=1, description="Stage with mount and work surface: a name, or a path relative to this file."
     )
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the room: its plan and its things.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Seed of the plan and the furnishings.")
     look: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(
-        None, description="Number of its colors and textures; left out: that of the seed."
+        None, description="Seed of the colors and textures; by default the seed of the room."
     )
     clutter: Annotated[Ratio, Field(ge=0, le=1)] | None = Field(
-        None, description="Share of the free places that small things fill; left out: drawn by the seed."
+        None, description="Fraction of free positions that small objects fill; by default drawn."
     )
     size: tuple[Annotated[Metres, Field(ge=4.4, le=8)], Annotated[Metres, Field(ge=4.4, le=8)]] | None = Field(
-        None, description="Depth, which the robot looks along, and width [m]; left out: drawn by the seed."
+        None, description="Depth, in the robot's viewing direction, and width [m]; by default drawn."
     )
 
     @property
     def look_seed(self) -> int:
-        """Number of the look."""
+        """Seed of the look."""
         return self.seed if self.look is None else self.look
 
     @property
     def reference(self) -> str:
-        """Text form that :func:`parse_reference` reads; equal settings give equal texts."""
+        """Text form for :func:`parse_reference`; equal settings give equal texts."""
         return _PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
 
 
 def parse_reference(text: str) -> RoomSettings | None:
-    """Return the settings of a room's reference, or of the bare name of a family; None for other stages."""
+    """Parse the reference of a room, or the bare name of a family; return None for other stages."""
     if text in FAMILIES:
         return RoomSettings.model_validate({"family": text})
     if not text.startswith(_PREFIX):
@@ -57,23 +57,23 @@ def parse_reference(text: str) -> RoomSettings | None:
 
 
 class StageFileSettings(StrictModel):
-    """Scene from a user's USD or glTF file, with the part of it that is the work surface."""
+    """Scene from a user's USD or glTF file, and the part of it that is the work surface."""
 
     file: str = Field(min_length=1, description="USD or glTF file (.usd, .usda, .usdc, .usdz, .glb, .gltf).")
-    surface: str = Field("table", min_length=1, description="Prim or node that is the work surface, by its name.")
+    surface: str = Field("table", min_length=1, description="Name of the prim or node that is the work surface.")
     mount: tuple[Metres, Metres] | None = Field(
-        None, description="Place of the robot on the work surface, from its middle [m]; left out: at a long side."
+        None, description="Position of the robot relative to the work surface's center [m]; by default at a long side."
     )
-    yaw: Radians | None = Field(None, description="Direction the robot looks, about the vertical; with mount alone.")
+    yaw: Radians | None = Field(None, description="Robot's yaw about the vertical; only together with mount.")
 
     @property
     def reference(self) -> str:
-        """Text form that :func:`parse_file_reference` reads; equal settings give equal texts."""
+        """Text form for :func:`parse_file_reference`; equal settings give equal texts."""
         return _FILE_PREFIX + json.dumps(self.model_dump(mode="json", exclude_none=True), sort_keys=True)
 
 
 def parse_file_reference(text: str) -> StageFileSettings | None:
-    """Return the settings of a reference to a scene file; None for other stages."""
+    """Parse the reference of a scene file; return None for other stages."""
     if not text.startswith(_FILE_PREFIX):
         return None
     return StageFileSettings.model_validate_json(text.removeprefix(_FILE_PREFIX))

@@ -1,4 +1,4 @@
-"""Parts and colors shared by furniture of several families."""
+"""Parts and colors shared by the furniture of several families."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.modeling import Color, Modeler
 
 
 def front(m: Modeler, low: tuple[float, float], high: tuple[float, float], y: float, *, handle: str = "bar") -> None:
-    """Add a door or drawer front between two corners (x, z) [m] and a handle: ``bar``, ``knob``, ``side``, none."""
+    """Add a door or drawer front between two corners (x, z) [m]; handle: ``bar``, ``knob``, ``side``, or none."""
     gap = 0.002
     m.box((low[0] + gap, y - 0.019, low[1] + gap), (high[0] - gap, y, high[1] - gap), "front", omit=("back",))
     middle = (low[0] + high[0]) / 2
@@ -26,7 +26,7 @@ def front(m: Modeler, low: tuple[float, float], high: tuple[float, float], y: fl
 
 
 def any_color(rng: np.random.Generator, *, value: tuple[float, float] = (0.25, 0.85)) -> Color:
-    """Draw a color of printed or dyed materials."""
+    """Draw a color of a printed or dyed material."""
     hue, is_grey = float(rng.uniform()), rng.uniform() < 0.4
     saturation = float(rng.uniform(0.02, 0.2) if is_grey else rng.uniform(0.25, 0.65))
     return colorsys.hsv_to_rgb(hue, saturation, float(rng.uniform(*value)))

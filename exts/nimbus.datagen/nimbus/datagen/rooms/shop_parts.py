@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.shared_parts import any_color
 
 
 def goods(m: Modeler, size: tuple[float, float], z: float, room: float, rng: np.random.Generator) -> None:
-    """Fill a shelf (width, depth) at a height with rows of equal packages that fit below the next shelf [m]."""
+    """Fill a shelf (width, depth) at height ``z`` with rows of equal packages, no higher than ``room`` [m]."""
     width, depth = size
     x = -width / 2 + 0.02
     while x < width / 2 - 0.08:

@@ -1,4 +1,4 @@
-"""Small objects that stand on furniture and floors, away from the work area."""
+"""Small objects on furniture and floors, outside the work area."""
 
 from __future__ import annotations
 

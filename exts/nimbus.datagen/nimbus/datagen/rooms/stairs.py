@@ -1,4 +1,4 @@
-"""Flights of stairs between two storeys of a home: a stairwell behind an outer wall, with a doorway on each floor."""
+"""Flights of stairs between two storeys of a home: a stairwell behind an outer wall, with a doorway on each storey."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nimbus.datagen.rooms.modeling import Modeler, Patch
 from nimbus.datagen.rooms.walls import Opening, Side, Wall
 
 STAIRWELL = "stairwell"
-"""Kind of the stairwell as a room."""
+"""Kind of room of a stairwell."""
 STAIRS = "stairs"
-"""Class of the steps."""
+"""Semantic class of the steps."""
 DOORWAY = (1.0, WALL, 2.06)
-"""Size of the doorways [m]."""
+"""Width, depth and height of the doorways [m]."""
 _WIDTH = 1.2
 """Distance between the walls of a flight [m]."""
 _LANDING = 1.15
-"""Length of flat floor before the first step and after the last [m]."""
+"""Length of level floor before the first step and after the last [m]."""
 _RUN, _TALLEST = 0.28, 0.175
-"""Depth of a step and its largest height, as in German dwellings (DIN 18065) [m]."""
+"""Depth and largest height of a step [m], as in German dwellings (DIN 18065)."""
 _MARGIN = 0.72
-"""Smallest distance from the middle of a doorway to the corner of its room [m]."""
+"""Smallest distance from the center of a doorway to a corner of the adjacent room [m]."""
 _LONGEST = 2.5
-"""Largest extension of the upper landing, so that both doorways lead into rooms and not into walls [m]."""
+"""Largest extension of the upper landing [m]; it lets the doorways lead into rooms instead of onto walls."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Flight:
     """Straight flight of stairs."""
 
     side: Side
-    """Outer wall behind which it is: ``front`` or ``left``."""
+    """Side of the home behind whose outer wall the flight is: ``front`` or ``left``."""
     rectangle: Rectangle
     rooms: tuple[int, int]
     """Indices of the lower and upper room in the plans of their storeys."""
     doors: tuple[float, float]
-    """Middles of the lower and upper doorway, along y (front) or x (left) [m]."""
+    """Positions of the centers of the lower and upper doorway, along y (front) or x (left) [m]."""
     low: float
     """Height of the lower floor [m]."""
     high: float
@@ -48,19 +48,19 @@ class Flight:
 
     @property
     def steps(self) -> int:
-        """Number of risers."""
+        """Number of steps, including the last one onto the upper floor."""
         return _step_count(self.high - self.low)
 
     @property
     def ground(self) -> Rectangle:
-        """Floor before the first step."""
+        """Floor area before the first step."""
         start = self.span[0]
         own = (start, start + _LANDING)
         return Rectangle(self.rectangle.x, own) if self.side == "front" else Rectangle(own, self.rectangle.y)
 
     @property
     def span(self) -> tuple[float, float]:
-        """Stretch of the outer wall that it covers [m]."""
+        """Range of the outer wall that the flight covers, along y (front) or x (left) [m]."""
         return self.rectangle.y if self.side == "front" else self.rectangle.x
 
 
@@ -69,10 +69,10 @@ def _step_count(rise: float) -> int:
 
 
 def find_flight(cut: Sequence[Rectangle], side: Side, *, low: float, high: float) -> Flight | None:
-    """Find a position for a flight behind an outer wall; None if no two rooms are suitable for its doorways.
+    """Find a position for a flight behind an outer wall; None if no two rooms have space for its doorways.
 
     Args:
-        cut: Rooms of both storeys, one above the other.
+        cut: Rooms of each of the two storeys, which have equal walls.
         side: ``front`` or ``left``.
         low: Height of the lower floor [m].
         high: Height of the upper floor [m].
@@ -101,7 +101,7 @@ def _fits(span: tuple[float, float], place: float) -> bool:
 
 
 def opened_wall(wall: Wall, flight: Flight) -> Wall:
-    """Cut both doorways into the stairwell's wall toward the rooms."""
+    """Cut both doorways into the wall between the stairwell and the rooms."""
     for place, up in zip(flight.doors, (0.0, flight.high - flight.low), strict=True):
         along = flight.rectangle.y[1] - place if flight.side == "front" else place - flight.rectangle.x[0]
         width, _, height = DOORWAY
@@ -110,7 +110,7 @@ def opened_wall(wall: Wall, flight: Flight) -> Wall:
 
 
 def stair_patches(flight: Flight) -> tuple[Patch, ...]:
-    """Build the steps and the upper landing, solid down to the floor below."""
+    """Build the steps and the upper landing as solids that reach down to the lower floor."""
     modeler, count = Modeler(), flight.steps
     rise = (flight.high - flight.low) / count
     (x0, x1), (y0, y1) = flight.rectangle.x, flight.rectangle.y

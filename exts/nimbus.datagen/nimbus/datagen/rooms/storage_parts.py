@@ -9,7 +9,7 @@ from nimbus.datagen.rooms.modeling import Modeler
 
 
 def _box(m: Modeler, low: tuple[float, float, float], size: Size) -> None:
-    """Add a closed carton with tape at a corner of a shelf."""
+    """Add a closed, taped carton at a corner of a shelf."""
     (x, y, z), (width, depth, height) = low, size
     m.box(low, (x + width, y + depth, z + height), "cardboard", omit=("bottom", "back"))
     middle = x + width / 2
@@ -23,7 +23,7 @@ def _box(m: Modeler, low: tuple[float, float, float], size: Size) -> None:
 
 
 def stock(m: Modeler, size: tuple[float, float], z: float, room: float, rng: np.random.Generator) -> None:
-    """Fill a shelf (width, depth) at a height with cartons and totes that fit below the next shelf [m]."""
+    """Fill a shelf (width, depth) at height ``z`` with cartons and totes, no higher than ``room`` [m]."""
     width, depth = size
     x = -width / 2 + 0.04
     while True:

@@ -14,17 +14,17 @@ from nimbus.datagen.splats.nearest import find_nearest
 MOST_OFF = 0.05
 """Largest displacement at which depth and collisions still match the images [m]."""
 _POINTS = 20_000
-"""Number of compared splats, spread over the cloud."""
+"""Number of splats that are compared, taken evenly from the cloud."""
 _OPAQUE = 0.5
 _REACH = 0.4
-"""Largest distance of a splat from the proxy's surfaces for a comparison [m]."""
+"""Largest distance from the proxy at which a splat is compared [m]."""
 _LEAST_SHARE = 0.5
-"""Smallest fraction of splats within reach of a proxy of the same place."""
+"""Smallest fraction of splats within this distance if proxy and splats show the same place."""
 _ROUNDS = 12
 _WIDEST, _NARROWEST = 0.2, 0.02
-"""Distance of outliers in the first and in the last iteration [m]."""
+"""Distance beyond which splats count as outliers, in the first and in the last iteration [m]."""
 _STIFF = 1e-3
-"""Weight of the damping that fixes directions without measurements."""
+"""Weight of the damping in directions that no measurement determines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,17 +36,17 @@ class Misalignment:
     displacement: float
     """Root mean square of the displacement over the surfaces [m]."""
     residual: float
-    """Median distance of splats from the surfaces of the unmoved proxy [m]."""
+    """Median distance of splats from the surfaces of the proxy as given [m]."""
     share: float
     """Fraction of the splats within 40 cm of the proxy."""
 
 
 def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
-    """Fit a small rigid motion and scale of the proxy to the splats, point to plane (Chen and Medioni 1991).
+    """Fit a small rigid motion and a scale of the proxy to the splats, point to plane (Chen and Medioni, 1991).
 
     Args:
         cloud: Splats in the world frame.
-        corners: (F, 3, 3) of the proxy, in the world [m].
+        corners: (F, 3, 3) triangles of the proxy, in the world [m].
     """
     solid = np.flatnonzero(cloud.opacities >= _OPAQUE)
     solid = solid if len(solid) else np.arange(len(cloud))
@@ -66,16 +66,16 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
         # Seven unknowns: shift, rotation vector, and scale about the middle. Only the part of the motion along the
         # normal is measured: a point may slide along its surface.
         rows = np.column_stack([normals, np.cross(arm, normals), np.sum(arm * normals, axis=1)])
-        # Most surfaces slide along a wrong offset and show nothing of it: the few others must not count as outliers.
+        # Most surfaces are parallel to a wrong offset and do not reveal it; the few others must not count as outliers.
         # 1.4826 times the median deviation is the standard deviation of normal noise. The weights are those of Geman
-        # and McClure, whose width shrinks as the fit improves.
+        # and McClure, with a width that shrinks as the fit improves.
         width = max(1.4826 * float(np.median(np.abs(off[is_found]))), _WIDEST * 0.6**turn, _NARROWEST)
         weight = is_found / (1.0 + (off / (2.0 * width)) ** 2) ** 2
-        # Rotation and scale are multiplied by the radius of the cloud: all unknowns are lengths, and damping treats
-        # them alike.
+        # Rotation and scale are multiplied by the radius of the cloud, so that all unknowns are lengths, and damping
+        # affects them equally.
         scale = np.array([1.0] * 3 + [float(np.sqrt(np.mean(arm[is_found] ** 2)))] * 4)
         matrix = (rows / scale).T @ (weight[:, None] * rows / scale)
-        # Damping keeps the solution where no surface fixes a direction, as along a corridor.
+        # Damping keeps the system solvable where no surface determines a direction, as along a corridor.
         matrix += _STIFF * float(weight.sum()) * np.eye(7)
         change = -np.linalg.solve(matrix, (rows / scale).T @ (weight * off)) / scale
         step = change[:3] + np.cross(change[3:6], arm) + change[6] * arm
@@ -91,15 +91,15 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
 
 
 def check_alignment(cloud: SplatCloud, corners: AnyArray, *, where: str) -> Misalignment:
-    """Refuse a proxy that is more than 5 cm off.
+    """Refuse a proxy that is more than 5 cm away from its splats.
 
     Args:
         cloud: Splats in the world frame.
-        corners: (F, 3, 3) of the proxy, in the world [m].
-        where: The proxy's file.
+        corners: (F, 3, 3) triangles of the proxy, in the world [m].
+        where: File of the proxy, for errors.
 
     Raises:
-        InputError: The proxy is misaligned, or of another place.
+        InputError: The proxy is misaligned, or shows another place.
     """
     found = measure_alignment(cloud, corners)
     if found.share < _LEAST_SHARE:

@@ -1,8 +1,8 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Kernels of the splat rasterizer that blend projected splats, one after the other or by tiles.
+"""Kernels of the splat rasterizer that blend projected splats, sequentially or by tiles.
 
-A pixel is finished when less than 1e-4 of the light gets through. Splats are blended in the order of the depths of
-their means, and of their numbers at equal depths, so that the order of threads does not matter.
+A pixel is finished when its transmittance falls below 1e-4. Splats are blended in the order of their mean depths, and
+by their index at equal depths, so that the result does not depend on the order of threads.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ TILE = wp.constant(16)
 
 @wp.struct
 class Pixels:
-    """Sums along the rays."""
+    """Sums along the rays of all pixels."""
 
     through: wp.array(dtype=wp.float32)
-    """Transmittance."""
+    """Transmittance behind the splats blended so far."""
     colors: wp.array(dtype=wp.vec3)
     depths: wp.array(dtype=wp.float32)
-    """Depth times weight [m]"""
+    """Sum of depth times weight [m]."""
 
 
 @wp.func
 def row_span(conic: wp.vec4, center: wp.vec2, y: int, first: int, last: int):
-    """Return the first and last column in which a row of pixels is inside the ellipse; (1, 0) if none is."""
+    """Return the first and last column of a row of pixels that are inside the ellipse; (1, 0) if there are none."""
     dy = float(y) + 0.5 - center[1]
     b = conic[1] * dy
-    # The ellipse is a quadratic equation in x on this row; without a real root the row misses it.
+    # On this row the ellipse is a quadratic equation in x; without a real root, the row misses it.
     root = b * b - conic[0] * (conic[2] * dy * dy - conic[3])
     if root < 0.0:
         return wp.vec2i(1, 0)
@@ -61,7 +61,7 @@ def blend_span(
         if through >= DONE:
             dx = float(x) + 0.5 - center[0]
             power = conic[0] * dx * dx + 2.0 * conic[1] * dx * dy + conic[2] * dy * dy
-            # Limited below 1, so that the transmittance never becomes exactly zero.
+            # Limited below 1, so that the transmittance stays positive.
             alpha = wp.min(color[3] * wp.exp(-0.5 * power), OPAQUEST)
             weight = alpha * through
             through -= weight
@@ -83,9 +83,9 @@ def blend_in_order(
     pending: wp.array(dtype=wp.int32),
     pixels: Pixels,
 ):
-    """Blend all splats, nearest first, in one thread, which suits a CPU.
+    """Blend all splats in one thread, the nearest first; suited to a CPU.
 
-    ``pending`` counts the unfinished pixels of each tile; tiles without any are skipped.
+    ``pending`` counts the unfinished pixels of each tile; tiles with 0 are skipped.
     """
     for place in range(count):
         row = order[place]
@@ -109,7 +109,7 @@ def blend_in_order(
 
 @wp.func
 def touches(conic: wp.vec4, center: wp.vec2, box: wp.vec4i, tile_x: int, tile_y: int):
-    """Return True if some row of the tile is inside the ellipse."""
+    """Return True if a row of the tile's pixels is inside the ellipse."""
     first = wp.max(box[0], tile_x * TILE)
     last = wp.min(box[1], tile_x * TILE + TILE - 1)
     for y in range(wp.max(box[2], tile_y * TILE), wp.min(box[3], tile_y * TILE + TILE - 1) + 1):
@@ -121,7 +121,7 @@ def touches(conic: wp.vec4, center: wp.vec2, box: wp.vec4i, tile_x: int, tile_y:
 
 @wp.kernel
 def count_tiles(order: wp.array(dtype=wp.int32), splats: Projected, counts: wp.array(dtype=wp.int32)):
-    """Count the tiles of each splat, in the order of depth."""
+    """Count the tiles that each splat touches, in the order of depth."""
     place = wp.tid()
     row = order[place]
     box = splats.boxes[row]
@@ -143,11 +143,11 @@ def emit_tiles(
     keys: wp.array(dtype=wp.int32),
     rows: wp.array(dtype=wp.int32),
 ):
-    """List each splat for each of its tiles, in the order of depth."""
+    """List each splat for each tile that it touches, in the order of depth."""
     place = wp.tid()
     row = order[place]
     box = splats.boxes[row]
-    # The inclusive scan gives each splat a range of slots of its own, so that no atomics are needed.
+    # The inclusive scan reserves a range of slots for each splat, so that no atomic operations are needed.
     slot = ends[place] - counts[place]
     for tile_y in range(box[2] // TILE, box[3] // TILE + 1):
         for tile_x in range(box[0] // TILE, box[1] // TILE + 1):
@@ -182,7 +182,7 @@ def blend_tiles(
     tiles: int,
     pixels: Pixels,
 ):
-    """Blend the lists of the tiles with one thread per pixel, which suits a GPU."""
+    """Blend the list of each tile with one thread per pixel; suited to a GPU."""
     x, y = wp.tid()
     if x >= width or y >= height:
         return
@@ -221,7 +221,7 @@ def finish(
     alpha: wp.array(dtype=wp.float32),
     depth: wp.array(dtype=wp.float32),
 ):
-    """Convert the sums to bytes, opacity and expected depth; 0 below the smallest opacity."""
+    """Convert the sums to bytes, opacity and expected depth; the depth is 0 below the smallest opacity."""
     pixel = wp.tid()
     through = pixels.through[pixel]
     color = pixels.colors[pixel] + through * behind

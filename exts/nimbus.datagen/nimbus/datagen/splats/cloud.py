@@ -15,7 +15,7 @@ from nimbus.datagen.geometry import transforms
 FIRST_HARMONIC = 0.28209479177387814
 """Y00, the constant spherical harmonic: 1 / (2 sqrt(pi))."""
 MOST_SPLATS = 3_000_000
-"""Largest number of splats of a scene: about half a second of rendering on one core, and 0.5 GB."""
+"""Largest number of splats of a scene; they take about 0.5 s to render on one core, and 0.5 GB."""
 _FARTHEST = 1e4
 """Largest distance of a splat from the origin [m]."""
 _LARGEST = 1e3
@@ -23,30 +23,32 @@ _LARGEST = 1e3
 
 
 def split_similarity(matrix: FloatArray) -> tuple[float, FloatArray]:
-    """Return the scale and the rotation (3, 3) of a matrix (4, 4) that has one scale in all directions."""
+    """Return the scale and the rotation (3, 3) of a matrix (4, 4) with a uniform scale."""
     factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
     return factor, matrix[:3, :3] / factor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SplatCloud:
-    """N Gaussians with an optionally view-dependent color."""
+    """N Gaussians, with colors that may depend on the viewing direction."""
 
     positions: Float32Array
-    """(N, 3) means [m]"""
+    """(N, 3) means [m]."""
     scales: Float32Array
-    """(N, 3) standard deviations along their axes [m]"""
+    """(N, 3) standard deviations along the axes of each Gaussian [m]."""
     wxyz: Float32Array
-    """(N, 4) unit orientations of the axes"""
+    """(N, 4) orientations of the axes, unit quaternions wxyz."""
     opacities: Float32Array
-    """(N,) from 0 to 1, at the mean"""
+    """(N,) opacities at the mean, from 0 to 1."""
     colors: Float32Array
-    """(N, 3) sRGB of the constant harmonic, not limited to 0 to 1."""
+    """(N, 3) sRGB of the constant harmonic; values may be outside 0 to 1."""
     harmonics: NDArray[np.float16] | None = None
-    """(N, 3, C) harmonic coefficients per channel, C 3, 8 or 15 for degree 1, 2 or 3; None for view-independent
-    colors."""
+    """(N, 3, C) further harmonic coefficients per channel, with C = 3, 8 or 15 for degree 1, 2 or 3.
+
+    None for colors that do not depend on the direction.
+    """
     is_antialiased: bool = False
-    """True for training in which the opacity of splats smaller than a pixel is reduced (Mip-Splatting)."""
+    """True if the training reduced the opacity of splats smaller than a pixel (Mip-Splatting)."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -57,7 +59,7 @@ class SplatCloud:
         return 0 if self.harmonics is None else {3: 1, 8: 2, 15: 3}[self.harmonics.shape[2]]
 
     def rows(self, chosen: NDArray[Any]) -> SplatCloud:
-        """Select splats by number or mask, in that order."""
+        """Select splats by index, in the given order, or by a mask."""
         return replace(
             self,
             positions=self.positions[chosen],
@@ -69,11 +71,11 @@ class SplatCloud:
         )
 
     def moved(self, frame_T_cloud: FloatArray) -> SplatCloud:
-        """Move it into another frame.
+        """Transform the cloud into another frame.
 
         Args:
-            frame_T_cloud: (4, 4) rotation with one scale in all directions, and offset [m]. Harmonics above degree 0
-                are left out where it turns: their rotation would cost more than a user's up axis is worth.
+            frame_T_cloud: (4, 4) matrix with rotation, uniform scale and offset [m]. If it rotates, harmonics above
+                degree 0 are dropped, because their rotation costs more than their effect is worth.
         """
         matrix = np.asarray(frame_T_cloud, dtype=float)
         factor, rotation = split_similarity(matrix)
@@ -91,25 +93,25 @@ class SplatCloud:
 
 
 def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
-    """Refuse a cloud that cannot be rendered.
+    """Check that a cloud can be rendered, and return it.
 
     Args:
-        cloud: Splats as a reader returned them.
+        cloud: Splats as returned by a reader.
         where: File of the splats, for errors.
 
     Raises:
-        InputError: The cloud is empty, too large, or holds values that are not finite.
+        InputError: The cloud is empty, too large, or contains values that are not finite.
     """
     if not len(cloud):
-        raise InputError("holds no splat", where=where, instead="export the scene again")
+        raise InputError("contains no splats", where=where, instead="export the scene again")
     if len(cloud) > MOST_SPLATS:
-        what = f"{len(cloud)} splats; the limit is {MOST_SPLATS}"
+        what = f"has {len(cloud)} splats; the limit is {MOST_SPLATS}"
         raise InputError(what, where=where, instead="prune it, for example with splat-transform --decimate")
     for name in ("positions", "scales", "wxyz", "opacities", "colors", "harmonics"):
         values = getattr(cloud, name)
         if values is not None and not (fine := np.isfinite(values).reshape(len(cloud), -1).all(axis=1)).all():
             first, count = int(np.argmin(fine)), int((~fine).sum())
-            what = f"{name} of splat {first} are not finite numbers ({count} such splats)"
+            what = f"{name} of splat {first} are not finite numbers; {count} splats are affected"
             raise InputError(what, where=where, instead="remove them, for example with splat-transform --filter-nan")
     if (far := float(np.abs(cloud.positions).max())) > _FARTHEST:
         raise InputError(f"a splat is {far:.3g} m from the origin", where=where, instead="crop the scene")
@@ -119,7 +121,7 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
 
 
 def unit_quaternions(wxyz: NDArray[Any]) -> Float32Array:
-    """Normalize orientations (N, 4); zeros become the identity."""
+    """Normalize quaternions (N, 4); zeros become the identity."""
     length = np.linalg.norm(wxyz, axis=1, keepdims=True)
     none = np.array([[1.0, 0.0, 0.0, 0.0]])
     return np.where(length > 1e-12, wxyz / np.maximum(length, 1e-12), none).astype(np.float32)

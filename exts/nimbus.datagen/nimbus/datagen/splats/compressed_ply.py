@@ -14,18 +14,18 @@ from nimbus.datagen.splats.cloud import SplatCloud, unit_quaternions
 from nimbus.datagen.splats.ply_file import open_table, read_elements, stack_columns
 
 _CHUNK = 256
-"""Number of splats that share the bounds of a row of element ``chunk``."""
+"""Number of splats that share one row of bounds in the element ``chunk``."""
 _REST = {0: 0, 9: 3, 24: 8, 45: 15}
 _PLACE, _SCALES, _COLOR = ["x", "y", "z"], ["scale_x", "scale_y", "scale_z"], ["r", "g", "b"]
 _PACKED = ("packed_position", "packed_rotation", "packed_scale", "packed_color")
 _HALF_DIAGONAL = float(np.sqrt(2.0))
-"""Length of the interval that contains all components of a unit quaternion except the largest."""
+"""Length of the interval that contains every component of a unit quaternion except the largest one."""
 _HARMONIC_RANGE = 8.0
-"""Width of the range of the stored bytes, from -4 to 4."""
+"""Width of the range of harmonics that a byte encodes, from -4 to 4."""
 
 
 def read_compressed_ply(path: Path) -> SplatCloud:
-    """Read splats of 16 bytes each, relative to the bounds of their chunk.
+    """Read splats that are stored in 16 bytes each, relative to the bounds of their chunk.
 
     Raises:
         InputError: The file is truncated, or has fewer chunks than its splats need.
@@ -39,10 +39,10 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     if lacking := lacking + [name for name in wanted if len(bounds) and name not in of_chunk]:
         raise InputError(f"has no column {', '.join(lacking)}", where=str(path), instead="export it again")
     if len(bounds) * _CHUNK < len(table):
-        what = f"{len(bounds)} chunks for {len(table)} splats, expected {-(-len(table) // _CHUNK)}"
+        what = f"has {len(bounds)} chunks for {len(table)} splats; expected {-(-len(table) // _CHUNK)}"
         raise InputError(what, where=str(path), instead="export it again")
     if wrong := [name for name in _PACKED if table.dtype[name] != np.dtype("<u4")]:
-        raise InputError(f"column {wrong[0]} is not a uint", where=str(path), instead="export it again")
+        raise InputError(f"column {wrong[0]} is not of type uint", where=str(path), instead="export it again")
     position, rotation, scale, color = (np.asarray(table[name]) for name in _PACKED)
     chunk = np.arange(len(table)) // _CHUNK
     colors = np.stack([_part(color, shift, 8) for shift in (24, 16, 8)], axis=1)
@@ -52,7 +52,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     harmonics = None
     if len(rest) == len(table) and len(table):
         if not (count := _REST.get(len(rest.dtype.names or ()), 0)):
-            what = f"{len(rest.dtype.names or ())} columns of harmonics, expected 9, 24 or 45"
+            what = f"has {len(rest.dtype.names or ())} columns of harmonics; expected 9, 24 or 45"
             raise InputError(what, where=str(path), instead="export it again")
         columns = [f"f_rest_{number}" for number in range(3 * count)]
         if lacking := [name for name in columns if name not in (rest.dtype.names or ())]:
@@ -71,13 +71,13 @@ def read_compressed_ply(path: Path) -> SplatCloud:
 
 
 def _part(packed: NDArray[Any], shift: int, bits: int) -> Float32Array:
-    """Extract bits of packed numbers, scaled to 0 to 1."""
+    """Extract bits of packed integers, scaled to the range 0 to 1."""
     most = (1 << bits) - 1
     return ((packed >> np.uint32(shift)) & np.uint32(most)).astype(np.float32) / np.float32(most)
 
 
 def _three(packed: NDArray[Any]) -> Float32Array:
-    """Unpack three numbers (N, 3) of 11, 10 and 11 bits, scaled to 0 to 1."""
+    """Unpack three numbers (N, 3) of 11, 10 and 11 bits, scaled to the range 0 to 1."""
     return np.stack([_part(packed, 21, 11), _part(packed, 11, 10), _part(packed, 0, 11)], axis=1)
 
 
@@ -88,7 +88,7 @@ def _between(bounds: NDArray[Any], names: list[str], chunk: NDArray[Any], share:
 
 
 def _turns(packed: NDArray[Any]) -> Float32Array:
-    """Unpack unit quaternions without the largest component: 2 bits for its index (wxyz), 10 for each other one."""
+    """Unpack unit quaternions stored without the largest component: 2 bits for its index in wxyz, 10 for each other."""
     others = np.stack([_part(packed, shift, 10) for shift in (20, 10, 0)], axis=1)
     others = (others - np.float32(0.5)) * np.float32(_HALF_DIAGONAL)
     largest = np.sqrt(np.maximum(1.0 - np.sum(others**2, axis=1), 0.0))

@@ -1,4 +1,4 @@
-"""Order of points along a space-filling curve, so that neighbors are adjacent in memory."""
+"""Order of points along a space-filling curve, so that nearby points are adjacent in memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from nimbus.datagen.arrays import Float32Array, IntArray
 
 _BITS = 21
-"""Number of cells along an axis, as a power of two; three such indices fit into 64 bits."""
+"""Binary logarithm of the number of cells along an axis; the bits of three cell indices fit into 64 bits."""
 _SPREAD = (
     (32, 0x1F00000000FFFF),
     (16, 0x1F0000FF0000FF),
@@ -15,17 +15,17 @@ _SPREAD = (
     (4, 0x10C30C30C30C30C3),
     (2, 0x1249249249249249),
 )
-"""Shifts and masks that put two empty bits between the bits of a number."""
+"""Shifts and masks that insert two empty bits between the bits of a number."""
 
 
 def curve_order(positions: Float32Array) -> IntArray:
-    """Sort points by Morton code (Morton 1966); the sort is stable.
+    """Sort points by Morton code (Morton, 1966); the sort is stable.
 
     Args:
-        positions: (N, 3), any unit.
+        positions: (N, 3) points, in any unit.
 
     Returns:
-        (N,) numbers of the points, in the order of the curve.
+        (N,) indices of the points in the order of the curve.
     """
     lower = positions.min(axis=0)
     side = max(float((positions.max(axis=0) - lower).max()), 1e-9)

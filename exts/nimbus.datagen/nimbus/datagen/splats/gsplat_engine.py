@@ -1,7 +1,7 @@
-"""Rasterizer of splats by gsplat, an optional library: several times as fast as ours on a GPU.
+"""Rasterizer of splats that uses gsplat, an optional library; it is several times faster than ours on a GPU.
 
-gsplat needs PyTorch and CUDA, and compiles its kernels on first use. Its images differ slightly from ours, which are
-reproducible to the bit: it blends with fast, less accurate arithmetic.
+gsplat needs PyTorch and CUDA, and compiles its kernels on first use. Its images differ slightly from ours, and unlike
+ours they are not reproducible to the bit, because gsplat uses fast, less accurate arithmetic.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud, split_simila
 from nimbus.datagen.splats.rasterizer import DEPTH_OPACITY, FAR, NEAR, SplatPictures
 
 _TOGETHER = 8
-"""Number of views in a call, which bounds the memory."""
+"""Number of views per call, which bounds the memory."""
 
 
 class GsplatRasterizer:
-    """Renders one cloud by gsplat; arguments and images as those of :class:`SplatRasterizer`.
+    """Rasterizer of one cloud by gsplat; arguments and images are those of :class:`SplatRasterizer`.
 
     Raises:
         InputError: The device is a CPU, or gsplat or PyTorch is not installed.
@@ -38,12 +38,12 @@ class GsplatRasterizer:
         behind: Vector = (0.0, 0.0, 0.0),
     ) -> None:
         if device == "cpu":
-            raise InputError("gsplat renders on a GPU only", where="engine: gsplat", instead="write --device cuda")
+            raise InputError("gsplat only renders on a GPU", where="engine: gsplat", instead="write --device cuda")
         try:
             import gsplat  # pyright: ignore[reportMissingImports]
             import torch  # pyright: ignore[reportMissingImports]
         except ModuleNotFoundError as error:
-            what, instead = f"no package {error.name}", "pip install gsplat, or write engine: warp"
+            what, instead = f"the package {error.name} is not installed", "pip install gsplat, or use engine: warp"
             raise InputError(what, where="engine: gsplat", instead=instead) from None
         self._torch, self._rasterize, self._device = torch, gsplat.rasterization, device
         matrix = np.eye(4) if world_T_cloud is None else np.asarray(world_T_cloud, dtype=float)
@@ -58,11 +58,11 @@ class GsplatRasterizer:
 
         Args:
             camera: Camera, used for its size and field of view; its distortion is ignored.
-            positions: (K, 3) [m], world frame.
-            wxyz: (K, 4), OpenGL axes.
+            positions: (K, 3) positions of the camera in the world [m].
+            wxyz: (K, 4) orientations wxyz, with OpenGL axes.
         """
         poses = cameras.world_T_camera(positions, wxyz)
-        # Harmonics belong to the cloud's frame: the camera moves into it.
+        # Harmonics are relative to the frame of the cloud, so the camera is transformed into that frame.
         cloud_T_camera = np.tile(np.eye(4), (len(poses), 1, 1))
         cloud_T_camera[:, :3, :3] = self._world_R_cloud.T @ poses[:, :3, :3]
         cloud_T_camera[:, :3, 3] = (poses[:, :3, 3] - self._offset) @ self._world_R_cloud / self._factor
@@ -88,7 +88,7 @@ class GsplatRasterizer:
                 render_mode="RGB+ED",
                 rasterize_mode=self._mode,
             )
-            # Converted on the device: the host would take longer than the rendering.
+            # Converted on the device, because the conversion on the host would take longer than the rendering.
             rgb = (255.0 * colors[..., :3].clamp(0.0, 1.0)).round().to(self._torch.uint8)
             alpha = alpha[..., 0]
             depth = self._torch.where(alpha >= DEPTH_OPACITY, colors[..., 3] * self._factor, 0.0)
@@ -99,7 +99,7 @@ class GsplatRasterizer:
 
 
 def _coefficients(cloud: SplatCloud) -> NDArray[np.floating[Any]]:
-    """Return the spherical harmonics (N, C, 3) of all degrees, the constant one included."""
+    """Return the spherical harmonics (N, C, 3) of all degrees, including the constant one."""
     constant = (cloud.colors - 0.5) / FIRST_HARMONIC
     if cloud.harmonics is None:
         return constant[:, None]

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Nearest points on the surfaces of a mesh."""
+"""Nearest points on the surface of a mesh."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def _nearest(
 
 
 def find_nearest(corners: AnyArray, points: FloatArray, reach: float) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Find the nearest point of a mesh to each of N points.
+    """Find the point of a mesh that is nearest to each of N points.
 
     Args:
-        corners: (F, 3, 3) [m].
-        points: (N, 3) [m].
-        reach: Largest searched distance [m].
+        corners: (F, 3, 3) triangles of the mesh [m].
+        points: (N, 3) points [m].
+        reach: Largest distance [m].
 
     Returns:
-        Points (N, 3) [m], unit normals (N, 3) of their faces, and (N,) True where there is one.
+        Nearest points (N, 3) [m], unit normals (N, 3) of their faces, and flags (N,), True if a point was found.
     """
     vertices = wp.array(np.asarray(corners, np.float32).reshape(-1, 3), dtype=wp.vec3, device="cpu")
     indices = wp.array(np.arange(len(vertices), dtype=np.int32), dtype=wp.int32, device="cpu")

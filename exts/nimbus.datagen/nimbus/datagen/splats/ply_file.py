@@ -1,4 +1,4 @@
-"""Reader of binary PLY files of scalar columns: the header, and each element as a table."""
+"""Reader of binary PLY files with scalar columns: the header, and each element as a table."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _TYPES = {
     **dict.fromkeys(("double", "float64"), "<f8"),
 }
 _HEADER_BYTES = 1 << 16
-"""Largest accepted header [bytes]."""
+"""Largest accepted size of the header [bytes]."""
 _AGAIN = "export it again as a binary PLY"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlyElement:
-    """Element of the header."""
+    """Element in the header of a file."""
 
     name: str
     count: int
-    """Rows"""
+    """Number of rows."""
     columns: np.dtype[Any]
-    """Names and types of its columns."""
+    """Names and types of the columns."""
 
 
 def read_elements(path: Path) -> tuple[list[PlyElement], int]:
-    """Read the header of a binary little-endian PLY without lists.
+    """Read the header of a binary little-endian PLY file without lists.
 
     Returns:
-        Elements, and the offset of the first [bytes].
+        Elements, and the offset of the first element [bytes].
 
     Raises:
         InputError: The file is not PLY, has lists or another byte order, or is truncated.
@@ -60,35 +60,35 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         if not words or words[0] in ("comment", "obj_info"):
             continue
         if words[0] == "format" and words[1:2] != ["binary_little_endian"]:
-            raise InputError(f"is a PLY of format {' '.join(words[1:2])}", where=str(path), instead=_AGAIN)
+            raise InputError(f"has the PLY format {' '.join(words[1:2])}", where=str(path), instead=_AGAIN)
         if words[0] == "element" and len(words) == 3 and re.fullmatch("[0-9]{1,15}", words[2]):
             elements.append((words[1], int(words[2]), []))
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))
         elif words[0] != "format":
-            raise InputError(f"its header has '{line}', which splats do not have", where=str(path), instead=_AGAIN)
+            raise InputError(f"its header has '{line}', unlike files of splats", where=str(path), instead=_AGAIN)
     start = len(text) + len(mark)
     try:
         found = [PlyElement(name=name, count=count, columns=np.dtype(columns)) for name, count, columns in elements]
     except ValueError as error:
-        raise InputError(f"its header is wrong: {error}", where=str(path), instead=_AGAIN) from None
+        raise InputError(f"its header is invalid: {error}", where=str(path), instead=_AGAIN) from None
     if size < (needed := start + sum(element.count * element.columns.itemsize for element in found)):
-        what = f"is cut short: {size} bytes of {needed}"
+        what = f"is truncated: it has {size} of {needed} bytes"
         raise InputError(what, where=str(path), instead="copy or download it again")
     return found, start
 
 
 def open_table(path: Path, elements: list[PlyElement], start: int, name: str) -> NDArray[Any]:
-    """Map the table of an element into memory.
+    """Map the table of an element into memory, and return it.
 
     Args:
-        path: The file.
+        path: File of the table.
         elements: Elements of the header.
         start: Offset of the first element [bytes].
         name: Name of the element.
 
     Returns:
-        (rows,) with the columns as fields; empty if the file has no such element.
+        Structured array (rows,) with the columns as fields; empty if the file has no such element.
     """
     for element in elements:
         if element.name == name and element.count:
@@ -98,7 +98,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
 
 
 def stack_columns(table: NDArray[Any], names: list[str], kind: Any = np.float32) -> NDArray[Any]:
-    """Stack columns of a table to (rows, n)."""
+    """Copy columns of a table into an array (rows, n)."""
     found = np.empty((len(table), len(names)), dtype=kind)
     for column, name in enumerate(names):
         found[:, column] = table[name]

@@ -1,9 +1,9 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Kernels of the splat rasterizer that cull and project splats; ``splats.blending`` has those that draw them.
+"""Kernels of the splat rasterizer that cull and project splats; the kernels of ``splats.blending`` draw them.
 
-The projection is that of 3D Gaussian splatting (Kerbl et al. 2023; Zwicker et al. 2001): a Gaussian's covariance goes
-through the Jacobian of the perspective at its mean, and 0.3 px^2 are added against aliasing. Contributions below an
-opacity of 1/255 are not drawn.
+The projection is that of 3D Gaussian splatting (Kerbl et al., 2023; Zwicker et al., 2001): the covariance of a Gaussian
+is transformed by the Jacobian of the perspective projection at its mean, and 0.3 px² are added against aliasing.
+Contributions below an opacity of 1/255 are not drawn.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import warp as wp
 wp.config.quiet = True
 
 CHUNK = wp.constant(128)
-"""Number of splats culled together."""
+"""Number of splats that are culled together."""
 BLUR = wp.constant(0.3)
-"""Variance added in the image [px^2]."""
+"""Variance added to each projected splat [px²]."""
 FAINTEST = wp.constant(1.0 / 255.0)
 """Smallest opacity that a splat contributes to a pixel."""
 REACH = wp.constant(3.3290429)
-"""Distance in standard deviations at which opacity 1 falls to 1/255: sqrt(2 ln 255)."""
+"""Distance in standard deviations at which an opacity of 1 has fallen to 1/255: sqrt(2 ln 255)."""
 NEVER = wp.constant(3.0e38)
-"""Depth of splats that are not drawn."""
+"""Depth assigned to splats that are not drawn."""
 
 
 @wp.struct
@@ -31,16 +31,16 @@ class DeviceCloud:
     count: wp.int32
     positions: wp.array(dtype=wp.vec3)
     diagonals: wp.array(dtype=wp.vec3)
-    """xx, yy and zz of the covariances [m^2]"""
+    """xx, yy and zz of the covariances [m²]."""
     crosses: wp.array(dtype=wp.vec3)
-    """xy, xz and yz"""
+    """xy, xz and yz of the covariances [m²]."""
     colors: wp.array(dtype=wp.vec4)
     """sRGB and opacity."""
     degree: wp.int32
     harmonics: wp.array(dtype=wp.float16)
-    """Coefficients splat by splat: first channel, second, third."""
+    """Coefficients of one splat after another, each with its first, second and third channel."""
     middles: wp.array(dtype=wp.vec4)
-    """Center and radius of a ball around the splats of a chunk [m]."""
+    """Center and radius of a ball around each chunk of splats [m]."""
     is_antialiased: wp.bool
 
 
@@ -60,24 +60,24 @@ class DeviceView:
 
 @wp.struct
 class Projected:
-    """Projected splats that a view may show."""
+    """Projected splats that may be visible in a view."""
 
     centers: wp.array(dtype=wp.vec2)
     conics: wp.array(dtype=wp.vec4)
-    """xx, xy and yy of the inverse covariance [1/px^2]; and twice the logarithm of the opacity over the faintest"""
+    """xx, xy and yy of the inverse covariance [1/px²], and twice the logarithm of opacity over smallest opacity."""
     depths: wp.array(dtype=wp.float32)
     colors: wp.array(dtype=wp.vec4)
     boxes: wp.array(dtype=wp.vec4i)
-    """First and last column, first and last row of pixels; empty if the first is beyond the last."""
+    """First and last column, and first and last row of pixels; empty if the first is larger than the last."""
 
 
 @wp.func
 def may_show(view: DeviceView, place: wp.vec3, radius: float):
-    """Return True if a ball intersects the view frustum."""
+    """Return True if a ball intersects the view frustum (it may be True for a ball just outside a corner)."""
     seen = view.camera_R_world * (place - view.position)
     if seen[2] + radius < view.near or seen[2] - radius > view.far:
         return False
-    # Distance to each side plane of the frustum, through the camera.
+    # Signed distances to the four side planes of the frustum, which contain the camera.
     left = view.middle[0]
     right = float(view.width) - left
     top = view.middle[1]
@@ -97,10 +97,10 @@ def may_show(view: DeviceView, place: wp.vec3, radius: float):
 
 @wp.kernel
 def cull_chunks(cloud: DeviceCloud, view: DeviceView, shown: wp.array(dtype=wp.int32)):
-    """Flag the chunks with splats that may be visible."""
+    """Flag the chunks that may contain visible splats."""
     chunk = wp.tid()
     ball = cloud.middles[chunk]
-    # The blur of the image extends a splat by up to 4 px, which is widest in space at the far side of the ball.
+    # The blur enlarges a splat by up to 4 px; in space, this is largest at the far side of the ball.
     reach = ball[3] + 4.0 * (wp.length(wp.vec3(ball[0], ball[1], ball[2]) - view.position) + ball[3]) / view.focal[0]
     shown[chunk] = wp.where(may_show(view, wp.vec3(ball[0], ball[1], ball[2]), reach), 1, 0)
 
@@ -109,7 +109,7 @@ def cull_chunks(cloud: DeviceCloud, view: DeviceView, shown: wp.array(dtype=wp.i
 def cull_splats(
     cloud: DeviceCloud, view: DeviceView, chunks: wp.array(dtype=wp.int32), shown: wp.array(dtype=wp.int32)
 ):
-    """Flag the splats of the given chunks that may be visible."""
+    """Flag the splats in some chunks that may be visible."""
     thread = wp.tid()
     splat = chunks[thread // CHUNK] * CHUNK + thread % CHUNK
     flag = wp.int32(0)
@@ -137,7 +137,7 @@ def collect(flags: wp.array(dtype=wp.int32), places: wp.array(dtype=wp.int32), f
 
 @wp.func
 def harmonic_color(cloud: DeviceCloud, splat: int, towards: wp.vec3):
-    """Sum the real spherical harmonics of degree 1 to 3 in a direction of unit length."""
+    """Sum the real spherical harmonics of degrees 1 to 3 for a direction of unit length."""
     x = towards[0]
     y = towards[1]
     z = towards[2]
@@ -181,7 +181,7 @@ def project(
     depth = seen[2]
     closeness = 1.0 / depth
     color = cloud.colors[splat]
-    # The Jacobian is taken within 1.15 times the image, beyond which it grows without limit.
+    # The slope is limited to 1.15 times the image, because the Jacobian grows without limit beyond it.
     slope_x = wp.clamp(
         seen[0] * closeness,
         -(view.middle[0] + 0.15 * float(view.width)) / view.focal[0],
@@ -201,14 +201,14 @@ def project(
     xx = wp.dot(across, half)
     xy = wp.dot(down, half)
     yy = wp.dot(down, matrix * down)
-    # Rounding can make the determinant of a very thin splat negative.
+    # For a very thin splat, rounding can make the determinant negative.
     sharp = wp.max(xx * yy - xy * xy, 0.0)
     xx += BLUR
     yy += BLUR
     area = xx * yy - xy * xy
     opacity = color[3]
     if cloud.is_antialiased:
-        # The blur widens a splat; its opacity is reduced so that its total light stays the same.
+        # The blur widens a splat; the opacity is reduced so that its total light stays the same.
         opacity *= wp.sqrt(sharp / area)
     numbers[row] = row
     out.depths[row] = NEVER
@@ -221,7 +221,7 @@ def project(
         wide = wp.sqrt(level * xx)
         high = wp.sqrt(level * yy)
         box = wp.vec4i(
-            # Limited before the conversion: integers overflow for splats far outside the image.
+            # Limited before the conversion to integers, which would overflow for splats far outside the image.
             wp.max(int(wp.ceil(wp.max(center[0] - wide, -1.0) - 0.5)), 0),
             wp.min(int(wp.floor(wp.min(center[0] + wide, float(view.width)) - 0.5)), view.width - 1),
             wp.max(int(wp.ceil(wp.max(center[1] - high, -1.0) - 0.5)), 0),

@@ -17,11 +17,11 @@ from nimbus.datagen.splats.cloud import SplatCloud, split_similarity
 from nimbus.datagen.splats.curve import curve_order
 
 NEAR, FAR = 0.05, 1000.0
-"""Range of depths of drawn means [m]; a nearer splat would cover the whole image."""
+"""Range of depths of drawn splats [m]; a nearer splat would cover the whole image."""
 DEPTH_OPACITY = 0.7
 """Smallest opacity of a pixel whose expected depth is valid."""
 _BLOCK = 200_000
-"""Number of splats prepared together, which bounds the memory."""
+"""Number of splats whose covariances are computed at once, which bounds the memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class SplatPictures:
     """K views of equal size."""
 
     rgb: ImageArray
-    """(K, H, W, 3)"""
+    """(K, H, W, 3) sRGB."""
     alpha: Float32Array
     """(K, H, W) fraction of light that the splats block."""
     depth: Float32Array
@@ -37,16 +37,16 @@ class SplatPictures:
 
 
 class SplatRasterizer:
-    """Renders one cloud: on a CPU one thread blends in order of depth, on a GPU by tiles.
+    """Rasterizer of one cloud: on a CPU one thread blends splats in the order of depth, on a GPU tiles are blended.
 
     Both methods give the same images up to rounding, and each is reproducible bit for bit.
 
     Args:
-        cloud: The splats, in their own frame.
-        world_T_cloud: (4, 4) rotation with one scale, and offset [m]; the cloud's frame is the world's when not given.
+        cloud: Splats in the frame of the cloud.
+        world_T_cloud: (4, 4) matrix with rotation, uniform scale and offset [m]; identity by default.
         device: Warp device.
-        by_tiles: Blend by tiles; on a GPU when not given.
-        behind: sRGB of what is seen where nothing is.
+        by_tiles: True to blend by tiles; by default only on a GPU.
+        behind: sRGB from 0 to 1 behind all splats.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class SplatRasterizer:
         behind: Vector = (0.0, 0.0, 0.0),
     ) -> None:
         self.device = wp.get_device(device)
-        for module in (projection, blending):  # compiled here, where callers expect to wait
+        for module in (projection, blending):  # compiled here, because callers expect the constructor to be slow
             wp.load_module(module, device=self.device)
         self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
         self._behind = wp.vec3(*behind)
@@ -73,8 +73,8 @@ class SplatRasterizer:
 
         Args:
             camera: Camera, used for its size and field of view; its distortion is ignored.
-            positions: (K, 3) [m], world frame.
-            wxyz: (K, 4), OpenGL axes.
+            positions: (K, 3) positions of the camera in the world [m].
+            wxyz: (K, 4) orientations wxyz, with OpenGL axes.
         """
         poses, matrix = cameras.world_T_camera(positions, wxyz), cameras.intrinsics(camera)
         shape = (len(poses), camera.height, camera.width)
@@ -92,11 +92,11 @@ class SplatRasterizer:
         return SplatPictures(rgb=rgb, alpha=alpha, depth=depth * np.float32(self._factor))
 
     def project(self, camera: Camera, position: FloatArray, wxyz: FloatArray) -> dict[str, NDArray[Any]]:
-        """Project the splats that a view may show; tests compare the result with double precision.
+        """Project the splats that may be visible; tests compare the result with double precision.
 
         Returns:
-            By name: ``numbers`` of splats (M,) in the given cloud, ``centers`` (M, 2) [px], ``conics`` (M, 3)
-            [1/px^2], ``depths`` (M,) [cloud's unit].
+            Arrays by name: ``numbers`` (M,) of splats in the given cloud, ``colors`` (M, 4), ``centers`` (M, 2) [px],
+            ``conics`` (M, 3) [1/px²] and ``depths`` (M,) [unit of the cloud].
         """
         pose = cameras.world_T_camera(np.atleast_2d(position), np.atleast_2d(wxyz))[0]
         view = self._view(cameras.intrinsics(camera), pose, camera.width, camera.height)
@@ -139,7 +139,12 @@ class SplatRasterizer:
         return view
 
     def _project(self, view: Any) -> tuple[Any, wp.array, int, wp.array, wp.array]:
-        """Return the visible splats, their order by depth, their number, and the chunks and places they came from."""
+        """Project the visible splats.
+
+        Returns:
+            The projected splats, their order by depth, their number, the visible chunks, and the index of each splat in
+            these chunks.
+        """
         flags = self._empty(self._chunks, wp.int32)
         self._launch(projection.cull_chunks, self._chunks, [self._cloud, view, flags])
         chunks = self._flagged(flags)

@@ -1,4 +1,4 @@
-"""Reader of splat files, chosen by content: PLY from training, compressed PLY, SPZ."""
+"""Reader of splat files: PLY from training, compressed PLY, and SPZ; the content decides."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SPLAT_SUFFIXES = (".ply", ".spz")
 
 
 def read_splats(path: Path) -> SplatCloud:
-    """Read a scene of splats, in the frame of its file.
+    """Read the splats of a scene, in the frame of the file.
 
     Raises:
-        InputError: The file is of another format, empty, truncated, too large, or holds values that are
-            not finite.
+        InputError: The file has another format, is empty, truncated or too large, or contains values that are not
+            finite.
     """
     if path.suffix.lower() not in SPLAT_SUFFIXES:
         what, instead = f"is not a {' or '.join(SPLAT_SUFFIXES)} file", "convert it, for example with splat-transform"
@@ -38,7 +38,7 @@ def read_splats(path: Path) -> SplatCloud:
 
 
 def has_splats(path: Path) -> bool:
-    """Return True for a file of splats: every SPZ, and a PLY with the columns of splats.
+    """Return True if a file contains splats: any SPZ file, or a PLY file with the columns of splats.
 
     Raises:
         InputError: The file cannot be read.

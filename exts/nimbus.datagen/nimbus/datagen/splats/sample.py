@@ -1,4 +1,4 @@
-"""Splats sampled from the surfaces of a mesh, for scenes with known ground truth."""
+"""Splats sampled from the surfaces of a mesh, for scenes with a known ground truth."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from nimbus.datagen.arrays import AnyArray, Float32Array, FloatArray, IntArray
 from nimbus.datagen.splats.cloud import SplatCloud
 
 _R2 = np.array([0.7548776662466927, 0.5698402909980532])
-"""Steps of the R2 sequence: powers of one over the plastic number (Roberts 2018)."""
+"""Steps of the R2 sequence: powers of the reciprocal of the plastic number (Roberts, 2018)."""
 _GOLDEN = 0.6180339887498949
 _WIDE, _THIN = 0.7, 0.05
-"""Deviation of a disc along its surface, as a fraction of the spacing, and across it, as a fraction of that."""
+"""Standard deviations of a disc: along its surface, as a fraction of the spacing, and across, as a fraction of that."""
 _OPACITY = (0.75, 0.98)
-"""Range of opacities, as trained scenes have on surfaces."""
+"""Range of opacities, as in trained scenes on surfaces."""
 VERSION = 1
-"""Version of the sampling; raise it when equal meshes give other splats."""
+"""Version of the sampling; raise it when equal meshes give different splats."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SurfaceSamples:
-    """N points on faces, in the order of the faces."""
+    """N points on faces, ordered by face."""
 
     faces: IntArray
-    """(N,) face of each point."""
+    """(N,) index of each point's face."""
     shares: FloatArray
-    """(N, 3) weights of the face's corners."""
+    """(N, 3) barycentric weights of the face's corners."""
     positions: FloatArray
     """(N, 3) positions [m]."""
     normals: FloatArray
@@ -38,10 +38,12 @@ class SurfaceSamples:
 
 
 def place_samples(corners: AnyArray, count: int) -> SurfaceSamples:
-    """Distribute points evenly over surfaces: systematic sampling by area, a low-discrepancy sequence inside each face.
+    """Distribute points evenly over surfaces.
+
+    The number of points on a face is proportional to its area; inside a face, they follow a low-discrepancy sequence.
 
     Args:
-        corners: (F, 3, 3) of all faces [m].
+        corners: (F, 3, 3) triangles of all parts [m].
         count: Total number of points.
     """
     corners = np.asarray(corners, dtype=float)
@@ -66,13 +68,13 @@ def place_samples(corners: AnyArray, count: int) -> SurfaceSamples:
 def paint_samples(
     samples: SurfaceSamples, corner_uvs: AnyArray, image: NDArray[np.uint8], chosen: NDArray[np.bool_]
 ) -> FloatArray:
-    """Look up the picture of a part at some of the samples.
+    """Look up the texture of a part at some of the samples.
 
     Args:
         samples: Samples on the faces of all parts.
-        corner_uvs: (F, 3, 2) texture coordinates of all faces, v up; they repeat.
+        corner_uvs: (F, 3, 2) texture coordinates of all faces, v up; the texture repeats.
         image: (H, W, 3) sRGB of the part.
-        chosen: (N,) samples on it.
+        chosen: (N,) mask of the samples on this part.
 
     Returns:
         sRGB (n, 3) from 0 to 1.
@@ -85,11 +87,11 @@ def paint_samples(
 
 
 def discs_of(samples: SurfaceSamples, colors: AnyArray) -> SplatCloud:
-    """Make each sample a flat disc on its face.
+    """Turn each sample into a flat disc on its face.
 
     Args:
-        samples: N points.
-        colors: (N, 3) sRGB from 0 to 1, light included.
+        samples: N samples.
+        colors: (N, 3) sRGB from 0 to 1, including the light.
     """
     count = len(samples.faces)
     wide = _WIDE * samples.spacing
@@ -106,7 +108,7 @@ def discs_of(samples: SurfaceSamples, colors: AnyArray) -> SplatCloud:
 
 
 def _facing(normals: FloatArray) -> Float32Array:
-    """Return the smallest rotations (N, 4) from the z axis to unit normals; half a turn about x for opposite ones."""
+    """Return the smallest rotations (N, 4) wxyz from z to unit normals (N, 3); opposite normals rotate about x."""
     x, y, z = normals.T
     wxyz = np.column_stack([1.0 + z, -y, x, np.zeros_like(z)])
     wxyz[z < -1.0 + 1e-9] = (0.0, 1.0, 0.0, 0.0)

@@ -1,6 +1,6 @@
-"""SPZ files of splats: versions 1 to 3 are one gzip stream, version 4 has a zstd stream for each attribute.
+"""Reader of SPZ files: versions 1 to 3 are one gzip stream, and version 4 has a zstd stream per attribute.
 
-Facts: https://github.com/nianticlabs/spz (MIT). Its frame is that of glTF: x right, y up, z back.
+The format is described at https://github.com/nianticlabs/spz (MIT). Its frame is that of glTF: x right, y up, z back.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, MOST_SPLATS, SplatCloud,
 _MAGIC = b"NGSP"
 _FILE_BYTES = 1 << 29
 _COEFFICIENTS = (0, 3, 8, 15, 24)
-"""Number of coefficients per channel, by degree of the harmonics."""
+"""Number of coefficients per channel, by the degree of the harmonics."""
 _COLOR_SCALE = 0.15
 """Scale of the stored constant harmonic."""
 _ANTIALIASED = 1
-"""Flag"""
+"""Flag of a file whose training was antialiased."""
 _GZIP = 16 + zlib.MAX_WBITS
 _AGAIN = "copy or download it again"
 
 
 def read_spz(path: Path) -> SplatCloud:
-    """Read splats of 15 to 20 bytes each, plus harmonics.
+    """Read splats that are stored in 15 to 20 bytes each, plus harmonics.
 
     Raises:
-        InputError: The file is not SPZ, of an unknown version, truncated, or larger than can be rendered.
+        InputError: The file is not SPZ, has an unknown version, is truncated, or is too large to render.
     """
     content = read_bytes(path, limit=_FILE_BYTES)
     if content[:4] == _MAGIC and len(content) >= 32:
@@ -47,13 +47,13 @@ def read_spz(path: Path) -> SplatCloud:
         sizes = _sizes(path, version, count, degree)
         ends = 16 + np.cumsum([0, *sizes])
         if len(content) < ends[-1]:
-            raise InputError(f"is cut short: {len(content)} bytes of {ends[-1]}", where=str(path), instead=_AGAIN)
+            raise InputError(f"is truncated: {len(content)} of {ends[-1]} bytes", where=str(path), instead=_AGAIN)
         blocks = [content[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
     return _decode(version, degree, fraction, bool(flags & _ANTIALIASED), blocks)
 
 
 def _inflate(path: Path, content: bytes) -> bytes:
-    """Unpack a gzip stream up to the size of the largest allowed file."""
+    """Unpack a gzip stream, up to the size of the largest accepted file."""
     most = 16 + sum(_sizes(path, 3, MOST_SPLATS, 4))
     unpacking = zlib.decompressobj(_GZIP)
     try:
@@ -61,7 +61,7 @@ def _inflate(path: Path, content: bytes) -> bytes:
     except zlib.error as error:
         raise InputError(f"is not an SPZ file: {error}", where=str(path), instead=_AGAIN) from None
     if not unpacking.eof and not unpacking.unconsumed_tail:
-        raise InputError("is cut short", where=str(path), instead=_AGAIN)
+        raise InputError("is truncated", where=str(path), instead=_AGAIN)
     if found[:4] != _MAGIC or len(found) < 16:
         raise InputError("is not an SPZ file", where=str(path), instead=_AGAIN)
     return found
@@ -93,12 +93,12 @@ def _unpack_streams(path: Path, content: bytes, table: int, count: int, sizes: l
     wanted = [size for size in sizes if size]
     start = table + 16 * count
     if count != len(wanted) or start > len(content):
-        raise InputError(f"has {count} streams of {len(wanted)}", where=str(path), instead=_AGAIN)
+        raise InputError(f"has {count} streams; expected {len(wanted)}", where=str(path), instead=_AGAIN)
     found = []
     for number, size in enumerate(wanted):
         packed, real = struct.unpack_from("<QQ", content, table + 16 * number)
         if real != size or packed > len(content) - start:
-            raise InputError(f"stream {number} is cut short", where=str(path), instead=_AGAIN)
+            raise InputError(f"stream {number} is truncated", where=str(path), instead=_AGAIN)
         try:
             block = pyarrow.decompress(content[start : start + packed], size, codec="zstd", asbytes=True)
         except (OSError, pyarrow.ArrowInvalid):
@@ -128,7 +128,7 @@ def _decode(version: int, degree: int, fraction: int, is_antialiased: bool, bloc
 
 
 def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
-    """Decode positions: half precision in version 1, later 24-bit fixed point."""
+    """Decode positions: half-precision numbers in version 1, 24-bit fixed-point numbers later."""
     if version == 1:
         return packed.view("<f2").reshape(-1, 3).astype(np.float32)
     parts = packed.reshape(-1, 3).astype(np.int32)
@@ -138,14 +138,18 @@ def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
 
 
 def _first_three(packed: NDArray[Any]) -> Float32Array:
-    """Decode x, y and z; w is not negative."""
+    """Decode quaternions stored as x, y and z; w is not negative."""
     xyz = packed.reshape(-1, 3).astype(np.float32) / 127.5 - 1.0
     w = np.sqrt(np.maximum(1.0 - np.sum(xyz**2, axis=1), 0.0))
     return unit_quaternions(np.column_stack([w, xyz]))
 
 
 def _smallest_three(packed: NDArray[Any]) -> Float32Array:
-    """Decode all components but the largest: 9 bits and a sign each, the last of xyzw lowest, its index on top."""
+    """Decode quaternions stored without their largest component.
+
+    A word has the index of that component (in xyzw) in the top two bits, then 9 bits and a sign for each other one;
+    the last component is in the lowest bits.
+    """
     word = packed.view("<u4").copy()
     place, rows = (word >> 30).astype(int), np.arange(len(word))
     xyzw = np.zeros((len(word), 4), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""PLY files of splats in the training format of 3D Gaussian splatting."""
+"""PLY files of splats in the format of 3D Gaussian splatting's training."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud, unit_quatern
 from nimbus.datagen.splats.ply_file import open_table, read_elements, stack_columns
 
 _REST = {0: 0, 9: 3, 24: 8, 45: 15}
-"""Number of coefficients per channel by the number of ``f_rest`` columns."""
+"""Number of further coefficients per channel, by the number of ``f_rest`` columns."""
 _CHANNELS = [f"f_dc_{channel}" for channel in range(3)]
 _PLACE, _SCALES = ["x", "y", "z"], [f"scale_{axis}" for axis in range(3)]
 _TURN = [f"rot_{part}" for part in range(4)]
 
 
 def read_training_ply(path: Path) -> SplatCloud:
-    """Read ``x y z f_dc_* f_rest_* opacity scale_* rot_*``: opacity as logit, scales as logarithms, w first.
+    """Read ``x y z f_dc_* f_rest_* opacity scale_* rot_*``.
 
-    The columns may be in any order, with others between them; harmonics are stored channel after channel.
+    Opacities are stored as logits, scales as logarithms, quaternions with w first, and harmonics channel after channel.
+    The columns may be in any order, with other columns between them.
 
     Raises:
         InputError: The file is truncated, or a column is missing.
@@ -28,14 +29,14 @@ def read_training_ply(path: Path) -> SplatCloud:
     elements, start = read_elements(path)
     table = open_table(path, elements, start, "vertex")
     if not len(table):
-        raise InputError("holds no splat", where=str(path), instead="export the scene again")
+        raise InputError("contains no splats", where=str(path), instead="export the scene again")
     columns = table.dtype.names or ()
     if lacking := [name for name in [*_PLACE, *_CHANNELS, "opacity", *_SCALES, *_TURN] if name not in columns]:
         what = f"has no column {', '.join(lacking)}: its points are not splats"
-        raise InputError(what, where=str(path), instead="give a PLY of 3D Gaussian splatting")
+        raise InputError(what, where=str(path), instead="give a PLY file of 3D Gaussian splatting")
     rest = [name for name in columns if name.startswith("f_rest_")]
     if len(rest) not in _REST:
-        what = f"{len(rest)} columns f_rest_*, expected 0, 9, 24 or 45"
+        what = f"has {len(rest)} columns f_rest_*; expected 0, 9, 24 or 45"
         raise InputError(what, where=str(path), instead="export the scene again")
     harmonics = None
     if count := _REST[len(rest)]:
@@ -55,11 +56,11 @@ def read_training_ply(path: Path) -> SplatCloud:
 
 
 def write_training_ply(cloud: SplatCloud, path: Path) -> None:
-    """Write splats without harmonics, as :func:`read_training_ply` and other programs read them.
+    """Write splats without harmonics, in the format of :func:`read_training_ply` and other programs.
 
     Args:
-        cloud: The splats; opacities are kept within 1e-6 of 0 and 1.
-        path: The file.
+        cloud: Splats; opacities are limited to 1e-6 above 0 and below 1.
+        path: File to write.
     """
     names = [*_PLACE, "nx", "ny", "nz", *_CHANNELS, "opacity", *_SCALES, *_TURN]
     opacity = np.clip(cloud.opacities.astype(float), 1e-6, 1.0 - 1e-6)

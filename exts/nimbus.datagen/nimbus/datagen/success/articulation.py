@@ -12,10 +12,12 @@ class OpenBy(Predicate):
 
     main = "object"
     states = ("open(object)", "turned(object)")
-    object: JointedReference = Field(description="What must be open.")
-    joint: str | None = Field(None, description="Which of its joints, such as drawer_0; its only one when not given.")
-    at_least: Ratio = Field(OPEN, gt=0, le=1, description="Share of the joint's way.")
-    at_most: Ratio = Field(1.0, gt=0, le=1, description="Share of the joint's way.")
+    object: JointedReference = Field(description="The object that must be open.")
+    joint: str | None = Field(
+        None, description="Name of the joint, such as drawer_0; by default the object's only joint."
+    )
+    at_least: Ratio = Field(OPEN, gt=0, le=1, description="Smallest fraction of the joint's range.")
+    at_most: Ratio = Field(1.0, gt=0, le=1, description="Largest fraction of the joint's range.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if it is not open far enough, or too far."""
@@ -32,9 +34,11 @@ class Closed(Predicate):
 
     main = "object"
     states = ("closed(object)",)
-    object: JointedReference = Field(description="What must be closed.")
-    joint: str | None = Field(None, description="Which of its joints, such as drawer_0; all of them when not given.")
-    within: Ratio = Field(SHUT, gt=0, le=1, description="Share of the joint's way that may be left.")
+    object: JointedReference = Field(description="The object that must be closed.")
+    joint: str | None = Field(None, description="Name of the joint, such as drawer_0; by default all joints.")
+    within: Ratio = Field(
+        SHUT, gt=0, le=1, description="Largest distance from closed, as a fraction of the joint's range."
+    )
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first open joint."""
@@ -52,12 +56,12 @@ class Pressed(Predicate):
 
     main = "object"
     states = ("pressed(object)",)
-    object: JointedReference = Field(description="What must have been pressed.")
-    joint: str | None = Field(None, description="Which of its joints, such as start; its first one when not given.")
-    at_least: Ratio = Field(PRESSED, gt=0, le=1, description="Share of the joint's way.")
+    object: JointedReference = Field(description="The object that must have been pressed.")
+    joint: str | None = Field(None, description="Name of the joint, such as start; by default the first.")
+    at_least: Ratio = Field(PRESSED, gt=0, le=1, description="Smallest fraction of the joint's range.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it was never pressed far enough."""
+        """Return the reason if the joint was never pressed far enough."""
         share = world.largest_fraction(self.object, self.joint or "")
         if share >= self.at_least:
             return None

@@ -1,4 +1,4 @@
-"""Conditions on a fraction: of a region that is wiped, of a group that is inside a container."""
+"""Conditions on a fraction: of a wiped region, or of a group of objects inside a container."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Wiped(Predicate):
 
     main = "region"
     states = ("wiped(region)",)
-    region: RegionReference = Field(description="What must be wiped.")
-    object: ObjectReference = Field(description="The sponge, cloth or the like.")
-    at_least: Ratio = Field(0.9, gt=0, le=1, description="Share of the region.")
+    region: RegionReference = Field(description="The region that must be wiped.")
+    object: ObjectReference = Field(description="The object that wipes, such as a sponge or cloth.")
+    at_least: Ratio = Field(0.9, gt=0, le=1, description="Smallest wiped fraction of the region.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if too much of the region is left out."""
+        """Return the reason if too little of the region was wiped."""
         region = world.regions[self.region]
         surface = world.stage.surfaces[region.on].upper[2]
         axes = (
@@ -64,7 +64,7 @@ class Wiped(Predicate):
 
 
 def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[np.bool_]:
-    """Return (N,) True for points (N, 2) of a surface under an object that touches it."""
+    """Return (N,) True for each point (N, 2) of a surface that lies under an object in contact with it."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
     if lowest > surface + _TOUCH or len(base) < 3:
@@ -79,9 +79,9 @@ class PouredFraction(Predicate):
 
     main = "objects"
     states = ("poured_into(objects, container)",)
-    objects: ObjectsReference = Field(description="What was poured: a group, such as beads.")
+    objects: ObjectsReference = Field(description="The poured objects: a group, such as beads.")
     container: ContainerReference = Field(description="The object or fixture that must contain them.")
-    at_least: Ratio = Field(0.8, gt=0, le=1, description="Share of the objects.")
+    at_least: Ratio = Field(0.8, gt=0, le=1, description="Smallest fraction of the objects.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if too few are inside."""

@@ -13,7 +13,7 @@ class GripperClear(Predicate):
     states = ("empty_hand",)
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it is not open, or touches something."""
+        """Return the reason if the gripper is not open, or touches something."""
         if world.finger_gap() > 0.005:
             return Outcome(success=False, reason=Reason.GRIPPER_NOT_CLEAR, detail="the fingers are not open")
         for name in sorted(world.touched_by_gripper()):
@@ -27,11 +27,11 @@ class Held(Predicate):
 
     main = "object"
     states = ("held(object)",)
-    object: ObjectReference = Field(description="What must be held.")
-    arm: str | None = Field(None, description="Name of the arm; any when not given.")
+    object: ObjectReference = Field(description="The object that must be held.")
+    arm: str | None = Field(None, description="Name of the arm; by default any arm.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it is in no hand, or rests on something as well."""
+        """Return the reason if no gripper holds the object, or it also touches something else."""
         if not is_gripped(world, self.object, self.arm):
             return Outcome(success=False, reason=Reason.NOT_HELD, detail=f"{self.object} is in no hand")
         if others := find_others(world, self.object):

@@ -1,4 +1,4 @@
-"""Conditions on the displacement of things since the start, and on their speed."""
+"""Conditions on the displacement of objects and fixtures since the start, and on their speed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class MovedBy(Predicate):
 
     main = "object"
     states = ("moved(object)",)
-    object: ObjectsReference = Field(description="What must have moved; a group means each of its objects.")
+    object: ObjectsReference = Field(description="The object that must have moved; a group means each of its objects.")
     distance: Metres = Field(0.05, gt=0, description="Least distance from the start.")
     along: tuple[float, float, float] | None = Field(None, description="Direction in the world frame, of any length.")
-    tolerance: Radians = Field(math.radians(30), gt=0, le=math.pi, description="How far the direction may be off.")
+    tolerance: Radians = Field(math.radians(30), gt=0, le=math.pi, description="Largest angle to the direction.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first object that moved too little, or in another direction."""
@@ -57,9 +57,9 @@ class NotMoved(Predicate):
 
     main = "object"
     states = ("untouched(object)",)
-    object: ObjectsReference = Field(description="What must stay; a group means each of its objects.")
-    tolerance: Metres = Field(MOVED, gt=0, description="How far it may have moved.")
-    turn: Radians = Field(TURNED, gt=0, description="How far it may have turned or tipped.")
+    object: ObjectsReference = Field(description="The object that must stay; a group means each of its objects.")
+    tolerance: Metres = Field(MOVED, gt=0, description="Largest displacement.")
+    turn: Radians = Field(TURNED, gt=0, description="Largest rotation about any axis.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first object that moved."""
@@ -76,14 +76,14 @@ class NotMoved(Predicate):
 class TurnedBy(Predicate):
     """The angle between the object's orientation and its initial one is within 15 degrees of the requested angle.
 
-    The axis does not matter: upside down is 180 degrees, on a side is 90.
+    The axis does not matter: an object upside down is turned by 180 degrees, one on its side by 90.
     """
 
     main = "object"
     states = ("inverted(object, by=180 deg)",)
-    object: ObjectReference = Field(description="What must be turned.")
-    by: Radians = Field(math.pi, gt=0, le=math.pi, description="The angle.")
-    tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="How far it may be off.")
+    object: ObjectReference = Field(description="The object that must be turned.")
+    by: Radians = Field(math.pi, gt=0, le=math.pi, description="Angle of the rotation.")
+    tolerance: Radians = Field(math.radians(15), gt=0, le=math.pi, description="Largest deviation from the angle.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if the angle differs."""
@@ -98,8 +98,8 @@ class TurnedBy(Predicate):
 class FixturesUnmoved(Predicate):
     """No fixture was displaced or tipped."""
 
-    tolerance: Metres = Field(0.01, gt=0, description="How far a fixture may have moved.")
-    turn: Radians = Field(0.1, gt=0, description="How far it may have turned or tipped.")
+    tolerance: Metres = Field(0.01, gt=0, description="Largest displacement of a fixture.")
+    turn: Radians = Field(0.1, gt=0, description="Largest rotation of a fixture about any axis.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first fixture that moved."""
@@ -118,7 +118,9 @@ class AtRest(Predicate):
     """The objects are slower than 2 cm/s and 0.5 rad/s; without a name, all objects."""
 
     main = "object"
-    object: ObjectsReference | None = Field(None, description="What must be at rest; everything when not given.")
+    object: ObjectsReference | None = Field(
+        None, description="The object that must be at rest; by default every object."
+    )
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first object in motion."""

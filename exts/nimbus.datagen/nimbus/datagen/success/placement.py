@@ -51,12 +51,12 @@ class Inside(Predicate):
 
     main = "object"
     states = ("in(object, container)",)
-    object: ObjectsReference = Field(description="What must be inside; a group means each of its objects.")
+    object: ObjectsReference = Field(description="The object that must be inside; a group means each of its objects.")
     container: ContainerReference = Field(description="The fixture or object that must contain it.")
-    cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; any when not given.")
+    cavity: str | None = Field(None, description="Name of a part or cavity, such as drawer_0; by default any.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason for the first object outside, with its actual location."""
+        """Return the reason for the first object outside, and where it is instead."""
         outside = (name for name in each(self.object) if not contains(world, self.container, name, cavity=self.cavity))
         return next((self._why(world, name) for name in outside), None)
 
@@ -72,15 +72,17 @@ class Inside(Predicate):
 
 @register("predicate", "on")
 class On(Predicate):
-    """The objects touch the support from above; on a region: its surface, with their centers inside its edges."""
+    """The objects touch the support from above; if it is a region, their centers are also within its edges."""
 
     main = "object"
     states = ("on(object, support)", "at(object, support)")
-    object: ObjectsReference = Field(description="What must rest on it; a group means each of its objects.")
+    object: ObjectsReference = Field(
+        description="The object that must rest on the support; a group means each of its objects."
+    )
     support: SupportReference = Field(description="The object, fixture or region that it must rest on.")
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason for the first object elsewhere."""
+        """Return the reason for the first object that is not on the support."""
         for name in each(self.object):
             why = self._off_region(world, name) if self.support in world.regions else self._off_thing(world, name)
             if why:
@@ -116,7 +118,7 @@ class Stacked(Predicate):
     main = "objects"
     states = ("stacked(objects)",)
     objects: ObjectsReference = Field(description="A group, or a list from the lowest to the highest.")
-    order: Literal["given", "any"] = Field("given", description="Whether the order of the list matters.")
+    order: Literal["given", "any"] = Field("given", description="given: in the order of the list; any: in any order.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first object that does not rest on its predecessor."""
@@ -134,8 +136,8 @@ class Stacked(Predicate):
 class Beside(Predicate):
     """The object is within 8 cm of the other one, neither rests on the other, and it is on the named side.
 
-    Sides are those seen by the robot: within 45 degrees of the direction, from the center of the other one; front is
-    nearer to the robot.
+    Sides are as seen by the robot; front is nearer to the robot. The object is on a side if the direction to it from
+    the other one's center is within 45 degrees of that side's direction.
     """
 
     main = "object"
@@ -146,13 +148,15 @@ class Beside(Predicate):
         "in_front_of(object, of, side=front)",
         "behind(object, of, side=behind)",
     )
-    object: ObjectReference = Field(description="What must stand there.")
+    object: ObjectReference = Field(description="The object that must stand beside the other.")
     of: ContainerReference = Field(description="The object or fixture that it must stand next to.")
     within: Metres = Field(BESIDE, gt=0, le=1, description="Largest distance between the two surfaces.")
-    side: Literal["left", "right", "front", "behind"] | None = Field(None, description="Any when not given.")
+    side: Literal["left", "right", "front", "behind"] | None = Field(
+        None, description="Side of the other thing; by default any."
+    )
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it is too far away, on top, or on another side."""
+        """Return the reason if the object is too far away, on top, or on another side."""
         if why := self._why(world):
             return Outcome(success=False, reason=Reason.OFF_TARGET, detail=f"{self.object} {why} {self.of}")
         return None
@@ -173,11 +177,11 @@ class Beside(Predicate):
 
 @register("predicate", "near")
 class Near(Predicate):
-    """The surfaces of the objects are within 5 cm of the other thing's, in any direction; touching is near."""
+    """The surfaces of the objects are within 5 cm of the other thing's surface, in any direction."""
 
     main = "object"
     states = ("hung(object, to, within=5 mm)",)
-    object: ObjectsReference = Field(description="What must be near; a group means each of its objects.")
+    object: ObjectsReference = Field(description="The object that must be near; a group means each of its objects.")
     to: ContainerReference = Field(description="The object or fixture that it must be near to.")
     within: Metres = Field(NEAR, gt=0, le=2, description="Largest distance between the two surfaces.")
 
@@ -199,9 +203,9 @@ class Inserted(Predicate):
     main = "object"
     states = ("inserted(object, into)",)
     object: ObjectReference = Field(description="The peg.")
-    into: ObjectReference = Field(description="What has the hole.")
+    into: ObjectReference = Field(description="The object with the hole.")
     hole: str = Field("hole", description="Name of the hole.")
-    depth: Ratio = Field(0.6, gt=0, le=1, description="Least share of the hole's depth.")
+    depth: Ratio = Field(0.6, gt=0, le=1, description="Smallest fraction of the hole's depth.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if the tip is beside the hole, or not deep enough."""
@@ -220,13 +224,17 @@ class AtPose(Predicate):
     """The center of the object's bounds, or the robot's tool, is within 2 cm of a point."""
 
     main = "at"
-    object: ObjectReference | None = Field(None, description="What must be there; the tool when not given.")
+    object: ObjectReference | None = Field(
+        None, description="The object that must be there; by default the robot's tool."
+    )
     at: PoseReference = Field(description="The point: [x, y, z] in the world frame [m], or in words: start.center.")
     within: Metres = Field(0.02, gt=0, description="Largest distance.")
-    axes: Literal["xyz", "xy", "z"] = Field("xyz", description="Which axes of the world count.")
+    axes: Literal["xyz", "xy", "z"] = Field(
+        "xyz", description="Axes of the world along which the distance is measured."
+    )
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it is elsewhere."""
+        """Return the reason if the object or the tool is elsewhere."""
         here = world.tool_pose()[:3, 3] if self.object is None else np.add(*world.bounds(self.object)) / 2
         away = (here - np.asarray(self.at, dtype=float))[["xyz".index(axis) for axis in self.axes]]
         distance = float(np.linalg.norm(away))
@@ -240,17 +248,22 @@ class AtPose(Predicate):
 class Aligned(Predicate):
     """The object's heading, or one of its axes, is within 10 degrees of another thing's or the world's.
 
-    Without ``axis`` headings are compared, and ``every`` gives the rotation after which the object looks the same: 90
-    deg for a block, 180 deg for a book. With ``axis`` that axis of both is compared, regardless of its sign.
+    Without ``axis``, headings are compared. ``every`` then gives the smallest rotation after which the object looks the
+    same: 90 deg for a block, 180 deg for a book. With ``axis``, that axis of both things is compared, regardless of its
+    sign.
     """
 
     main = "object"
     object: ObjectReference = Field(description="What must be aligned.")
-    to: ContainerReference | None = Field(None, description="With what; the axes of the world when not given.")
-    yaw: Radians = Field(0.0, description="Heading that it should have to the other.")
-    every: Radians = Field(2 * math.pi, gt=0, le=2 * math.pi, description="Turns of so much make no difference.")
+    to: ContainerReference | None = Field(
+        None, description="The thing to align with; by default the axes of the world."
+    )
+    yaw: Radians = Field(0.0, description="Heading of the object relative to the other thing.")
+    every: Radians = Field(
+        2 * math.pi, gt=0, le=2 * math.pi, description="Smallest rotation after which the object looks the same."
+    )
     axis: Literal["x", "y", "z"] | None = Field(None, description="Compare this axis of both, not the heading.")
-    tolerance: Radians = Field(math.radians(10), gt=0, le=math.pi / 2, description="How far it may be off.")
+    tolerance: Radians = Field(math.radians(10), gt=0, le=math.pi / 2, description="Largest deviation.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Aligned:
@@ -259,7 +272,7 @@ class Aligned(Predicate):
         return self
 
     def failure(self, world: World) -> Outcome | None:
-        """Return the reason if it is misaligned."""
+        """Return the reason if the object is misaligned."""
         turn = world.pose(self.object)[:3, :3]
         other = np.eye(3) if self.to is None else world.pose(self.to)[:3, :3]
         off = self._between_axes(turn, other) if self.axis else self._between_headings(turn, other)
@@ -288,8 +301,8 @@ class Upright(Predicate):
     """The objects' own vertical axes are within 15 degrees of the world's."""
 
     main = "object"
-    object: ObjectsReference = Field(description="What must stand; a group means each of its objects.")
-    tolerance: Radians = Field(LEAN, gt=0, le=math.pi / 2, description="How far it may lean.")
+    object: ObjectsReference = Field(description="The object that must be upright; a group means each of its objects.")
+    tolerance: Radians = Field(LEAN, gt=0, le=math.pi / 2, description="Largest angle between the two axes.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first tilted object."""

@@ -1,1 +1,1 @@
-"""Teleoperation: an operator moves the tools of a robot in physics in real time, and records demonstrations."""
+"""Teleoperation: an operator moves the tools of a robot in real-time physics, and records demonstrations."""

@@ -1,4 +1,4 @@
-"""Real-time control: one thread polls the input, advances physics by one period, and shows the result."""
+"""Real-time control: a thread polls the input, advances physics by one control period, and displays the result."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nimbus.datagen.teleoperate.recording import SHORTEST, RecordingFolder
 from nimbus.datagen.teleoperate.session import SessionPhase, SessionState, TeleoperationSession
 
 _SAVED_EVERY = 5.0
-"""Time between two saved copies of a recording in progress [s]."""
+"""Time between two saves of an unfinished recording [s]."""
 _WINDOW = 30
-"""Number of periods over which the rate is measured."""
+"""Number of periods over which the control rate is measured."""
 _Result = TypeVar("_Result")
 _log = logging.getLogger("nimbus.teleoperate")
 
@@ -29,20 +29,20 @@ class LoopState:
 
     session: SessionState
     rate: float
-    """Measured control rate [Hz]; below the task's rate, the robot moves slower than in real time."""
+    """Measured control rate [Hz]; if it is below the task's rate, the robot moves slower than in real time."""
     work: float
-    """Median computing time of a period [s]."""
+    """Median computing time per period [s]."""
 
 
 class ControlLoop:
-    """Runs a session in real time until it is closed.
+    """Thread that runs a session in real time until it is closed.
 
-    A period that takes too long delays the next one: the robot then moves more slowly, but the recorded commands are
+    A period that takes too long delays the next one. The robot then moves more slowly, but the recorded commands are
     the same as at full speed.
 
     Args:
-        session: The session; use it from other threads through :meth:`do` only.
-        device: Source of input.
+        session: Session to run; other threads must access it through :meth:`do`.
+        device: Source of the operator's input.
         folder: Folder of recordings, including unfinished ones.
         show: Called after each period, in the loop's thread.
     """
@@ -56,7 +56,7 @@ class ControlLoop:
         show: Callable[[LoopState], None],
     ) -> None:
         self._session, self._device, self._folder, self._show = session, device, folder, show
-        # Reentrant: viser calls the callbacks of a value in the thread that sets it, also within `do`.
+        # Reentrant: viser runs the callbacks of a value in the thread that sets the value, also inside ``do``.
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._begun: deque[float] = deque(maxlen=_WINDOW)
@@ -69,20 +69,20 @@ class ControlLoop:
         self._thread.start()
 
     def do(self, act: Callable[[TeleoperationSession], _Result]) -> _Result:
-        """Apply a button, or read the session, between two periods.
+        """Call a function with the session between two periods, for example to apply a button.
 
         Raises:
-            InputError: The session refuses it.
+            InputError: The function refuses the call.
         """
         with self._lock:
             return act(self._session)
 
     def close(self) -> None:
-        """End the loop; an unfinished recording stays on the disk."""
+        """Stop the loop; an unfinished recording stays on disk."""
         self._closed.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._saved_count = 0  # the prompt may differ at the same length
+        self._saved_count = 0  # save even if only the prompt has changed
         self._save()
         self._device.close()
 
@@ -106,7 +106,7 @@ class ControlLoop:
                 given = self._device.poll()
                 return self._session.step(given)
             except DeviceLost as error:
-                self._session.pause(f"{error}; nothing is lost: press record to continue, or keep")
+                self._session.pause(f"{error}; the recording is kept: press record to continue, or keep")
             except InputError as error:
                 self._session.pause(str(error))
             if self._session.phase is SessionPhase.PRACTICE:
@@ -125,7 +125,7 @@ class ControlLoop:
             if not session.is_recording or session.step_count < SHORTEST or session.step_count == self._saved_count:
                 return
             self._saved_count = session.step_count
-            # Under the lock, so that a recording kept or discarded meanwhile is not saved again.
+            # Under the lock, so that a recording that is kept or discarded at this moment is not saved again.
             try:
                 self._folder.save_unfinished(session.recording())
             except (OSError, InputError) as error:

@@ -1,4 +1,4 @@
-"""Plan stage of demonstrations: the recorded commands of an operator, executed again in physics."""
+"""Plan stage for demonstrations: executes the recorded commands of an operator again in physics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 _PATIENCE = 15
-"""Record periods for objects to come to rest after the last command, as after the last step of a skill."""
+"""Number of periods for objects to come to rest after the last command; it equals that after a skill's last step."""
 
 
 class DemonstrationSettings(StrictModel):
@@ -36,18 +36,18 @@ class DemonstrationSettings(StrictModel):
 
 
 class DemonstrationPlanner(Planner["SceneAssets"]):
-    """Executes the recording of a layout; the motion equals the operator's, because the commands determine it.
+    """Planner that executes the recording of a layout; equal commands give the operator's motion.
 
     Args:
-        task: The task.
-        recordings: Folder with the recordings.
+        task: Task of the recordings.
+        recordings: Folder with recordings.
     """
 
     version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: DemonstrationSettings) -> Self:
-        """Make the planner of a run."""
+        """Create the planner of a run."""
         return cls(context.need_task(), RecordingFolder(Path(settings.recordings)))
 
     def __init__(self, task: Task, recordings: RecordingFolder) -> None:
@@ -90,7 +90,7 @@ def perform_recording(environment: Environment, recording: OperatorRecording) ->
 
     Args:
         environment: Environment at the start of the recording's layout.
-        recording: The commands.
+        recording: Recording with the commands.
     """
     rows = recording.rows
     result = environment.step(rows[0])

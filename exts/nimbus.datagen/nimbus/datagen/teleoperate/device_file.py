@@ -1,4 +1,4 @@
-"""Device file: a teleoperation device of another interpreter, and the meaning of its entries for a robot."""
+"""Device file: a teleoperation device in another Python interpreter, and the meaning of its values for a robot."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.teleoperate.operator_input import JointTarget, ToolCommand, ToolTwist
 
 _MOVED = np.radians(0.5)
-"""Motion of a leader arm below which it stands still [rad]; its encoders flicker by a tenth of that."""
+"""Motion of a leader arm's joint below which the joint counts as still [rad]; encoders flicker by a tenth of it."""
 _STICK = 0.02
-"""Part of the gripper's travel below which a lever stands still."""
+"""Fraction of the gripper's travel below which a lever counts as still."""
 _SCALES = {"degrees": pi / 180, "radians": 1.0}
-"""Radians in a unit."""
+"""Radians per unit."""
 
 
 class LeaderJoint(StrictModel):
-    """Joint of a leader arm that sets a joint of the robot."""
+    """Joint of a leader arm that controls a joint of the robot."""
 
-    entry: str = Field(description="entry of the action, such as shoulder_pan.pos")
+    entry: str = Field(description="entry of the device's action, such as shoulder_pan.pos")
     unit: Literal["degrees", "radians"] = "degrees"
-    zero: float = Field(0.0, description="value of the entry where the robot's joint is at 0, in the same unit")
-    is_reversed: bool = Field(False, alias="reversed", description="the joint turns the other way")
+    zero: float = Field(0.0, description="value of the entry at which the robot's joint is at 0, in this unit")
+    is_reversed: bool = Field(False, alias="reversed", description="the joint turns in the opposite direction")
 
     def position(self, value: float) -> float:
         """Return the position of the robot's joint [rad]."""
@@ -39,52 +39,52 @@ class LeaderJoint(StrictModel):
 
 
 class GripperLever(StrictModel):
-    """Entry that opens and closes the gripper."""
+    """Entry of the device that opens and closes the gripper."""
 
     entry: str
-    open: float = Field(description="value when open")
-    closed: float = Field(description="value when closed")
-    keep: float | None = Field(None, description="value that leaves the gripper as it is")
+    open: float = Field(description="value of the open gripper")
+    closed: float = Field(description="value of the closed gripper")
+    keep: float | None = Field(None, description="value that keeps the gripper as it is")
 
     @model_validator(mode="after")
     def _moves(self) -> GripperLever:
         if self.open == self.closed:
-            raise PydanticCustomError("gripper", "open and closed are the same value")
+            raise PydanticCustomError("gripper", "open and closed have the same value")
         return self
 
 
 class DeviceArm(StrictModel):
-    """Entries that move one arm: those of a leader arm, or velocities."""
+    """Entries that move one arm: joints of a leader arm, or velocities."""
 
-    joints: dict[str, LeaderJoint] = Field(default={}, description="by joint of the robot, all of the arm's")
-    velocity: tuple[str, str, str] | None = Field(None, description="entries of -1 to 1 for x, y and z of the world")
-    speed: Annotated[float, Field(gt=0, le=1)] = Field(0.25, description="speed at 1 [m/s]")
+    joints: dict[str, LeaderJoint] = Field(default={}, description="by joint of the robot, for all joints of the arm")
+    velocity: tuple[str, str, str] | None = Field(None, description="entries from -1 to 1 for x, y and z of the world")
+    speed: Annotated[float, Field(gt=0, le=1)] = Field(0.25, description="speed at full deflection [m/s]")
     gripper: GripperLever | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> DeviceArm:
         if bool(self.joints) == (self.velocity is not None):
-            raise PydanticCustomError("arm", "give joints or velocity, one of them")
+            raise PydanticCustomError("arm", "give either joints or velocity")
         return self
 
     def entries(self) -> tuple[str, ...]:
-        """Return the names of the entries that it needs."""
+        """Return the names of the entries that the arm needs."""
         gripper = (self.gripper.entry,) if self.gripper else ()
         return (*(joint.entry for joint in self.joints.values()), *(self.velocity or ()), *gripper)
 
 
 class DeviceFile(StrictModel):
-    """Teleoperation device with the interface of LeRobot's teleoperators."""
+    """Settings of a teleoperation device that has the interface of LeRobot's teleoperators."""
 
-    interpreter: str = Field(description="Python that has the device's packages")
-    device: str = Field(pattern=r"^[\w.]+:\w+$", description="its class, as package.module:Class")
-    path: tuple[str, ...] = Field((), description="more folders with its modules")
+    interpreter: str = Field(description="Python interpreter with the device's packages")
+    device: str = Field(pattern=r"^[\w.]+:\w+$", description="class of the device, as package.module:Class")
+    path: tuple[str, ...] = Field((), description="additional folders with modules")
     config: dict[str, str | int | float | bool | None] = Field({}, description="arguments of its configuration")
     rate: Annotated[float, Field(ge=5, le=200)] = Field(60.0, description="readings per second [Hz]")
-    arms: dict[str, DeviceArm] = Field(min_length=1, description="by arm of the robot; arm for a robot of one arm")
+    arms: dict[str, DeviceArm] = Field(min_length=1, description="by arm; a single arm is named arm")
 
     def check(self, robot: Robot, *, where: str) -> None:
-        """Compare with a robot.
+        """Check that the file fits a robot.
 
         Raises:
             InputError: An arm or a joint does not exist, or a joint has no entry.
@@ -101,14 +101,14 @@ class DeviceFile(StrictModel):
                     raise InputError(what, where=where, instead=hint)
             if arm.joints and (missing := [joint for joint in joints if joint not in arm.joints]):
                 what = f"the joint '{missing[0]}' of '{robot.name}' has no entry"
-                raise InputError(what, where=where, instead="give one for each joint, or velocity")
+                raise InputError(what, where=where, instead="give an entry for each joint, or velocity")
 
     def commands(self, entries: Mapping[str, float], robot: Robot) -> dict[str, ToolCommand]:
-        """Return the command for each arm.
+        """Convert the values of the device to commands for the arms.
 
         Args:
-            entries: Values of the device's action by name.
-            robot: The robot.
+            entries: Values of the device's action, by entry.
+            robot: Robot that the device moves.
         """
         return {name: self._command(arm, entries, robot.with_arm(name)) for name, arm in self.arms.items()}
 
@@ -125,14 +125,14 @@ class DeviceFile(StrictModel):
 
 
 class StillnessFilter:
-    """Removes what a device that is at rest repeats, so that a recording waits for the first motion."""
+    """Filter of values that a device at rest repeats, so that a recording starts with the first motion."""
 
     def __init__(self) -> None:
         self._positions: dict[str, FloatArray] = {}
         self._openings: dict[str, float] = {}
 
     def changes(self, commands: Mapping[str, ToolCommand]) -> dict[str, ToolCommand]:
-        """Return the commands without targets and openings that were given before."""
+        """Return the commands without targets and openings that have not changed."""
         return {name: self._change(name, command) for name, command in commands.items()}
 
     def _change(self, name: str, command: ToolCommand) -> ToolCommand:
@@ -152,14 +152,14 @@ class StillnessFilter:
 
 
 def read_device(path: Path, robot: Robot) -> DeviceFile:
-    """Read a device file.
+    """Read a device file, and check that it fits a robot.
 
     Args:
-        path: The file.
+        path: File of the device.
         robot: Robot that the device moves.
 
     Raises:
-        InputError: It is not a device file, or does not fit the robot.
+        InputError: The file is not a device file, or does not fit the robot.
     """
     found = load(path, DeviceFile)
     found.check(robot, where=str(path))

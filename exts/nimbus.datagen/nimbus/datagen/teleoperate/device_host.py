@@ -1,8 +1,8 @@
-"""Process of a teleoperation device, run by an interpreter of its own: no import but the device's and Python's.
+"""Process of a teleoperation device. It runs in another interpreter, and imports only the device and Python's library.
 
-It makes an object with the interface of LeRobot's teleoperators (``config_class``, ``connect``, ``get_action``,
-``disconnect``), and writes one line of JSON for each action: ``{"action": {"shoulder_pan.pos": 12.5, ...}}``, or
-``{"error": "..."}`` before it exits. It ends when its standard input is closed.
+It creates an object with the interface of LeRobot's teleoperators (``config_class``, ``connect``, ``get_action``,
+``disconnect``), and writes each action as one line of JSON, ``{"action": {"shoulder_pan.pos": 12.5, ...}}``. After an
+error it writes ``{"error": "..."}`` and exits. It also exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 
 
 def main() -> int:
-    """Serve the device that the first line of the standard input describes."""
+    """Serve the device that the first line of standard input describes."""
     wire = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # prints of the device's packages go to the log, not into the wire
+    os.dup2(2, 1)  # output of the device's packages goes to the log instead of the wire
     spec = json.loads(sys.stdin.readline())
-    # Without this file's own folder, whose names could hide those of the device's packages.
+    # The folder of this file is removed, because its modules could hide modules of the device's packages.
     sys.path[:1] = spec["path"]
     device = None
     try:
@@ -30,7 +30,7 @@ def main() -> int:
         serve(device, float(spec["rate"]), wire)
     except (BrokenPipeError, KeyboardInterrupt):
         return 0
-    except BaseException as error:  # whatever a driver raises becomes a message, and the process ends
+    except BaseException as error:  # any error of a driver is reported, and the process exits
         text = str(error).strip() or type(error).__name__
         wire.write(json.dumps({"error": f"{type(error).__name__}: {text.splitlines()[0]}"[:300]}) + "\n")
         return 1
@@ -41,14 +41,14 @@ def main() -> int:
 
 
 def make_device(path: str, config: dict[str, Any]) -> Any:
-    """Make the object of a class, given as ``package.module:Class``, from the entries of its configuration."""
+    """Create an object of a class ``package.module:Class`` from the entries of its configuration."""
     module, _, name = path.partition(":")
     kind = getattr(importlib.import_module(module), name)
     return kind(kind.config_class(**config))
 
 
 def serve(device: Any, rate: float, wire: Any) -> None:
-    """Write the device's actions at a rate [Hz] until the standard input is closed."""
+    """Write the actions of the device at a rate [Hz] until standard input is closed."""
     due = time.monotonic()
     while not select.select([sys.stdin], [], [], max(0.0, due - time.monotonic()))[0]:
         due = max(due + 1.0 / rate, time.monotonic())
@@ -58,7 +58,7 @@ def serve(device: Any, rate: float, wire: Any) -> None:
 
 
 def is_number(value: object) -> bool:
-    """Return True for a number, also of NumPy or PyTorch; texts and images are left out."""
+    """Return True for numbers, including those of NumPy and PyTorch, and False for texts and images."""
     try:
         float(value)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
@@ -67,7 +67,7 @@ def is_number(value: object) -> bool:
 
 
 def disconnect(device: Any) -> None:
-    """Disconnect a device, which may be gone."""
+    """Disconnect a device, even if it is already gone."""
     try:
         device.disconnect()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Input from a device in a process of its own interpreter, and input of several devices at once."""
+"""Input from a device in a process with its own interpreter, and combination of several devices."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from nimbus.datagen.teleoperate.operator_input import IDLE, DeviceLost, InputDev
 
 _HOST = Path(__file__).with_name("device_host.py")
 _SILENCE = 2.0
-"""Age of a reading above which a device counts as lost [s]."""
+"""Age of the last reading above which a device counts as lost [s]."""
 _START = 60.0
-"""Time in which a device has to give its first reading [s]: it imports PyTorch, and asks for a calibration."""
+"""Time until the first reading of a device [s]: it may import PyTorch and ask for a calibration."""
 _AGAIN = 2.0
-"""Time before a lost device is tried again [s]."""
+"""Time before the connection to a lost device is retried [s]."""
 _LARGEST = 1e300
 """Largest number of a device; larger whole numbers do not fit into a float."""
 _LINE = 1 << 16
-"""Longest line of a device [bytes]."""
+"""Longest line of a device's output [bytes]."""
 
 
 class ProcessDevice(InputDevice):
     """Device with the interface of LeRobot's teleoperators, in the interpreter that has its packages.
 
-    A device that is lost is tried again in the background, so that it works again once it is connected.
+    The connection to a lost device is retried in the background, so that it works again after it is plugged in.
 
     Args:
-        settings: Its file.
-        robot: The robot that it moves.
-        where: Name of its file, for messages.
+        settings: Content of the device file.
+        robot: Robot that the device moves.
+        where: Name of the device file, for messages.
     """
 
     def __init__(self, settings: DeviceFile, robot: Robot, *, where: str) -> None:
@@ -61,7 +61,7 @@ class ProcessDevice(InputDevice):
             )
         except OSError as error:
             what = f"{settings.interpreter}: {error.strerror or error}"
-            raise InputError(what, where=self._where, instead="give the interpreter that has the device") from None
+            raise InputError(what, where=self._where, instead="give the device's interpreter") from None
         folders = [str(Path(folder).expanduser().absolute()) for folder in settings.path]
         spec = {"class": settings.device, "path": folders, "config": settings.config, "rate": settings.rate}
         threading.Thread(target=self._listen, args=(self._process,), name="nimbus-device", daemon=True).start()

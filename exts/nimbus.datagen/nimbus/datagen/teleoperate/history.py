@@ -1,4 +1,4 @@
-"""History of a teleoperated episode: commands, and snapshots from which every earlier moment can be restored."""
+"""History of a teleoperated episode: its commands, and snapshots from which any earlier moment can be restored."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from nimbus.datagen.policies.environment import Environment, EnvironmentSnapshot
 
 _EVERY = 1.0
-"""Time between two snapshots [s]; a snapshot takes 0.1 MB, and replaying one second of physics takes 0.1 s."""
+"""Time between two snapshots [s]; a snapshot takes 0.1 MB, and replaying one second of physics takes 0.1 s of CPU."""
 
 
 class CommandHistory:
     """Commands since the start of an episode.
 
-    Going back restores a snapshot and repeats the commands after it. Physics is deterministic, so that repeated
-    commands give the same state to the last bit.
+    Going back restores a snapshot and repeats the commands after it. Physics is deterministic, so repeated commands
+    give the same state to the last bit.
 
     Args:
         environment: Environment after a reset.
@@ -30,7 +30,7 @@ class CommandHistory:
         self._environment = environment
         self._spacing = max(1, round(_EVERY * environment.task.rate))
         self.actions: list[FloatArray] = []
-        """Commands (A,) so far [rad or m]."""
+        """Commands (A,) executed so far [rad or m]."""
         self._at = [0]
         self._snapshots: list[EnvironmentSnapshot] = [environment.snapshot()]
 
@@ -39,7 +39,7 @@ class CommandHistory:
         return len(self.actions)
 
     def append(self, action: FloatArray) -> None:
-        """Record a command that was just executed."""
+        """Record a command that was just executed, and take a snapshot if one is due."""
         self.actions.append(np.array(action, dtype=float))
         if len(self.actions) % self._spacing == 0:
             self._at.append(len(self.actions))

@@ -1,4 +1,4 @@
-"""Operator input: motion and opening of each tool in one control period, independent of the device."""
+"""Operator input: motion of each tool and opening of its gripper in one control period, for any device."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from nimbus.datagen.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class PoseTarget:
-    """Target pose of the tool, such as that of a frame dragged in the browser."""
+    """Target pose of the tool, for example from a frame dragged in the browser."""
 
     world_T_tool: FloatArray
-    """(4, 4) [m]"""
+    """(4, 4) pose [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HandlePose:
     """Pose of a handle that moves freely in its own space, such as a tracked controller.
 
-    Only its motion since the clutch was engaged counts, so that the operator can reposition it in between.
+    Only its motion since the clutch was engaged counts, so that the operator can reposition the handle.
     """
 
     space_T_handle: FloatArray
-    """(4, 4) [m], axes parallel to those of the world."""
+    """(4, 4) pose [m], with axes parallel to those of the world."""
     is_engaged: bool
     """False while the operator repositions the handle; the tool then stays in place."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolTwist:
-    """Velocity of the tool, as commanded by sticks, keys and six-axis mice; axes of the world."""
+    """Velocity of the tool in the axes of the world, for example from sticks, keys or a six-axis mouse."""
 
     linear: FloatArray
-    """(3,) [m/s]"""
+    """(3,) velocity [m/s]."""
     angular: FloatArray
-    """(3,) about the origin of the tool [rad/s]."""
+    """(3,) angular velocity about the origin of the tool [rad/s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointTarget:
-    """Target posture of the arm, such as that of a leader arm with the same joints."""
+    """Target posture of the arm, for example from a leader arm with the same joints."""
 
     positions: FloatArray
-    """(J,) [rad or m]"""
+    """(J,) joint positions [rad or m]."""
 
 
 ToolMotion: TypeAlias = PoseTarget | HandlePose | ToolTwist | JointTarget
@@ -61,14 +61,14 @@ class ToolCommand:
     """Input for one arm in one control period."""
 
     motion: ToolMotion | None = None
-    """Motion of the tool; None to keep its target."""
+    """Motion of the tool; None keeps its target."""
     opening: float | None = None
-    """Opening of the gripper, 0 closed to 1 open; None to keep it."""
+    """Opening of the gripper, from 0 (closed) to 1 (open); None keeps it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorInput:
-    """Input for all arms in one control period; unnamed arms keep their targets."""
+    """Input for all arms in one control period; arms without a command keep their targets."""
 
     arms: Mapping[str, ToolCommand] = field(default_factory=dict)
 
@@ -82,14 +82,14 @@ IDLE = OperatorInput()
 
 
 class DeviceLost(InputError):
-    """Raised when a device no longer answers; the recording so far is kept."""
+    """Raised when a device does not answer; the recording so far is kept."""
 
 
 class InputDevice(ABC):
     """Source of the operator's input."""
 
     name: str = ""
-    """Kind of device, stored with each demonstration: ``keyboard``, ``gamepad``, …"""
+    """Kind of the device, stored with each demonstration: ``keyboard``, ``gamepad``, …"""
 
     @abstractmethod
     def poll(self) -> OperatorInput:
@@ -105,11 +105,11 @@ class InputDevice(ABC):
 
 
 def check_input(given: OperatorInput, *, joint_counts: Mapping[str, int]) -> None:
-    """Check input that comes from outside this process.
+    """Check input from outside this process.
 
     Args:
-        given: The input.
-        joint_counts: Number of joints by name of the arm.
+        given: Input to check.
+        joint_counts: Number of joints of each arm, by its name.
 
     Raises:
         InputError: It names an unknown arm, or a value has the wrong shape or is not finite.

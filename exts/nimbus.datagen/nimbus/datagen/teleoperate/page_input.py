@@ -1,4 +1,4 @@
-"""Input from a page in a browser: keys, gamepad and six-axis mouse as axes, and dragged tool frames."""
+"""Input from a page in a browser: keys, gamepad and six-axis mouse as axes, and dragged frames of tools."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from nimbus.datagen.teleoperate.operator_input import (
 )
 
 SPEED, TURN = 0.25, 1.2
-"""Speed of a tool at full deflection [m/s], and of its rotation [rad/s]."""
+"""Speed [m/s] and angular speed [rad/s] of a tool at full deflection."""
 _DEAD = 0.08
-"""Deflection below which a stick counts as released; worn sticks rest at five percent."""
+"""Deflection below which a stick counts as released; worn sticks rest at 5 %."""
 _STALE = 0.5
-"""Age of a report above which its axes count as released, so that the tool stops when the page is busy [s]."""
+"""Age of a report above which its axes count as released, so that the tool stops while the page is busy [s]."""
 _SILENCE = 10.0
-"""Age of a report above which a steering page counts as lost; pages report thirty times a second [s]."""
+"""Age of a report above which a page with deflected axes counts as lost [s]; pages report thirty times a second."""
 
 Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
 
@@ -39,22 +39,22 @@ class PageReport:
     """Report of the page."""
 
     number: Annotated[int, Meta(ge=0, le=2**53)]
-    """Number of the last change of the input, for measuring latency."""
+    """Number of the last change of the input, used to measure the latency."""
     axes: tuple[Axis, Axis, Axis, Axis, Axis, Axis] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    """Deflections along and about the axes x, y, z of the world."""
+    """Deflections along and about the axes x, y and z of the world."""
     closed: bool | None = None
-    """Requested state of the gripper; None to keep it."""
+    """Requested state of the gripper; None keeps it."""
     arm: Annotated[int, Meta(ge=0, le=15)] = 0
-    """Number of the arm that the axes move."""
+    """Index of the arm that the axes move."""
     device: Annotated[str, Meta(max_length=40)] = "keyboard"
     lost: Annotated[str, Meta(max_length=80)] = ""
-    """Name of a disconnected device; empty while all are connected."""
+    """Name of a disconnected device; empty if all are connected."""
     latency: Annotated[float, Meta(ge=0.0, le=600.0)] = 0.0
-    """Time from the last change of the input until its effect was shown [s]; 0 if unknown."""
+    """Time from the last change of the input until its effect was displayed [s]; 0 if unknown."""
 
 
 class PageInput(InputDevice):
-    """Newest input of a page, passed from the server's threads to the loop's thread.
+    """Newest input of a page, passed from the threads of the server to the thread of the loop.
 
     Args:
         arms: Names of the robot's arms.
@@ -69,11 +69,11 @@ class PageInput(InputDevice):
         self._names: dict[str, None] = {}
         self._lost = ""
         self.number = 0
-        """Number of the last polled input."""
+        """Number of the last input that was polled."""
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Kinds of used devices, joined by ``+``."""
+        """Kinds of the devices used so far, joined by ``+``."""
         return "+".join(self._names)
 
     @property
@@ -82,7 +82,7 @@ class PageInput(InputDevice):
         return self._report.latency if self._report else 0.0
 
     def report(self, report: PageReport) -> None:
-        """Accept a report."""
+        """Accept a report of the page."""
         with self._lock:
             before, self._report, self._reported = self._report, report, time.monotonic()
             if any(report.axes) or report.closed is not None:
@@ -99,10 +99,10 @@ class PageInput(InputDevice):
             self._names["mouse"] = None
 
     def poll(self) -> OperatorInput:
-        """Return the input reported since the last poll; axes hold until they are reported as released.
+        """Return the input since the last poll; axes stay deflected until they are reported as released.
 
         Raises:
-            DeviceLost: A device was disconnected, or the page went away while it steered.
+            DeviceLost: A device was disconnected, or the page disappeared while axes were deflected.
         """
         with self._lock:
             report, dragged, openings = self._report, self._dragged, self._openings
@@ -114,7 +114,7 @@ class PageInput(InputDevice):
             age = time.monotonic() - self._reported
             if report and axes.any() and age > _SILENCE:
                 self._report = None
-                raise DeviceLost("does not report any longer", where="the page", instead="open it again")
+                raise DeviceLost("no longer reports", where="the page", instead="open it again")
             if age > _STALE:
                 axes = np.zeros(6)
             self.number = report.number if report else 0
@@ -128,13 +128,13 @@ class PageInput(InputDevice):
 
     def _axes(self, report: PageReport | None) -> FloatArray:
         axes = np.array(report.axes if report else (0.0,) * 6)
-        # Squared beyond the dead zone, for fine motion near the middle of a stick.
+        # Squared beyond the dead zone, for fine motions near the center of a stick.
         beyond = np.maximum(np.abs(axes) - _DEAD, 0.0) / (1 - _DEAD)
         return np.sign(axes) * beyond**2
 
 
 def read_report(text: str) -> PageReport:
-    """Read a report of the page.
+    """Parse a report of the page.
 
     Raises:
         InputError: The text is not a report.

@@ -1,4 +1,4 @@
-"""Recordings: command streams of operators, one file each, from which demonstrations are made."""
+"""Recordings of operators' commands, one file each, from which demonstrations are made."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 
 SPLIT = "demonstration"
-"""Split of the layouts shown to operators; no run and no evaluation draws them."""
+"""Split of the layouts for operators; runs and evaluations never draw them."""
 SHORTEST = 5
-"""Smallest number of rows of an intended recording."""
+"""Smallest number of rows of a recording; shorter ones are accidental."""
 _FILE_BYTES = 256 << 20
-"""Largest file [bytes]; an hour at 60 Hz of a robot with 40 commands takes 170 MB."""
+"""Largest size of a file [bytes]; one hour at 60 Hz for a robot with 40 commands takes 170 MB."""
 
 Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
 Row: TypeAlias = Annotated[tuple[float, ...], Meta(max_length=1000)]
@@ -35,13 +35,13 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=10**7)]
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorRecording:
-    """Commands of an operator in one layout; together they determine the motion."""
+    """Commands of an operator in one layout; commands and layout determine the motion."""
 
     task: Text
     task_hash: Text
     robot: Text
     rate: float
-    """Commands per second [Hz]."""
+    """Number of commands per second [Hz]."""
     seed: int = 0
     index: Index
     """Number of the layout in :data:`SPLIT`."""
@@ -49,11 +49,11 @@ class OperatorRecording:
     actions: Annotated[tuple[Row, ...], Meta(max_length=1_000_000)]
     """(T, A) commanded positions [rad or m]."""
     prompt: Text = ""
-    """Instruction of the operator; empty for the layout's own."""
+    """Instruction by the operator; empty for the layout's own instruction."""
     operator: Text = ""
     """Name of the operator."""
     device: Text = ""
-    """Kinds of devices, such as ``gamepad``."""
+    """Kinds of the devices used, such as ``gamepad``."""
     undone: Annotated[int, Meta(ge=0)] = 0
     """Number of times that the operator went back in time."""
 
@@ -64,33 +64,33 @@ class OperatorRecording:
 
     @property
     def content(self) -> str:
-        """Hash over the commands and their layout."""
+        """Hash of the commands and their layout."""
         return hashlib.sha256(to_json([self.task_hash, self.seed, self.index, self.actions]).encode()).hexdigest()[:16]
 
     def check(self, task: Task, robot: Robot, *, where: str) -> None:
-        """Compare with a task and its robot.
+        """Check that the recording fits a task and its robot.
 
         Args:
             task: Task of the demonstrations.
-            robot: Its robot.
-            where: The recording, for errors.
+            robot: Robot of the task.
+            where: Location of the recording, for errors.
 
         Raises:
-            InputError: It was recorded with another task or robot, or has no usable commands.
+            InputError: The recording is for another task or robot, or has no usable commands.
         """
         expected = {"task": task.name, "robot": robot.name, "rate": task.rate, "action_names": robot.action_names}
         for name, value in expected.items():
             if (found := getattr(self, name)) != value:
-                what = f"recorded with {name.replace('_', ' ')} {_text(found)}, the task has {_text(value)}"
-                raise InputError(what, where=where, instead="give the recordings of this task and robot")
+                what = f"was recorded with {name.replace('_', ' ')} {_text(found)}; the task has {_text(value)}"
+                raise InputError(what, where=where, instead="give recordings of this task and robot")
         if self.task_hash != task.content_hash:
-            what = f"recorded with another version of task '{task.name}'"
+            what = f"was recorded with another version of task '{task.name}'"
             raise InputError(what, where=where, instead="restore the task file, or record again")
         if len(self.actions) < SHORTEST:
-            what = f"{len(self.actions)} commands, at least {SHORTEST} are a demonstration"
+            what = f"has {len(self.actions)} commands; a demonstration has at least {SHORTEST}"
             raise InputError(what, where=where, instead="delete it, or record again")
         if {len(row) for row in self.actions} != {len(robot.action_names)}:
-            what = f"a command has not {len(robot.action_names)} entries"
+            what = f"a command does not have {len(robot.action_names)} entries"
             raise InputError(what, where=where, instead="restore the file, or record again")
         if not np.isfinite(self.rows).all():
             raise InputError("a command is not finite", where=where, instead="restore the file, or record again")
@@ -106,7 +106,7 @@ def demonstrations_folder(task: str) -> Path:
 
 
 class RecordingFolder:
-    """Folder with recordings, one file per layout.
+    """Folder of recordings, with one file per layout.
 
     Args:
         folder: Path of the folder, created with the first recording.
@@ -117,11 +117,11 @@ class RecordingFolder:
 
     @classmethod
     def beside(cls, dataset: Path) -> RecordingFolder:
-        """Return the folder of the recordings of a dataset of demonstrations."""
+        """Return the folder with the recordings of a dataset of demonstrations."""
         return cls(dataset.with_name(f"{dataset.name}-recordings"))
 
     def path(self, index: int) -> Path:
-        """Return the file of a layout."""
+        """Return the path of the recording of a layout."""
         return self.folder / f"recording_{index:06d}.json"
 
     @property
@@ -129,27 +129,27 @@ class RecordingFolder:
         return self.folder / "unfinished.json"
 
     def indices(self) -> tuple[int, ...]:
-        """Return the layouts with a recording, in order."""
+        """Return the indices of the layouts that have a recording, in order."""
         names = (path.stem.removeprefix("recording_") for path in self.folder.glob("recording_*.json"))
         return tuple(sorted(int(name) for name in names if re.fullmatch("[0-9]{6,8}", name)))
 
     def next_index(self) -> int:
-        """Return the first layout without a recording."""
+        """Return the index of the first layout without a recording."""
         taken = set(self.indices())
         return next(index for index in range(len(taken) + 1) if index not in taken)
 
     def keep(self, recording: OperatorRecording) -> Path:
-        """Write a recording atomically, remove the unfinished one, and return its path."""
+        """Write a recording atomically, remove the unfinished one, and return the path."""
         self._write(path := self.path(recording.index), recording, durable=True)
         self.forget_unfinished()
         return path
 
     def save_unfinished(self, recording: OperatorRecording) -> None:
-        """Save the unfinished recording, in case the process ends."""
+        """Save the unfinished recording, so that it survives the end of the process."""
         self._write(self._unfinished, recording, durable=False)
 
     def unfinished(self) -> OperatorRecording | None:
-        """Return the recording that was neither kept nor discarded; None without one.
+        """Return the recording that was neither kept nor discarded; None if there is none.
 
         Raises:
             InputError: It cannot be read.
@@ -165,7 +165,7 @@ class RecordingFolder:
         """Return the recording of a layout.
 
         Raises:
-            InputError: There is none, or it cannot be read.
+            InputError: There is no recording, or it cannot be read.
         """
         path = self.path(index)
         if not path.exists():

@@ -1,4 +1,4 @@
-"""Session of an operator: practice, record, undo, keep or discard, in layouts of one task; no call waits."""
+"""Session of an operator: practice, record, undo, keep or discard in layouts of one task; no call blocks."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecord
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
 
 _LONGEST = 600.0
-"""Longest recording, which bounds the file if the operator leaves [s]."""
+"""Longest recording [s], which bounds the size of the file if the operator walks away."""
 
 
 class SessionPhase(StrEnum):
     """Phase of a session."""
 
     PRACTICE = "practice"
-    """Practice: the robot moves, and nothing is recorded."""
+    """The robot moves, and nothing is recorded."""
     ARMED = "armed"
-    """Armed: time stands still at the start of the layout until the operator moves."""
+    """Time stands still at the start of the layout until the operator's first motion."""
     RECORDING = "recording"
     PAUSED = "paused"
-    """Paused: time stands still after a pause, an undo, or the loss of a device."""
+    """Time stands still after a pause, an undo, or the loss of a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +46,13 @@ class SessionState:
     index: int
     """Number of the layout."""
     step_count: int
-    """Commands since the start of the layout."""
+    """Number of commands since the start of the layout."""
     seconds: float
     """Time since the start of the layout [s]."""
     is_success: bool
-    """True if the conditions of success hold, and have held for some steps."""
+    """True if the conditions of success have held for the required steps."""
     failure: str
-    """First condition that does not hold; empty when all hold."""
+    """First condition that does not hold; empty if all hold."""
     blocked: tuple[str, ...] = ()
     """Arms whose target is out of reach."""
     message: str = ""
@@ -61,14 +61,14 @@ class SessionState:
 class TeleoperationSession:
     """Task under the control of an operator, one period at a time.
 
-    Equal inputs in equal periods give equal episodes; the caller keeps the clock.
+    Equal inputs in equal periods give equal episodes; the caller is responsible for real time.
 
     Args:
-        task: The task.
-        assets: Its loaded assets.
+        task: Task to do.
+        assets: Loaded assets of the task.
         seed: Seed of the layouts.
-        operator: Name of the operator, recorded with each demonstration.
-        device: Kind of device, also recorded.
+        operator: Name of the operator, stored with each demonstration.
+        device: Kind of the device, also stored.
     """
 
     def __init__(self, task: Task, assets: SceneAssets, *, seed: int = 0, operator: str = "", device: str = "") -> None:
@@ -79,11 +79,11 @@ class TeleoperationSession:
         self.reset(0)
 
     def layout(self, index: int) -> Layout:
-        """Draw a layout of the split of demonstrations."""
+        """Draw a layout from the split of demonstrations."""
         return demonstration_layout(self.task, self.assets, seed=self.seed, index=index)
 
     def reset(self, index: int | None = None) -> None:
-        """Begin practice at the start of a layout, by default the current one; drop the recording."""
+        """Start practice in a layout, by default the current one; the recording is dropped."""
         self.index = self.index if index is None else index
         self.drawn = self.layout(self.index)
         self.environment.reset(self.drawn)
@@ -97,7 +97,7 @@ class TeleoperationSession:
 
     @property
     def step_count(self) -> int:
-        """Commands since the start of the layout."""
+        """Number of commands since the start of the layout."""
         return len(self._history)
 
     @property
@@ -106,15 +106,15 @@ class TeleoperationSession:
         return self.phase is not SessionPhase.PRACTICE
 
     def targets(self) -> dict[str, FloatArray]:
-        """Return the target (4, 4) of each tool by name of the arm, ``world_T_tool`` [m]."""
+        """Return ``world_T_tool`` (4, 4) [m], the target of each tool, by name of the arm."""
         return {name: follower.target.copy() for name, follower in self._followers.items()}
 
     def tool_poses(self) -> dict[str, FloatArray]:
-        """Return the measured pose (4, 4) of each tool by name of the arm, ``world_T_tool`` [m]."""
+        """Return the measured ``world_T_tool`` (4, 4) [m] of each tool, by name of the arm."""
         return {name: arm.tool_pose() for name, arm in self.environment.scene.arms.items()}
 
     def record(self) -> None:
-        """Arm the recording at the start of the layout, or continue a paused one."""
+        """Arm the recording at the start of the layout, or continue a paused recording."""
         if self.phase is SessionPhase.PAUSED:
             self.phase = SessionPhase.RECORDING
         elif self.phase is SessionPhase.PRACTICE:
@@ -122,17 +122,17 @@ class TeleoperationSession:
             self.phase = SessionPhase.ARMED
 
     def pause(self, message: str = "") -> None:
-        """Pause a recording without losing any of it."""
+        """Pause a recording; nothing of it is lost."""
         if self.phase is SessionPhase.RECORDING:
             self.phase = SessionPhase.PAUSED
         self._message = message
 
     def undo(self, seconds: float) -> None:
-        """Go back by some time [s], and wait until :meth:`record` continues."""
+        """Go back by some time [s], and wait until :meth:`record` is called."""
         self.go_to(self.step_count - max(1, round(seconds * self.task.rate)))
 
     def go_to(self, step_count: int) -> None:
-        """Go back to the state after some commands.
+        """Go back to the state after a number of commands; later commands are removed.
 
         Args:
             step_count: Number of commands to keep.
@@ -162,7 +162,7 @@ class TeleoperationSession:
         self._is_success = False
 
     def discard(self) -> None:
-        """Drop the recording, and begin the same layout again."""
+        """Drop the recording, and start the same layout again."""
         self.reset()
 
     def recording(self) -> OperatorRecording:
@@ -190,10 +190,10 @@ class TeleoperationSession:
         )
 
     def resume(self, recording: OperatorRecording) -> None:
-        """Continue an interrupted recording, paused at its end.
+        """Restore an unfinished recording, and pause at its end.
 
         Raises:
-            InputError: It is of another task, robot or version.
+            InputError: The recording is for another task, robot or version.
         """
         recording.check(self.task, self.assets.robot, where="unfinished recording")
         self.seed = recording.seed
@@ -206,7 +206,7 @@ class TeleoperationSession:
         self.pause("continued from an unfinished recording")
 
     def step(self, given: OperatorInput) -> SessionState:
-        """Advance by one period, unless time stands still.
+        """Advance by one period, unless time stands still in this phase.
 
         Raises:
             InputError: The input does not fit this robot; the state is unchanged.
@@ -233,17 +233,17 @@ class TeleoperationSession:
     def _execute(self, action: FloatArray) -> None:
         result = self.environment.step(action)
         if not result.is_stable:
-            # A state with infinite or undefined numbers cannot be continued, so go back to the last valid one.
+            # A state with infinite or undefined numbers cannot be continued: return to the last valid state.
             self._history.go_back(self.step_count)
             self._after_jump()
-            self.pause("paused: physics left finite numbers; go back some seconds and continue")
+            self.pause("paused: physics became unstable; go back some seconds and continue")
             return
         self._history.append(action)
         failure = result.failure or find_unbelievable(self.environment.scene.contact_extremes())
         self._failure, self._is_success = failure, result.is_success and failure is None
 
     def state(self) -> SessionState:
-        """Return the present state for display."""
+        """Return the current state for display."""
         return SessionState(
             phase=self.phase,
             index=self.index,
@@ -261,11 +261,11 @@ _OUT_OF_REACH = 0.15
 
 
 def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: int) -> Layout:
-    """Draw a layout to show to operators.
+    """Draw a layout for operators.
 
     Args:
-        task: The task.
-        assets: Its assets.
+        task: Task of the layout.
+        assets: Loaded assets of the task.
         seed: Seed of the layouts.
         index: Number of the layout.
     """
@@ -282,5 +282,5 @@ def _describe(failure: Outcome | None) -> str:
 
 
 def with_prompt(layout: Layout, prompt: str) -> Layout:
-    """Return a layout with the operator's instruction, if there is one."""
+    """Return a layout with the operator's instruction, if there is one, instead of its own."""
     return replace(layout, visual=replace(layout.visual, instruction=prompt)) if prompt else layout

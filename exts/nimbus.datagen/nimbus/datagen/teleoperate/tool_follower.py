@@ -1,4 +1,4 @@
-"""Motion of one arm under an operator: inverse kinematics in every period, with limits of speed and acceleration."""
+"""Motion of one arm under an operator: inverse kinematics in every period, with limited speed and acceleration."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
 
 FASTEST, FASTEST_TURN = 0.6, 2.5
-"""Largest speed of a tool [m/s] and of its rotation [rad/s]: quick human motion, faster than tremor."""
+"""Largest speed [m/s] and angular speed [rad/s] of a tool: those of quick human motion, faster than tremor."""
 _PACE = 0.8
-"""Fraction of the joint limits available to an operator, so that physics can follow."""
+"""Fraction of the joint limits that an operator can use, so that physics can follow."""
 _AHEAD, _AHEAD_TURN = 0.10, 0.6
-"""Largest distance of a target from the commanded tool [m, rad], so that sticks do not wind up out of reach."""
+"""Largest distance of a target from the commanded tool [m, rad], so that the target does not run away out of reach."""
 _BLOCKED = 0.04
-"""Deviation of a posture from its reference above which a joint pushes against something [rad or m]."""
+"""Deviation of a posture from its reference above which a joint counts as blocked [rad or m]."""
 _ITERATIONS, _MAX_STEP = 6, 0.3
-"""Number of iterations of inverse kinematics per period, and the largest step of each joint [rad]."""
+"""Number of iterations of inverse kinematics per period, and largest step of a joint per iteration [rad]."""
 _THERE = 1e-9
-"""Distance within which a joint is at its target [rad or m]; its braking speed does not limit the others."""
+"""Distance from its target within which a joint does not limit the speed of the others [rad or m]."""
 _GRIPPER_TIME = 0.5
-"""Time in which the fingers travel their full range [s]."""
+"""Time in which the fingers travel through their full range [s]."""
 
 
 class ToolFollower:
-    """Converts commands for one tool to joint positions of its arm, one period at a time.
+    """Converter of commands for one tool to joint positions of its arm, one period at a time.
 
-    Equal inputs give equal positions, because nothing depends on clocks.
+    Equal inputs give equal positions, because nothing depends on a clock.
 
     Args:
         simulation: Simulation loaded with a layout.
-        arm: The arm.
+        arm: Arm with the tool.
     """
 
     def __init__(self, simulation: NewtonSimulation, arm: Manipulator) -> None:
@@ -56,29 +56,29 @@ class ToolFollower:
         self.restart()
 
     def restart(self) -> None:
-        """Use the current posture as the target."""
+        """Set the target to the current posture."""
         self._q = self._simulation.joint_positions()[self._columns]
         self._previous_step = np.zeros(len(self._q))
         self.target: FloatArray = self._kinematics.tool_pose(self._q)
         """(4, 4) target pose of the tool, ``world_T_tool`` [m]."""
         self._joint_target: FloatArray | None = None
         self._anchor: tuple[FloatArray, FloatArray] | None = None
-        """Pose of the handle and target of the tool when the clutch was engaged."""
+        """Pose of the handle and target of the tool at the time when the clutch was engaged."""
         first = self._simulation.joint_names.index(self._arm.gripper.joints[0])
         self._opening = float(np.clip(self._simulation.joint_positions()[first], self._low, self._high))
         self._opening_target = self._opening
 
     def resume(self, command: FloatArray) -> None:
-        """Use an earlier command (J + 1,) as the last one, after physics went back to it [rad or m]."""
+        """Continue from an earlier command (J + 1,) [rad or m], after physics went back to it."""
         self.restart()
         self._q = np.array(command[:-1], dtype=float)
         self.target = self._kinematics.tool_pose(self._q)
-        # Closer than the measured opening if an object is held.
+        # If an object is held, the commanded opening is smaller than the measured one.
         self._opening = self._opening_target = float(np.clip(command[-1], self._low, self._high))
 
     @property
     def commanded_pose(self) -> FloatArray:
-        """Pose (4, 4) of the tool in the last commanded posture [m]."""
+        """Pose (4, 4) of the tool in the last commanded posture, ``world_T_tool`` [m]."""
         return self._kinematics.tool_pose(self._q)
 
     @property
@@ -87,7 +87,7 @@ class ToolFollower:
         return float(np.linalg.norm(self.target[:3, 3] - self.commanded_pose[:3, 3]))
 
     def step(self, command: ToolCommand) -> FloatArray:
-        """Return the commanded positions (J + 1,) of the arm and the gripper for the next period [rad or m]."""
+        """Return the positions (J + 1,) of the arm and the gripper to command in the next period [rad or m]."""
         self._aim(command)
         wanted = self._joint_target
         if wanted is None:
@@ -99,7 +99,7 @@ class ToolFollower:
         return np.append(self._q, self._opening)
 
     def _aim(self, command: ToolCommand) -> None:
-        """Update the targets."""
+        """Update the targets from a command."""
         if command.opening is not None:
             gripper, share = self._arm.gripper, float(np.clip(command.opening, 0.0, 1.0))
             self._opening_target = gripper.closed + share * (gripper.open - gripper.closed)
@@ -136,22 +136,22 @@ class ToolFollower:
         self._set_target(pose)
 
     def _held_back(self, pose: FloatArray) -> FloatArray:
-        """Return a target limited to some distance from the commanded tool."""
+        """Limit the distance of a target from the commanded tool."""
         here = self.commanded_pose
         return _between(here, pose, most=_AHEAD, most_turn=_AHEAD_TURN)
 
     def _limited(self) -> FloatArray:
         """Return the pose for this period: toward the target, at most at the largest speed of a tool."""
-        # Two periods ahead, so that the joint limits, which include braking, decide near the target.
+        # Two periods ahead, so that near the target the joint limits, which include braking, determine the speed.
         ahead = 2 * self._period
         return _between(self.commanded_pose, self.target, most=FASTEST * ahead, most_turn=FASTEST_TURN * ahead)
 
     def _step_toward(self, wanted: FloatArray) -> FloatArray:
         """Return the step (J,) of this period, limited by speed, acceleration and braking distance."""
         error, period = wanted - self._q, self._period
-        # v² = 2 a s: faster than this, a joint cannot stop at its target.
+        # v² = 2 a s: a joint that is faster than this cannot stop at its target.
         most = np.minimum(self._velocity, np.sqrt(2 * self._acceleration * np.abs(error))) * period
-        # A common factor for all joints keeps the tool on its path.
+        # One common factor for all joints keeps the tool on its path.
         far = np.abs(error) > _THERE
         step = error * min(1.0, float(np.min(most[far] / np.abs(error[far]), initial=1.0)))
         change = self._acceleration * period**2
@@ -163,7 +163,7 @@ class ToolFollower:
 
 
 def _between(start: FloatArray, end: FloatArray, *, most: float, most_turn: float) -> FloatArray:
-    """Interpolate between two poses, limited to some distance from the first [m, rad]."""
+    """Interpolate from one pose toward another, up to some distance and angle from the first [m, rad]."""
     way = end[:3, 3] - start[:3, 3]
     turn = Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).as_rotvec()
     length, angle = float(np.linalg.norm(way)), float(np.linalg.norm(turn))

@@ -1,4 +1,4 @@
-"""Reads pictures in Radiance's format (``.hdr``): light that shines brighter than white, as sky pictures have it."""
+"""Reader of environment maps in Radiance's format (``.hdr``), whose light may be brighter than white."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_PIXELS = 1 << 27
 
 
 def read_radiance(path: Path) -> NDArray[np.float32]:
-    """Read linear light (H, W, 3), from the top row down.
+    """Read an environment map; return its linear light (H, W, 3), from the top row down.
 
     Raises:
-        InputError: The file is missing, of another format, or truncated.
+        InputError: The file is missing, in another format, or truncated.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputError(
-            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a readable file"
         ) from None
     try:
         return _decoded(content)
@@ -37,9 +37,9 @@ def read_radiance(path: Path) -> NDArray[np.float32]:
 def _decoded(content: bytes) -> NDArray[np.float32]:
     head, empty_line, rest = content.partition(b"\n\n")
     if not head.startswith(_MAGIC) or _FORMAT not in head:
-        raise ValueError("it does not begin as one in Radiance's format")
+        raise ValueError("its first line is not that of a file in Radiance's format")
     if not empty_line:
-        raise ValueError("no empty line ends its head; lines end with LF alone, not with CR LF")
+        raise ValueError("its header does not end with an empty line; every line must end with LF, not with CR LF")
     size, _, data = rest.partition(b"\n")
     _, width = _size(size)
     image, same = (
@@ -51,7 +51,7 @@ def _decoded(content: bytes) -> NDArray[np.float32]:
 
 
 def _decode_frame(content: bytes) -> NDArray[np.float32]:
-    """Pixels (H, W, 3) as FFmpeg decodes them."""
+    """Return the pixels (H, W, 3) that FFmpeg decodes."""
     import av
 
     try:
@@ -62,13 +62,13 @@ def _decode_frame(content: bytes) -> NDArray[np.float32]:
 
 
 def _size(line: bytes) -> tuple[int, int]:
-    """Height and width from a line such as ``-Y 512 +X 1024``."""
+    """Return the height and width [px] that a line such as ``-Y 512 +X 1024`` gives."""
     said = line[:40].decode(errors="replace")
     words = line[:40].split()
     if len(words) != 4 or not (words[1].isdigit() and words[3].isdigit()):
-        raise ValueError(f"'{said}' stands where its size should, such as -Y 512 +X 1024")
+        raise ValueError(f"its size line is '{said}'; expected a line such as -Y 512 +X 1024")
     if (words[0], words[2]) != (b"-Y", b"+X"):
-        raise ValueError(f"its rows are in another order: {said}")
+        raise ValueError(f"its rows are not in the order -Y +X, but in {said}")
     height, width = int(words[1]), int(words[3])
     if not 0 < height * width <= _MOST_PIXELS:
         raise ValueError(f"{width} x {height} pixels")
@@ -78,10 +78,10 @@ def _size(line: bytes) -> tuple[int, int]:
 
 
 def hemispheres(picture: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean light (3,) from above and from below of a picture of the whole sky, latitude over longitude.
+    """Return the mean light (3,) of the upper and of the lower half of an environment map.
 
     Args:
-        picture: (H, W, 3) linear light; its top row is straight up.
+        picture: Linear light (H, W, 3), latitude over longitude; the top row is straight up.
     """
     latitude = np.pi * ((np.arange(len(picture)) + 0.5) / len(picture) - 0.5)
     weight = np.cos(latitude)

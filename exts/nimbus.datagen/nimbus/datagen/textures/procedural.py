@@ -1,4 +1,4 @@
-"""Procedural textures by name and seed, which tile without seams, and pictures of one's own."""
+"""Seamless procedural textures by name and seed, and the user's images as textures."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 SIZE = 384
 """Side of every texture [px]."""
 _LEAST = 8
-"""Smallest side of an image [px]; less is taken for a mistake."""
+"""Smallest side of an image [px]; a smaller image is probably a mistake."""
 
 _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
 """Period of a texture on a part of the room, about the extent of one view [m]."""
 _PERIOD = 0.3
-"""Length after which a texture repeats on things [m]."""
+"""Period of a texture on an object or fixture [m]."""
 
 _rows, _columns = np.meshgrid(np.arange(SIZE) / SIZE, np.arange(SIZE) / SIZE, indexing="ij")
 
 
 def texture_period(instance: str) -> float:
-    """Length after which a texture repeats on a part of the room or on a thing [m]."""
+    """Return the period [m] of a texture on a part of the room, an object or a fixture."""
     return _PERIODS.get(instance, _PERIOD)
 
 
@@ -46,10 +46,10 @@ def texture_names() -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
-    """Return a texture (H, W, 3) sRGB; shared, so read-only.
+    """Return a texture (H, W, 3) in sRGB; the array is shared, hence read-only.
 
     Raises:
-        InputError: There is no texture of that name.
+        InputError: The name is not that of a texture.
     """
     if name not in _PAINTERS:
         raise InputError(f"unknown texture '{name}'", instead=suggest(name, texture_names()))
@@ -60,10 +60,10 @@ def procedural_texture(name: str, seed: int) -> NDArray[np.uint8]:
 
 
 def surface_image(surface: SurfaceLook) -> NDArray[np.uint8] | None:
-    """Return the image (H, W, 3) sRGB that replaces a surface's own; None for its own.
+    """Return the image (H, W, 3) in sRGB that replaces a surface's own; None if the surface keeps its own.
 
     Raises:
-        InputError: There is no such texture, or its image is missing, changed or damaged.
+        InputError: The texture is unknown, or the image is missing, changed or damaged.
     """
     if surface.picture:
         return read_picture(Path(surface.picture), surface.picture_hash)
@@ -72,7 +72,7 @@ def surface_image(surface: SurfaceLook) -> NDArray[np.uint8] | None:
 
 @lru_cache(maxsize=128)
 def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
-    """Read an image (H, W, 3) sRGB as a texture of at most :data:`SIZE` pixels per side; shared, so read-only.
+    """Read an sRGB image (H, W, 3) as a texture of at most :data:`SIZE` pixels per side; it is shared, hence read-only.
 
     Raises:
         InputError: The image cannot be read, or its content does not match the hash.
@@ -82,7 +82,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
     from nimbus.datagen.media.picture_files import open_picture
 
     if picture_hash(path) != content:
-        what = "the image has changed since it was drawn"
+        what = "the image has changed since the episode was generated"
         raise InputError(what, where=str(path), instead="restore it, or generate the episode again")
     try:
         with warnings.catch_warnings(action="ignore"), open_picture(path) as opened:
@@ -104,7 +104,7 @@ def read_picture(path: Path, content: str) -> NDArray[np.uint8]:
 
 
 def _in_color(picture: PillowFile, path: Path) -> PillowFile:
-    """Convert to 8 bits per color; Pillow alone would clip more bits.
+    """Convert to RGB with 8 bits per color; Pillow alone would clip images with more bits.
 
     Raises:
         InputError: The file does not define its white level.
@@ -123,21 +123,21 @@ def picture_hash(path: Path) -> str:
     """Return the hash of an image's content.
 
     Raises:
-        InputError: There is no such file.
+        InputError: The file cannot be read.
     """
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     except OSError as error:
         raise InputError(
-            (error.strerror or str(error)).lower(), where=str(path), instead="give a file that can be read"
+            (error.strerror or str(error)).lower(), where=str(path), instead="give a readable file"
         ) from None
 
 
 def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> AnyArray:
-    """Return seamless noise of mean 0 and deviation 1, with features of ``size`` of the side.
+    """Return seamless noise of mean 0 and deviation 1, whose largest features are ``size`` times the side.
 
     Args:
-        rng: Stream of its own.
+        rng: Random stream for this noise alone.
         size: Largest features, as a fraction of the side.
         roughness: Falloff of finer features: 0.5 is sandy, 2 is smooth.
         stretch: Factor on the length of features along the rows.
@@ -152,7 +152,7 @@ def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, str
 
 
 def _shift(values: AnyArray, rows: AnyArray) -> AnyArray:
-    """Move each texel's sample along the rows by a fraction of the side."""
+    """Shift the texels along the rows, each by a fraction of the side."""
     index = np.rint((_rows + rows) * SIZE).astype(int) % SIZE
     return values[index, np.arange(SIZE)[None]]
 

@@ -1,1 +1,1 @@
-"""Articulated assets: conversion of URDF and MJCF joints to parts with limits, handles and contact geometry."""
+"""Articulated assets: conversion of URDF and MJCF joints to moving parts with limits, handles and contact geometry."""

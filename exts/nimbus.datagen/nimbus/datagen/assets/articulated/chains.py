@@ -1,4 +1,4 @@
-"""Conversion of links and joints to parts on one base, shared by the URDF and MJCF readers."""
+"""Conversion of links and joints to moving parts on one base, for the URDF and the MJCF reader."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_JOINTS = 24
 _DEEPEST = 2
 """Largest depth of nested moving parts; deeper chains are robots."""
 _LONGEST = 200
-"""Largest depth of nested links; a cycle of joints ends there, too."""
+"""Largest depth of nested links; it also ends the search in a cycle of joints."""
 _HALF_TURN = np.pi
-"""Range assigned to a hinge without limits [rad]; a range above 1.5 times as much is reduced to it."""
+"""Range of a hinge without limits [rad]; ranges above 1.5 times this value are reduced to it."""
 _LEAST = 1e-3
-"""Range below which a joint counts as fixed [rad or units of the file]."""
+"""Range below which a joint counts as fixed [rad or the file's unit]."""
 _ROBOT_FOLDERS = re.compile(r"(^|[/_])(robots?|grippers?|hands?|\w*_description)/", re.IGNORECASE)
 _EMPTY_WORDS = re.compile(r"(^|_)(link|joint|body|hinge|slider|slide|j|of)_?\d*(?=_|$)|(?<=[a-z])_?(link|joint)\d*$")
-"""Words in link names that carry no meaning."""
+"""Words in link names without meaning."""
 
 
 @dataclass(kw_only=True)
@@ -35,15 +35,15 @@ class RawJoint:
     kind: str
     """``hinge`` or ``slide``; a joint of any other type is fixed."""
     axis: FloatArray
-    """(3,) of any length."""
+    """(3,) axis of any length."""
     origin: FloatArray
-    """(3,)"""
+    """(3,) point on the axis, in the file's unit."""
     limits: tuple[float, float] | None
     damping: float = 0.0
     friction: float = 0.0
     stiffness: float = 0.0
     leader: str = ""
-    """Name of the joint that it follows (mimic)."""
+    """Name of the joint whose position this joint copies (mimic); empty if there is none."""
 
 
 @dataclass(kw_only=True)
@@ -80,9 +80,9 @@ def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
         depths[link.name] = depth + bool(moving)
         is_robot = bool(moving and _ROBOT_FOLDERS.search(asset.path))
         if depths[link.name] > _DEEPEST or is_robot:
-            why = "lies in a folder of robots" if is_robot else "and others move on each other as in a robot"
+            why = "is in a folder of robots" if is_robot else "is part of a chain of moving joints, as in a robot"
             what = f"joint '{(moving or link.joints)[0].name}' {why}"
-            raise InputError(what, instead="give furniture, appliances or controls")
+            raise InputError(what, instead="import furniture, appliances or controls")
         carriers[link.name] = on
         if link.joints and _has_geometry(link, links):
             name = _free_name(link, names)
@@ -91,11 +91,11 @@ def attach_links(links: list[RawLink], asset: FoundAsset) -> FoundAsset:
         parts += [replace(part, link=carriers[link.name]) for part in link.parts]
     if len(joints) > MOST_JOINTS:
         what = f"has {len(joints)} joints; the limit is {MOST_JOINTS}"
-        raise InputError(what, instead="make the small parts fixed joints")
+        raise InputError(what, instead="make the joints of small parts fixed")
     if not joints:
         return replace(asset, parts=tuple(part for part in parts if not part.is_touched))
     joints = _with_base(joints, parts)
-    flaws = [f"{joint.link}: {joint.flaw}: held still" for joint in joints if joint.flaw]
+    flaws = [f"{joint.link}: {joint.flaw}; it is fixed" for joint in joints if joint.flaw]
     return replace(asset, parts=tuple(parts), joints=tuple(joints), notes=(*asset.notes, *flaws))
 
 
@@ -108,7 +108,7 @@ def merge_still(parts: Iterable[FoundPart], carriers: dict[str, str]) -> tuple[F
     """
 
     def carrier(link: str) -> str:
-        """Return the nearest moving link that carries a part; empty for the base."""
+        """Return the nearest moving link above a link; empty for the base."""
         while link in carriers:
             link = carriers[link]
         return link
@@ -121,7 +121,7 @@ def _in_order(links: list[RawLink]) -> list[RawLink]:
     known = {link.name: link for link in links}
 
     def depth(link: RawLink) -> int:
-        """Count the ancestors of a link."""
+        """Return the number of ancestors of a link."""
         for count in range(_LONGEST):
             if link.parent not in known:
                 return count
@@ -189,13 +189,13 @@ def _has_geometry(link: RawLink, links: list[RawLink]) -> bool:
 
 
 def _with_base(joints: list[FoundJoint], parts: list[FoundPart]) -> list[FoundJoint]:
-    """Fix the first joint if no part would be fixed otherwise."""
+    """Fix the first joint if all parts would move, because an object needs a base."""
     if any(not part.link for part in parts):
         return joints
     first = next((joint for joint in joints if not joint.on), None)
     if first is None:
         return joints
-    flaw = first.flaw or "all of it would move"
+    flaw = first.flaw or "otherwise all parts would move"
     freed = [
         replace(one, on="", flaw="" if "moves itself" in one.flaw else one.flaw)
         for one in joints
@@ -205,7 +205,7 @@ def _with_base(joints: list[FoundJoint], parts: list[FoundPart]) -> list[FoundJo
 
 
 def _free_name(link: RawLink, names: dict[str, str]) -> str:
-    """Name a part after its semantics, else after its link, without meaningless words."""
+    """Derive the name of a part from its meaning or its link, without words that have no meaning."""
     for word in (*link.words, link.name, *(joint.name for joint in link.joints)):
         plain = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", word).lower())
         plain = _EMPTY_WORDS.sub("_", plain)

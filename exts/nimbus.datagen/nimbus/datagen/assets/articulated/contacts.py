@@ -1,4 +1,4 @@
-"""Contact geometry of a link: the source's own convex solids, else convex pieces of the visual mesh."""
+"""Contact geometry of a link: the convex solids of the source, or convex pieces of the visual mesh."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SMALL = 0.02
 _SCRAP = 1e-9
 """Volume below which a convex piece is omitted [m³]."""
 _CONVEX = 0.85
-"""Smallest ratio of a solid's volume to that of its hull at which it stays one piece."""
+"""Smallest ratio of a solid's volume to its hull's volume at which it is kept as one piece."""
 
 
 def contact_pieces(

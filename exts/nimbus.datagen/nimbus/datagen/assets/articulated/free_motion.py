@@ -1,4 +1,4 @@
-"""Physics test: a part moves over its whole range and stays where it is left."""
+"""Test in physics that a part moves through its whole range, and stays where it is left."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from nimbus.datagen.objects.model import MovingPart
 from nimbus.datagen.objects.shapes.contact import Piece
 
 _RATE = 1000.0
-"""Physics steps per second."""
+"""Number of physics steps per second [Hz]."""
 _STIFF, _NO_CREEP = (2.2 / _RATE, 1.0), (0.99, 0.999, 0.0001, 0.5, 2.0)
-"""Time constant and impedances of dry friction, as in a scene; with MuJoCo's defaults an open lid sinks."""
+"""Time constant and impedances of dry friction, as in a scene; with MuJoCo's defaults, an open lid sinks slowly."""
 _PUSH, _LEFT = 4.0, 1.0
-"""Longest time of a push over the whole range, and time without a push afterwards [s]."""
+"""Longest duration of a push through the whole range, and time without a push afterwards [s]."""
 _FORCE = {"hinge": 0.4, "slide": 6.0}
-"""Push in excess of friction, gravity and spring [N m, N]."""
+"""Push in addition to friction, gravity and spring, by kind of joint [N m or N]."""
 _ENDS = 0.03
-"""Distance to an end of the range that counts as reached, as a fraction of the range."""
+"""Distance from an end of the range at which the end counts as reached, as a fraction of the range."""
 _STAYS = 0.03
-"""Largest accepted drift in a second without contact, as a fraction of the range."""
+"""Largest accepted drift within a second without a push, as a fraction of the range."""
 _ARMATURE = {"hinge": 1e-4, "slide": 0.01}
-"""Armature of the joints, as in a scene [kg m², kg]."""
+"""Armature of the joints, as in a scene [kg m² or kg]."""
 
 
 def check_motion(parts: Sequence[MovingPart], index: int) -> str:
-    """Open and close one part with the others closed, then leave it half open; return the fault, or empty.
+    """Open and close one part while the others are closed, then leave it half open.
 
-    As in a scene, parts collide with each other but not with the base.
+    As in a scene, parts collide with each other, but not with the base.
 
     Args:
         parts: All parts of the object.

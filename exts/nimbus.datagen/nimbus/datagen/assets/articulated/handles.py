@@ -1,4 +1,4 @@
-"""Search for handles and for points to press, in the contact geometry of a part: by name, else by shape."""
+"""Search for handles and pressing points in the contact geometry of a part, by names and by shape."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ from nimbus.datagen.plan.grasp import GraspAxes, GripperShape, find_axes
 from nimbus.datagen.random_streams import generator
 
 NAMED = re.compile(r"handle|knob|grip|pull|lever|lock|latch|switch|button", re.IGNORECASE)
-"""Words in names of geometry that is meant to be held."""
+"""Words in the names of geometry that is meant to be held."""
 _HAND = GripperShape(opening=0.07, pad_width=0.018, pad_height=0.018, finger_thickness=0.012, finger_depth=0.042)
-"""Opening of the hand for which handles are searched: slightly smaller than that of the shipped robots."""
+"""Hand for which handles are searched; it opens slightly less than the hands of Nimbus's robots."""
 _PALM = np.array([(-0.035, -0.1, -0.12), (0.035, 0.1, -0.047)])
 """Bounding box of the hand behind the fingers, in the tool frame [m]."""
 _MARGIN = 0.002
-"""Margin around geometry named a handle [m]."""
+"""Margin around geometry that is named as a handle [m]."""
 _STANDS_OUT = 8.0
-"""Score per meter by which a handle protrudes in the opening direction, up to 15 cm."""
+"""Score per meter by which a handle protrudes in the opening direction; 15 cm at most count."""
 _HAND_REACH = 0.16
-"""Half the side of a box around a handle that contains the whole hand [m]."""
+"""Half side of a box around a handle that contains the whole hand [m]."""
 _NEAR_MARK = 0.04
-"""Largest distance of a handle from a point that the source marks as one [m]."""
+"""Largest distance of a handle from a point that the source marks as a handle [m]."""
 _AXES, _POINTS = 700, 6000
-"""Number of rays that search for opposite surfaces, and of points checked for clearance of the hand."""
+"""Number of rays in the search for opposite surfaces, and of points in the check of the hand's clearance."""
 _STRAIGHT = 0.2
 """Largest angle between the closing direction and the surface normals [rad]."""
 _KEPT = 8
 """Largest number of handles of a part."""
 _APART = 0.02
-"""Smallest distance between two handles held from the same side [m]."""
+"""Smallest distance between two handles of a part [m]."""
 _TURNS = (0.35, 0.7, 1.05)
-"""Rotations of the hand about a handle that are tested for clearance to both sides [rad]; handles that are not round
-use at most the first."""
+"""Rotations of the hand about a handle that are tested for clearance, in both directions [rad].
+
+Handles that are not round use at most the first one.
+"""
 _ROUND = 0.035
-"""Largest thickness at which a bar of square section may rotate between the fingers [m]."""
+"""Largest thickness of a bar with about square section that may rotate between the fingers [m]."""
 _PRESSINGS = 4
 _FINGER_ROOM = (0.016, 0.1)
 """Radius and approach length of the closed fingers [m]."""
@@ -51,7 +53,7 @@ _FINGER_ROOM = (0.016, 0.1)
 
 @dataclass(frozen=True, kw_only=True)
 class PartSurface:
-    """Closed part and everything around it, in the asset's frame."""
+    """Closed part and the geometry around it, in the frame of the asset."""
 
     plan: JointPlan
     pieces: Sequence[Piece]
@@ -63,10 +65,10 @@ class PartSurface:
 
 
 def find_handles(surface: PartSurface, *, place: FloatArray | None = None) -> tuple[Handle, ...]:
-    """Find straight bars that two fingers can close on, the best first.
+    """Find straight bars that two fingers can grasp, the best first.
 
     Args:
-        surface: The part.
+        surface: Part to search.
         place: (3,) point near which the user wants the handle [m].
     """
     plan = surface.plan
@@ -99,7 +101,7 @@ def find_handles(surface: PartSurface, *, place: FloatArray | None = None) -> tu
 
 
 def find_pressings(surface: PartSurface) -> tuple[Pressing, ...]:
-    """Find points where closed fingers push a part shut or press a button, the best first."""
+    """Find points where closed fingers can push a part shut or press a button, the best first."""
     plan, joint = surface.plan, surface.plan.joint
     points, faces = piece_triangles(tuple(surface.pieces))
     corners = points[faces]
@@ -134,7 +136,7 @@ def find_pressings(surface: PartSurface) -> tuple[Pressing, ...]:
 
 
 def _score(surface: PartSurface, axes: GraspAxes, place: FloatArray | None) -> FloatArray:
-    """Rate pairs of surface points (N,) by name, thickness, distance from the hinge and angle; -inf if unusable."""
+    """Return the scores (N,) of grasp axes, by name, thickness, distance from the hinge and angle; -inf if unusable."""
     joint, middles = surface.plan.joint, axes.middles
     score = axes.alignments - 6 * axes.widths
     if place is not None:
@@ -156,7 +158,7 @@ def _score(surface: PartSurface, axes: GraspAxes, place: FloatArray | None) -> F
 
 
 def _approaches(plan: JointPlan, points: FloatArray, middle: FloatArray, closing: FloatArray) -> list[FloatArray]:
-    """List approach directions (3,) perpendicular to the closing direction, the most likely first."""
+    """Return approach directions (3,) perpendicular to the closing direction, the most likely first."""
     into = -opening_way(plan, points)
     from_hinge = middle - plan.joint.origin
     ways = [
@@ -179,7 +181,16 @@ def _approaches(plan: JointPlan, points: FloatArray, middle: FloatArray, closing
 def _handle(
     middle: FloatArray, closing: FloatArray, approach: FloatArray, width: float, own: FloatArray, near: FloatArray
 ) -> Handle:
-    """Make a handle from its middle [m], the part's points own (n, 3), and all points near (m, 3)."""
+    """Build a handle.
+
+    Args:
+        middle: (3,) center of the handle [m].
+        closing: (3,) closing direction of the fingers.
+        approach: (3,) direction in which the hand approaches.
+        width: Distance of the pads [m].
+        own: (n, 3) points of the part [m].
+        near: (m, 3) points of all geometry near the handle, relative to its center [m].
+    """
     along = np.cross(approach, closing)
     ends = [0.0, 0.0]
     for side, sign in enumerate((-1, 1)):
@@ -205,7 +216,7 @@ def _handle(
 
 
 def _is_free(closing: FloatArray, approach: FloatArray, width: float, near: FloatArray) -> bool:
-    """Check that open fingers and palm contain none of the points (n, 3) around the middle of a handle [m]."""
+    """Return True if open fingers and palm contain none of the points (n, 3) around a handle's center [m]."""
     local = near @ np.column_stack([np.cross(closing, approach), closing, approach])
     pad, side = _HAND.pad_height / 2, np.abs(local[:, 1])
     inner, outer = width / 2 + 0.003, width / 2 + 0.004 + _HAND.finger_thickness
@@ -216,7 +227,7 @@ def _is_free(closing: FloatArray, approach: FloatArray, width: float, near: Floa
 
 
 def _dense(pieces: Sequence[Piece]) -> FloatArray:
-    """Sample points (n, 3) on the surface of convex pieces [m]."""
+    """Return points (n, 3) sampled on the surface of convex pieces [m]."""
     if not pieces:
         return np.zeros((0, 3))
     points, faces = piece_triangles(tuple(pieces))

@@ -1,4 +1,4 @@
-"""Decisions about a joint: its role, the end at which it is closed, its range, friction and spring."""
+"""Decisions about a joint: its role, its closed end, range, friction and spring."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from nimbus.datagen.objects.model import Joint
 _BUTTONS = re.compile(r"button|(^|_)key|push|pressable|nail")
 _CONTROLS = re.compile(r"knob|dial|valve|wheel|faucet|tap|switch|lever|lock|latch|rotation")
 _SMALL_SLIDE, _SMALL_HINGE = 0.035, 0.06
-"""Travel below which a slide is a button, and reach below which a hinge is a knob [m]."""
+"""Travel below which a slide counts as a button, and reach below which a hinge counts as a knob [m]."""
 _COMPACT = 1.05
-"""Ratio of bounding-box volumes above which the smaller configuration is the closed one."""
+"""Ratio of bounding-box volumes above which the more compact end of the range is the closed one."""
 _DAMPING = {"button": 4.0, "drawer": 4.0, "control": 0.02, "door": 0.15, "lid": 0.05}
-"""Default damping [N s/m or N m s/rad]."""
+"""Default damping by role [N s/m or N m s/rad]."""
 _FRICTION = {"button": 0.0, "drawer": 1.2, "control": 0.05, "door": 0.08, "lid": 0.08}
-"""Smallest friction [N or N m]; joints that gravity would move get more."""
+"""Smallest friction by role [N or N m]; joints that gravity would move get more."""
 _PLAUSIBLE = 10.0
-"""Largest ratio to the usual value at which a source's own friction or damping is used."""
+"""Largest ratio to the default at which friction or damping of the source is used."""
 _HOLDS = 1.5
-"""Ratio of the friction to the largest torque or force of gravity."""
+"""Ratio of a joint's friction to the largest torque or force of gravity."""
 _PRESS = 5.0
-"""Force of a pressed button's spring [N]."""
+"""Force of the spring of a pressed button [N]."""
 _GRAVITY = 9.81
 _SWEEP = np.linspace(0.0, 1.0, 9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointPlan:
-    """Moving joint; position 0 is closed or at rest."""
+    """Moving joint; at position 0 the part is closed or at rest."""
 
     name: str
     role: str
@@ -46,7 +46,7 @@ class JointPlan:
     closed_T_found: FloatArray
     """(4, 4) transform from the source's configuration to the closed one."""
     holds: FloatArray
-    """(n, 3) points that the source marks as handles, at joint position 0 of the source [m]."""
+    """(n, 3) points that the source marks as handles, at the source's joint position 0 [m]."""
 
 
 def decide_joint(
@@ -57,12 +57,12 @@ def decide_joint(
     Args:
         found: Joint of the source.
         points: (n, 3) points of the part, in the source's configuration [m].
-        others: (m, 3) points of the rest [m].
-        scale: Meters of the source's unit.
-        given: Decisions of the user by name; those of the part as ``PART.NAME``.
+        others: (m, 3) points of all other parts [m].
+        scale: Length of the source's unit [m].
+        given: Decisions of the user by name; for the part as ``PART.NAME``.
 
     Raises:
-        InputError: The user's limits are reversed, or leave no range.
+        InputError: The limits are reversed, or leave no range of motion.
     """
     own = {
         name.removeprefix(f"{found.link}."): value for name, value in given.items() if name.startswith(f"{found.link}.")
@@ -76,7 +76,7 @@ def decide_joint(
         decisions[side] = _decide(own, side, float(f"{limit:.6g}"), why)
     lower, upper = (float(decisions[side].value) for side in limits)
     if upper - lower < 1e-3:
-        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no range"
+        what = f"{found.link}: limits of {lower:g} to {upper:g} leave no range of motion"
         raise InputError(what, instead="write a lower limit below the upper one")
     axis, origin = np.array(found.axis), scale * np.array(found.origin)
     reach = float(np.linalg.norm(np.cross(points - origin, axis), axis=1).max())
@@ -100,10 +100,10 @@ def decide_joint(
 def hold_against_gravity(
     plan: JointPlan, decisions: dict[str, Decision], given: Mapping[str, Value], *, mass: float, center: FloatArray
 ) -> JointPlan:
-    """Assign the friction that holds a joint in place, or the spring that returns a button.
+    """Increase a joint's friction so that gravity does not move it, or give a button its spring.
 
     Args:
-        plan: The joint, upright.
+        plan: Joint of the upright object.
         decisions: Record of friction and stiffness.
         given: Decisions of the user.
         mass: Mass of the part [kg].
@@ -119,7 +119,7 @@ def hold_against_gravity(
     pull, friction, stiffness = max(pulls), joint.friction, 0.0
     if plan.role == "button":
         stiffness = (_PRESS + 2 * pull) / joint.range[1]
-        why = f"a spring of {_PRESS:g} N brings it back"
+        why = f"a spring of {_PRESS:g} N returns it"
         decisions["stiffness"] = _decide(
             given, f"{plan.name}.stiffness", float(f"{stiffness:.4g}"), why, key="stiffness"
         )
@@ -128,13 +128,13 @@ def hold_against_gravity(
     elif f"{plan.name}.friction" not in given and friction < _HOLDS * pull:
         friction = float(f"{_HOLDS * pull:.4g}")
         decisions["friction"] = Decision(
-            value=friction, why=f"{_HOLDS:g} times the pull of gravity: it stays where it is left"
+            value=friction, why=f"{_HOLDS:g} times the load of gravity, so that it stays where it is left"
         )
     return replace(plan, joint=replace(joint, friction=friction, stiffness=stiffness))
 
 
 def turn_plan(plan: JointPlan, turn: FloatArray, shift: FloatArray) -> JointPlan:
-    """Rotate a joint with its asset by (3, 3) about the origin, then shift it by (3,) [m]."""
+    """Rotate a joint by ``turn`` (3, 3) about the origin, then shift it by ``shift`` (3,) [m]."""
     place = np.eye(4)
     place[:3, :3], place[:3, 3] = turn, shift
     joint = replace(plan.joint, axis=turn @ plan.joint.axis, origin=turn @ plan.joint.origin + shift)
@@ -147,7 +147,7 @@ def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float)
 
     Args:
         kind: ``hinge`` or ``slide``.
-        axis: (3,) unit.
+        axis: (3,) unit axis.
         origin: (3,) point on the axis [m].
         position: Position of the joint [rad or m].
     """
@@ -159,7 +159,7 @@ def move_about(kind: str, axis: FloatArray, origin: FloatArray, position: float)
 
 
 def opening_way(plan: JointPlan, points: FloatArray) -> FloatArray:
-    """Return the direction (3,) in which a closed part's middle starts to move; points (n, 3) are of the part [m]."""
+    """Return the direction (3,) in which the center of a closed part, with points (n, 3) [m], starts to move."""
     joint = plan.joint
     if joint.kind == "slide":
         return joint.axis
@@ -175,7 +175,7 @@ def _usual(decisions: dict[str, Decision], own: Mapping[str, Value], name: str, 
     if claimed and usual and usual / _PLAUSIBLE <= claimed <= usual * _PLAUSIBLE:
         decisions[name] = _decide(own, name, claimed, "as the source states")
     else:
-        why = f"usual of such; the source states {claimed:g}" if claimed else "usual of such"
+        why = f"usual for its role; the source states {claimed:g}" if claimed else "usual for its role"
         decisions[name] = _decide(own, name, usual, why)
     return float(decisions[name].value)
 
@@ -200,15 +200,15 @@ def _closed_end(
     points: FloatArray,
     others: FloatArray,
 ) -> tuple[str, str]:
-    """Choose which end of the range is closed or at rest."""
+    """Choose the end of the range at which a part is closed or at rest; return it with the reason."""
     nearest = "lower" if abs(limits[0]) <= abs(limits[1]) else "upper"
     if role in ("button", "control"):
-        return nearest, "the end nearest to where the source has it"
+        return nearest, "the end nearest to the source's configuration"
     volumes = []
     for limit in limits:
         place = move_about(kind, axis, origin, limit)
         every = np.vstack([points @ place[:3, :3].T + place[:3, 3], others])
         volumes.append(float(np.prod(np.ptp(every, axis=0))))
     if max(volumes) > _COMPACT * min(volumes):
-        return ("lower", "upper")[int(np.argmin(volumes))], "there the whole is more compact"
-    return nearest, "the end nearest to where the source has it"
+        return ("lower", "upper")[int(np.argmin(volumes))], "the object is more compact there"
+    return nearest, "the end nearest to the source's configuration"

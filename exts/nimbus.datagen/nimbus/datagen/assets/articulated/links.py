@@ -1,4 +1,4 @@
-"""Geometry of the base and the moving parts of an asset, read from its files, with notes."""
+"""Geometry of the base and the moving parts of an asset, read from its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.objects.shapes.contact import Piece
 
 @dataclass
 class Notebook:
-    """Decisions, facts and notes about an asset, collected during its preparation."""
+    """Decisions, facts and notes about an asset, collected while it is prepared."""
 
     given: Mapping[str, Value]
     decisions: dict[str, Decision] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class LinkGeometry:
         return np.vstack([one.corners.reshape(-1, 3) for one in (*self.seen, *self.touched)])
 
     def move(self, place: FloatArray) -> LinkGeometry:
-        """Transform it by (4, 4); the scale may differ from 1."""
+        """Transform the geometry by a matrix (4, 4), which may include a scale."""
         turn, shift = place[:3, :3].T, place[:3, 3]
 
         def moved(surfaces: list[ImportedSurface]) -> list[ImportedSurface]:
@@ -56,7 +56,7 @@ class LinkGeometry:
 
 
 def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str]) -> dict[str, LinkGeometry]:
-    """Read the base, under an empty name, and each moving part; unreadable geometry adds a note.
+    """Read the base (with an empty name) and each moving part; unreadable geometry is omitted with a note.
 
     Args:
         root: Root folder of the source.
@@ -65,7 +65,7 @@ def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str])
         moving: Names of the moving parts.
 
     Raises:
-        InputError: No geometry of a part can be read.
+        InputError: The geometry of the base or of a moving part cannot be read.
     """
     still = {joint.link: joint.on for joint in asset.joints if joint.link not in moving}
     links = {name: LinkGeometry() for name in ("", *moving)}
@@ -73,7 +73,7 @@ def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str])
         try:
             surface = read_part(root, part)
         except InputError as error:
-            line = f"{part.mesh or part.solid}: {error.what}: left out"
+            line = f"{part.mesh or part.solid}: {error.what}; it is omitted"
             book.notes += [] if line in book.notes else [line]
             continue
         link = links[part.link]
@@ -84,7 +84,7 @@ def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str])
     for link in links.values():
         link.seen = link.seen or link.touched
     if empty := [name for name, link in links.items() if not link.seen]:
-        what = f"nothing of {empty[0] or 'its base'} can be read"
+        what = f"no geometry of {empty[0] or 'its base'} can be read"
         fixed = f", or write decisions.{empty[0]}.moves.value: fixed" if empty[0] else ""
         raise InputError(what, instead=f"give its meshes{fixed}")
     return links

@@ -1,4 +1,4 @@
-"""Preparation of an articulated asset: parts, joints, handles, masses, and a physics test of each joint."""
+"""Preparation of an articulated asset: parts, joints, handles, masses, and a test in physics for each joint."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _FRICTION = 0.7
 _TURNS = {"-x": 0.0, "-y": -np.pi / 2, "x": np.pi, "y": np.pi / 2}
 """Rotation about z that turns a named side to -x [rad]."""
 _FRONTS = {"partnet": "-x", "metaworld": "-y", "robosuite": "-x", "robocasa": "-y"}
-"""Front side by layout, where a layout has a convention."""
+"""Front side by layout, for layouts with a convention."""
 _LEVEL = 0.3
-"""Smallest horizontal component of a direction that shows the front."""
+"""Smallest horizontal length of a unit opening direction that indicates the front."""
 _SWEEP = np.linspace(0.0, 1.0, 5)
 
 
 def make_articulated(root: Path, asset: FoundAsset, book: Notebook) -> AssetShape | None:
-    """Prepare an asset with joints; None if no joint moves.
+    """Prepare an asset with joints; return None if no joint moves.
 
     Args:
         root: Folder of the source.
-        asset: As recognized.
-        book: Decisions of the user; receives those of the import.
+        asset: Recognized asset.
+        book: Decisions of the user; receives the decisions of the import.
 
     Raises:
         InputError: The asset is unusable, or a decision of the user is invalid.
@@ -65,11 +65,11 @@ def make_articulated(root: Path, asset: FoundAsset, book: Notebook) -> AssetShap
         if shape is not None:
             return shape
         jammed |= line
-        book.notes += [f"{name}: {why}: held still" for name, why in line.items()]
+        book.notes += [f"{name}: {why}; it is fixed" for name, why in line.items()]
 
 
 def _decide_moves(asset: FoundAsset, book: Notebook, jammed: Mapping[str, str]) -> list[str]:
-    """Decide which parts move."""
+    """Decide which parts move, and return their names."""
     for joint in asset.joints:
         name, flaw = f"{joint.link}.moves", jammed.get(joint.link, joint.flaw)
         value = "fixed" if flaw else joint.kind
@@ -80,7 +80,7 @@ def _decide_moves(asset: FoundAsset, book: Notebook, jammed: Mapping[str, str]) 
     moving = [joint.link for joint in asset.joints if book.decisions[f"{joint.link}.moves"].value != "fixed"]
     for joint in asset.joints:
         if joint.link in moving and joint.on in moving:
-            what = f"{joint.link} is attached to {joint.on}, and both would move; only one of them may"
+            what = f"{joint.link} is attached to {joint.on}; only one of them may move"
             raise InputError(
                 what, instead=f"set decisions.{joint.on}.moves.value or decisions.{joint.link}.moves.value to fixed"
             )
@@ -90,7 +90,7 @@ def _decide_moves(asset: FoundAsset, book: Notebook, jammed: Mapping[str, str]) 
 def _attempt(
     root: Path, asset: FoundAsset, book: Notebook, moving: list[str]
 ) -> tuple[AssetShape | None, dict[str, str]]:
-    """Prepare the asset with these moving parts, or return those that fail the physics test."""
+    """Prepare the asset with some moving parts; return the shape, or None and the parts that fail in physics."""
     links = read_links(root, asset, book, moving)
     named, category = decide_category(asset, book.given)
     whole = join_surfaces([one for link in links.values() for one in link.seen], unit_is_known=False, up="z")
@@ -100,10 +100,10 @@ def _attempt(
         given["scale"] = float(f"{usual / np.ptp(whole.corners.reshape(-1, 3), axis=0).max():.6g}")
     scale = decide_scale(whole, asset, category, given)
     if "scale" not in book.given and "scale" in given:
-        scale = replace(scale, why="the layout has no unit: as large as such things are")
+        scale = replace(scale, why="the layout has no unit; scaled to the usual size of its category")
     book.decisions |= {"category": named, "scale": scale}
     book.decisions["class"] = _given(book, "class", class_of(category))
-    most = _given(book, "pieces", Decision(value=stages.PIECES, why="at most, of each mesh that is cut"))
+    most = _given(book, "pieces", Decision(value=stages.PIECES, why="upper bound for each mesh"))
     book.decisions["pieces"] = most
     size = np.diag([*(3 * [float(scale.value)]), 1.0])
     links = {name: link.move(size) for name, link in links.items()}
@@ -119,7 +119,7 @@ def _attempt(
     total = sum(volumes.values())
     mass = decide_mass(asset, category, volume=total, longest=longest, given=book.given)
     book.decisions["mass"] = mass
-    usual = Decision(value=_FRICTION, why="usual of plastic and wood")
+    usual = Decision(value=_FRICTION, why="usual for plastic and wood")
     book.decisions["friction"] = _given(book, "friction", usual)
     book.decisions["symmetry"] = Decision(value="none", why="it has a front")
     masses = {name: float(mass.value) * volume / total for name, volume in volumes.items()}
@@ -134,7 +134,7 @@ def _attempt(
 
 
 def _no_base() -> dict[str, str]:
-    raise InputError("the fixed part has no enclosed space", instead="give it a thickness and a volume")
+    raise InputError("the base encloses no volume", instead="give it a thickness and a volume")
 
 
 def _given(book: Notebook, name: str, found: Decision) -> Decision:
@@ -158,7 +158,7 @@ def _plan_joints(
 def _face_front(
     asset: FoundAsset, book: Notebook, links: dict[str, LinkGeometry], plans: dict[str, JointPlan]
 ) -> tuple[dict[str, LinkGeometry], dict[str, JointPlan]]:
-    """Turn the front to -x, and shift the middle of the base to the origin."""
+    """Rotate the object so that its front faces -x, and shift the center of its base to the origin."""
     votes = np.zeros(2)
     for name, plan in plans.items():
         points = links[name].points()
@@ -171,12 +171,12 @@ def _face_front(
     found = None
     if np.linalg.norm(votes) > _LEVEL:
         axis = int(np.abs(votes).argmax())
-        found = ("-" if votes[axis] < 0 else "") + "xy"[axis], "its parts open there"
+        found = ("-" if votes[axis] < 0 else "") + "xy"[axis], "its parts open to this side"
     if side := _FRONTS.get(asset.layout):
         others = (found,) if found and found[0] != side else ()
-        decision = Decision(value=side, why=f"usual of the layout {asset.layout}", others=others)
+        decision = Decision(value=side, why=f"usual for the layout {asset.layout}", others=others)
     else:
-        decision = Decision(value=found[0], why=found[1]) if found else Decision(value="-x", why="nothing opens level")
+        decision = Decision(value=found[0], why=found[1]) if found else Decision(value="-x", why="no side opens")
     book.decisions["front"] = decision = _given(book, "front", decision)
     turn = quat_to_matrix(quat_from_axis_angle((0, 0, 1), _TURNS[str(decision.value)]))
     base = links[""].points() @ turn.T
@@ -187,7 +187,7 @@ def _face_front(
 
 
 def _held_plan(plan: JointPlan, link: LinkGeometry, mass: float, book: Notebook) -> JointPlan:
-    """Assign a joint the friction or spring that its part needs."""
+    """Give a joint the friction or the spring that its part needs."""
     center, _ = mass_properties(*piece_triangles(tuple(link.pieces)), mass=mass, in_surface=False)
     start = f"{plan.name}."
     decided = {key.removeprefix(start): one for key, one in book.decisions.items() if key.startswith(start)}
@@ -197,7 +197,7 @@ def _held_plan(plan: JointPlan, link: LinkGeometry, mass: float, book: Notebook)
 
 
 def _part(plan: JointPlan, link: LinkGeometry, look: LinkLook, mass: float) -> MovingPart:
-    """Make a moving part, still without handles."""
+    """Build a moving part, without its handles."""
     origin = plan.joint.origin
     pieces = tuple((points - origin, faces) for points, faces in link.pieces)
     center, inertia = mass_properties(*piece_triangles(pieces), mass=mass, in_surface=False)
@@ -220,7 +220,7 @@ def _part(plan: JointPlan, link: LinkGeometry, look: LinkLook, mass: float) -> M
 
 
 def _with_holds(part: MovingPart, plan: JointPlan, links: dict[str, LinkGeometry], book: Notebook) -> MovingPart:
-    """Find the handles of a part and the points to press."""
+    """Find the handles and the pressing points of a part."""
     name, link = part.name, links[part.name]
     around = [piece for other, geometry in links.items() if other != name for piece in geometry.pieces]
     boxes = [link.seen[index].corners.reshape(-1, 3) for index in link.named]
@@ -230,7 +230,7 @@ def _with_holds(part: MovingPart, plan: JointPlan, links: dict[str, LinkGeometry
     is_without = plan.role == "button" or wanted == "none"
     handles = () if is_without else find_handles(surface, place=_point(name, wanted))
     pressings = find_pressings(surface)
-    why = "found none that two fingers can take"
+    why = "no handle that two fingers can grasp"
     if handles:
         place = " ".join(f"{value:.3f}" for value in handles[0].position)
         reason = "by its name" if len(named) or len(plan.holds) else "by its shape, far from the hinge"
@@ -239,7 +239,7 @@ def _with_holds(part: MovingPart, plan: JointPlan, links: dict[str, LinkGeometry
     unit = "m" if plan.joint.kind == "slide" else "rad"
     book.found[name] = (
         f"{plan.role}, {plan.joint.kind} of {plan.joint.range[1]:.3g} {unit}, {part.mass:.3g} kg,"
-        f" {len(handles)} handles, {len(pressings)} places to press on; opens, closes and stays in physics"
+        f" {len(handles)} handles, {len(pressings)} pressing points; opens, closes and stays in place in physics"
     )
     here = part.joint.origin
     return replace(
@@ -256,7 +256,7 @@ def _point(name: str, text: str) -> FloatArray | None:
         x, y, z = (float(word) for word in text.split())
     except ValueError:
         what = f"decisions.{name}.handle: '{text}' is not a position"
-        raise InputError(what, instead="write auto, none, or x y z in meters from the middle of the base") from None
+        raise InputError(what, instead="write auto, none, or x y z in meters from the center of the base") from None
     return np.array((x, y, z))
 
 

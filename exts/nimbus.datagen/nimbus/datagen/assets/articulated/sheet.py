@@ -13,31 +13,31 @@ from nimbus.datagen.objects.imported.read import join_surfaces, lay_side_by_side
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 _MOST_FACES = 8000
-"""Largest number of triangles at which a link keeps its original mesh."""
+"""Number of triangles up to which a link keeps its own mesh."""
 _FACES, _SIDE = 4000, 512
-"""Triangles and texture size [px] of a simplified link."""
+"""Number of triangles, and side of the texture [px], of a simplified link."""
 _SHEET = 1024
 """Side of the shared texture [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkLook:
-    """Link to render, with the texture of all links."""
+    """Link for rendering, with the texture that all links share."""
 
     vertices: FloatArray
-    """(n, 3) [m]"""
+    """(n, 3) vertices [m]."""
     faces: IndexArray
     normals: FloatArray
     uvs: FloatArray
     texture: ImageArray
-    """(H, W, 3) sRGB, the same for all links."""
+    """(H, W, 3) sRGB, equal for all links."""
 
 
 def lay_out_looks(links: dict[str, list[ImportedSurface]]) -> dict[str, LinkLook]:
-    """Simplify the links of one object and bake them onto one texture.
+    """Simplify the links of one object, and combine their textures into one.
 
     Args:
-        links: Surfaces by the name of the link [m].
+        links: Surfaces [m] by the name of the link.
     """
     whole = join_surfaces([one for surfaces in links.values() for one in surfaces], unit_is_known=True, up="z")
     shared = texel_colors(PillowImage.fromarray(whole.texture), _SHEET)

@@ -1,1 +1,1 @@
-"""Multiplication of demonstrations: reading, cutting into subtasks, and writing of a task that repeats them."""
+"""Multiplication of demonstrations: reading them, cutting them into subtasks, and writing a task that repeats them."""

@@ -1,4 +1,4 @@
-"""Axes in which a demonstrated motion is meant: those of the thing, or those of the world."""
+"""Choice of the axes in which a demonstrated motion is repeated: those of an object, or those of the world."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, matrix_of, pose_row
 
 _LEAST_TAKES = 3
-"""Smallest number of takes that show in which axes a motion is meant."""
+"""Smallest number of takes from which the axes of a motion can be determined."""
 _DIFFERENT, _AGREED = 0.015, 0.5
-"""Spread of the places in the axes of the thing above which these do not agree [m], and largest share of it in the axes
-of the world for which those do."""
+"""Spread of the key positions in the object's axes above which these do not agree [m], and largest fraction of it at
+which the positions in the world's axes agree."""
 
 
 def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
-    """Express a subtask in the axes of the world where its takes agree there and not in the axes of the thing.
+    """Use the axes of the world for a subtask if its takes agree there, and disagree in the axes of the object.
 
-    A block is put to the left of another one however that is turned. A single demonstration, and a motion that only
-    takes the thing, cannot show this: these turn with the thing.
+    For example, a block is put to the left of another block however that one is rotated. A single demonstration, or a
+    motion that only takes the object, cannot show this; it keeps the axes of the object.
 
     Args:
-        column: One subtask, as each demonstration shows it.
+        column: Takes of one subtask, one per demonstration.
     """
     if len(column) < _LEAST_TAKES or not column[0].frame or not all(_carries(one) for one in column):
         return column
@@ -41,7 +41,7 @@ def _carries(subtask: Subtask) -> bool:
 
 
 def _key_place(take: Take) -> FloatArray:
-    """Return the place (3,) of the carried object where it is put down, or at the end [m]."""
+    """Return the position (3,) of the carried object when it is put down, or at the end of the take [m]."""
     track = next(iter(take.tracks.values()))
     assert track.tool_T_held is not None
     opened = [event.row for event in track.events if event.action == "open"]

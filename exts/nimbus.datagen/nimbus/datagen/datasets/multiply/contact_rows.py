@@ -1,4 +1,4 @@
-"""Contacts in each row of a demonstration, computed by posing the scene as recorded."""
+"""Contacts in each row of a demonstration, computed by placing the scene as recorded."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"
 _TOUCHING = 0.0015
-"""Largest distance of surfaces in contact [m]; recorded poses are rounded and one row apart."""
+"""Largest distance between surfaces in contact [m]; recorded poses are rounded, and one row apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArmRows:
-    """One arm over T rows."""
+    """State of one arm over T rows."""
 
     tool: FloatArray
     """(T, 4, 4) ``world_T_tool`` [m]."""
     touched: tuple[frozenset[str], ...]
-    """Bodies that the gripper touches, ``world`` for fixed ones; bodies of other arms are omitted."""
+    """Bodies that the gripper touches in each row (``world`` for fixed bodies), without those of other arms."""
     gripped: tuple[frozenset[str], ...]
-    """Those that all fingers touch."""
+    """Bodies that all fingers touch in each row."""
     shares: FloatArray
     """(T,) measured opening, as a fraction of the full opening."""
     commanded: FloatArray
     """(T,) commanded opening, as a fraction of the full opening."""
     postures: FloatArray | None = None
-    """(T, J) positions of the arm's joints [rad or m]; None where they are not known."""
+    """(T, J) positions of the arm's joints [rad or m]; None if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +43,17 @@ class ContactRows:
 
     arms: dict[str, ArmRows]
     neighbours: tuple[dict[str, frozenset[str]], ...]
-    """Other bodies that each object or part touches, row by row; grippers are named ``hand:`` and their arm."""
+    """Bodies that each object or part touches in each row, by name; grippers are ``hand:`` and the arm's name."""
     base: FloatArray
-    """(3,) base of the first arm [m]."""
+    """(3,) position of the first arm's base [m]."""
 
 
 def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation) -> ContactRows:
-    """Find the contacts of every row.
+    """Find the contacts in every row of a demonstration.
 
     Args:
-        demonstration: The states.
-        simulation: Simulation of the task's scene and robot, which loads the layout.
+        demonstration: States of the demonstration.
+        simulation: Simulation of the task's scene and robot; it loads the layout.
     """
     simulation.load(demonstration.layout)
     poser = _Poser(simulation, demonstration)
@@ -105,10 +105,10 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
 
 
 class _Poser:
-    """Copy of the simulation's model, posed as in a demonstration.
+    """Copy of the simulation's model that is placed as in a row of a demonstration.
 
-    The robot follows its joints. Everything else is placed by its recorded pose, so that the joints of parts need not
-    be known.
+    The robot is placed by its joints, and everything else by its recorded pose, so that the joint positions of other
+    objects are not needed.
     """
 
     def __init__(self, simulation: NewtonSimulation, demonstration: Demonstration) -> None:
@@ -130,7 +130,7 @@ class _Poser:
         self._shape = quat_to_matrix(model.geom_quat[self._geoms]) if len(self._geoms) else np.zeros((0, 3, 3))
 
     def contacts(self, row: int) -> set[tuple[str, str]]:
-        """Return the pairs of touching bodies in a row; fixed bodies are ``world``."""
+        """Return the pairs of bodies in contact in a row; fixed bodies are named ``world``."""
         model, data = self._model, self._data
         data.qpos[self._joints] = self._demonstration.joint_positions[row]
         mujoco.mj_kinematics(model, data)
@@ -150,7 +150,7 @@ class _Poser:
         return {(self._name(one), self._name(other)) for one, other in np.unique(pairs, axis=0) if one != other}
 
     def tool_pose(self, link: str) -> FloatArray:
-        """Return ``world_T_link`` (4, 4) in the row posed last."""
+        """Return ``world_T_link`` (4, 4) [m] in the row that was placed last."""
         pose, body = np.eye(4), self._data.body(link)
         pose[:3, :3], pose[:3, 3] = body.xmat.reshape(3, 3), body.xpos
         return pose

@@ -1,4 +1,4 @@
-"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, by a mapping file."""
+"""Reader of demonstrations in LeRobot v3.0 and robomimic datasets, with a mapping file."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from nimbus.datagen.store.episode_file.contents import check_own, check_size
 from nimbus.datagen.tasks.task import Task
 
 _LARGEST = 1e6
-"""Bound of mapped entries [rad or m]."""
+"""Largest absolute value of a mapped entry [rad or m]."""
 _MOST_NUMBERS = 1 << 27
-"""Largest array that is read; an hour at 20 Hz of 500 numbers has 36 million."""
+"""Largest array that is read [numbers]; one hour at 20 Hz with 500 numbers per row has 36 million."""
 _TABLE_RATE = 20.0
-"""Control rate of robosuite, which robomimic files do not state [Hz]."""
+"""Control rate of robosuite [Hz], which robomimic files do not state."""
 
 
 class SignalSet(ABC):
     """Signals of the episodes of a dataset: (T, D) arrays by name."""
 
     names: Mapping[str, Sequence[str]]
-    """Names of columns by signal, if the dataset has them."""
+    """Names of columns by signal, if the dataset states them."""
     rate: float
     episodes: Sequence[str]
 
@@ -51,7 +51,7 @@ class LeRobotSignals(SignalSet):
     """Signals of a LeRobot v3.0 dataset.
 
     Args:
-        folder: Folder that holds ``meta/``.
+        folder: Folder that contains ``meta/``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,7 @@ class RobomimicSignals(SignalSet):
     """Signals of a robomimic file.
 
     Args:
-        path: The HDF5 file.
+        path: HDF5 file of the dataset.
     """
 
     def __init__(self, path: Path) -> None:
@@ -85,12 +85,12 @@ class RobomimicSignals(SignalSet):
         names = data if isinstance(data, h5py.Group) else ()
         found = [name for name in map(str, names) if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
-            raise InputError("no group data/demo_0: not a robomimic file", where=str(path), instead="give another file")
+            raise InputError("has no group data/demo_0, unlike robomimic", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
         self.names, self.rate = {}, _TABLE_RATE
 
     def signals(self, episode: int) -> Mapping[str, NDArray[Any]]:
-        """Return the signals of an episode: those of ``obs`` as ``obs/NAME``, and ``actions``."""
+        """Return the signals of an episode: ``obs/NAME`` for each observation, and the actions and states."""
         demo = f"data/{self.episodes[episode]}"
         with self._reading(f"{demo}/obs"):
             obs = check_own(self._file, f"{demo}/obs")
@@ -99,21 +99,21 @@ class RobomimicSignals(SignalSet):
         return {name: rows for name, rows in found.items() if rows is not None}
 
     def _rows(self, place: str) -> FloatArray | None:
-        """Read an array of numbers (T,) or (T, D); None for images and for a name that is not there."""
+        """Read an array of numbers (T,) or (T, D); return None for images and for missing names."""
         with self._reading(place):
             found = check_own(self._file, place)
             if not isinstance(found, h5py.Dataset) or found.shape is None or not 1 <= found.ndim <= 2:
                 return None
             if found.dtype.kind not in "fiub":
-                raise ValueError(f"type {found.dtype}, expected numbers")
+                raise ValueError(f"has type {found.dtype}; expected numbers")
             check_size(found)
             if (size := int(found.size or 0)) > _MOST_NUMBERS:
-                raise ValueError(f"{size} numbers; the limit is {_MOST_NUMBERS}")
+                raise ValueError(f"has {size} numbers; the limit is {_MOST_NUMBERS}")
             return np.asarray(found[()], dtype=float)
 
     @contextmanager
     def _reading(self, place: str) -> Iterator[None]:
-        """Turn errors of the library about a damaged file into one line."""
+        """Convert errors of the HDF5 library about a damaged file into one line."""
         try:
             yield
         except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, MemoryError) as error:
@@ -122,7 +122,7 @@ class RobomimicSignals(SignalSet):
 
 
 def is_foreign_set(path: Path) -> bool:
-    """Return True for a LeRobot folder or an HDF5 file, which need a mapping."""
+    """Return True for a LeRobot folder or an HDF5 file; both need a mapping."""
     return path.suffix in (".hdf5", ".h5") or (path / "meta/info.json").is_file()
 
 
@@ -133,9 +133,9 @@ def read_foreign_set(
 
     Args:
         path: LeRobot folder or robomimic file.
-        mapping_file: YAML file of :class:`DemonstrationMapping`.
-        task: Task to multiply them for.
-        robot: Its robot.
+        mapping_file: YAML file with a :class:`DemonstrationMapping`.
+        task: Task for which they are multiplied.
+        robot: Robot of the task.
         limit: Largest number of demonstrations; all by default.
 
     Raises:
@@ -150,7 +150,7 @@ def read_foreign_set(
 
 
 class _SetReader:
-    """Reads the demonstrations of a dataset by its mapping."""
+    """Reader of the demonstrations of a dataset according to its mapping."""
 
     def __init__(
         self, document: Document, mapping: DemonstrationMapping, signals: SignalSet, task: Task, robot: Robot
@@ -186,7 +186,7 @@ class _SetReader:
         )
 
     def _check(self, signals: Mapping[str, NDArray[Any]], name: str) -> None:
-        """Refuse mapped signals of different lengths, of fewer than two rows, or with entries that are not numbers.
+        """Refuse mapped signals of different lengths, with fewer than two rows, or with entries that are not numbers.
 
         Raises:
             InputError: A signal is refused.
@@ -194,27 +194,27 @@ class _SetReader:
         parts = (self._mapping.joints, *self._mapping.grippers.values(), *self._mapping.objects.values())
         sources = [part.source for part in parts if part.source in signals]
         if not sources:
-            return  # the first missing one is named where it is read
+            return  # the error for a missing signal is raised when it is read
         wanted = len(signals[sources[0]])
         for source in sources:
             rows = signals[source]
             if len(rows) != wanted or wanted < 2:
-                what = f"{name}: '{source}' has {len(rows)} rows, '{sources[0]}' {wanted}"
-                raise self._document.error((), what, instead="map signals of one length, of two rows and more")
-            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # NaN is not, either
+                what = f"{name}: '{source}' has {len(rows)} rows and '{sources[0]}' has {wanted}"
+                raise self._document.error((), what, instead="map signals of equal length, with at least two rows")
+            if not (np.abs(np.asarray(rows, dtype=float)) < _LARGEST).all():  # also False for NaN
                 what = f"{name}: '{source}' has an entry that is not a number of rad or m"
-                raise self._document.error((), what, instead="restore the set from a copy, or leave the episode out")
+                raise self._document.error((), what, instead="restore the dataset from a copy, or remove the episode")
 
     @property
     def _led(self) -> list[str]:
-        """Return the arm joints without the grippers."""
+        """Names of all arm joints, without the grippers."""
         return [joint for arm in self._robot.arms for joint in arm.arm.joints]
 
     def _joint(self, joint: str) -> Entry:
         return self._mapping.joints.entries[joint]
 
     def _with_fingers(self, joints: FloatArray, openings: Mapping[str, FloatArray]) -> FloatArray:
-        """Return all joints (T, J); unmapped fingers take the value of the gripper."""
+        """Return all joint positions (T, J) [rad or m]; the fingers follow the openings of their gripper."""
         columns: list[FloatArray] = []
         first = 0
         for arm in self._robot.arms:
@@ -228,22 +228,22 @@ class _SetReader:
         self, signals: Mapping[str, NDArray[Any]], keys: tuple[str, ...], source: str, entry: Entry
     ) -> FloatArray:
         if source not in signals:
-            what = f"the set has no signal '{source}'"
+            what = f"the dataset has no signal '{source}'"
             raise self._document.error((*keys, "source"), what, instead=suggest(source, signals))
         rows = np.asarray(signals[source], dtype=float)
         rows = rows[:, None] if rows.ndim == 1 else rows
         names = self._set.names.get(source, ())
         if isinstance(entry, str) and entry not in names:
             what = f"'{source}' has no column '{entry}'"
-            raise self._document.error(keys, what, instead=suggest(entry, names) if names else "write its number")
+            raise self._document.error(keys, what, instead=suggest(entry, names) if names else "use its number")
         place = names.index(entry) if isinstance(entry, str) else entry
         if not 0 <= place < rows.shape[1]:
-            what = f"'{source}' has {rows.shape[1]} columns, not one of number {place}"
+            what = f"'{source}' has {rows.shape[1]} columns; there is no column {place}"
             raise self._document.error(keys, what, instead="count from 0")
         return rows[:, place]
 
     def _poses(self, signals: Mapping[str, NDArray[Any]], thing: str, mapped: MappedObject) -> FloatArray:
-        """Return ``world_T_object`` (T, 4, 4)."""
+        """Return ``world_T_object`` (T, 4, 4) [m]."""
         keys = ("objects", thing)
         place = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.position], axis=1)
         values = np.stack([self._column(signals, keys, mapped.source, entry) for entry in mapped.rotation], axis=1)
@@ -251,7 +251,7 @@ class _SetReader:
         norm = np.linalg.norm(parts, axis=2)
         if not np.all(np.abs(norm - 1.0) < 0.05):
             what = f"the rotation of '{thing}' is not of unit length"
-            raise self._document.error(keys, what, instead="map the columns of its rotation")
+            raise self._document.error(keys, what, instead="map the columns that contain its rotation")
         poses = np.tile(np.eye(4), (len(place), 1, 1))
         if mapped.rotation_6d:
             one, other = parts[:, 0], parts[:, 1]
@@ -286,7 +286,7 @@ class _SetReader:
 
 
 def _check(document: Document, mapping: DemonstrationMapping, *, task: Task, robot: Robot) -> None:
-    """Refuse a mapping that lacks joints, grippers or objects of the task."""
+    """Refuse a mapping without all joints, grippers and objects of the task."""
     wanted = [joint for arm in robot.arms for joint in arm.arm.joints]
     if missing := [joint for joint in wanted if joint not in mapping.joints.entries]:
         what = f"the joint '{missing[0]}' of '{robot.name}' is not mapped"
@@ -299,13 +299,13 @@ def _check(document: Document, mapping: DemonstrationMapping, *, task: Task, rob
         what = f"the task '{task.name}' has no object '{unknown[0]}'"
         raise document.error(("objects", unknown[0]), what, instead=suggest(unknown[0], task.objects))
     if missing := [name for name in task.objects if name not in groups]:
-        what = f"the pose of '{missing[0]}' is missing, without which no motion can be moved with it"
+        what = f"the pose of '{missing[0]}' is not mapped; motions relative to it need the pose"
         instead = "map its columns of observation.environment_state, or record object poses"
         raise document.error(("objects",), what, instead=instead)
 
 
 def _full(name: str) -> str:
-    """Return the name of an object in a layout: the task's ``peg`` is ``peg_0``."""
+    """Return the name of an object in a layout, such as ``peg_0`` for the task's ``peg``."""
     return name if re.search(r"_\d+$", name) else f"{name}_0"
 
 
@@ -314,7 +314,7 @@ def _group(name: str) -> str:
 
 
 def _flat(names: Any) -> list[str]:
-    """Return the names of columns from any nesting that LeRobot uses."""
+    """Return the names of columns as a list, from any nesting that LeRobot uses."""
     if isinstance(names, dict):
         return [name for part in names.values() for name in _flat(part)]
     return [str(name) for name in names] if isinstance(names, (list, tuple)) else []

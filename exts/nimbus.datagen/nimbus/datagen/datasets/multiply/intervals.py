@@ -1,7 +1,6 @@
-"""Intervals in which an arm interacts with an object; between them it moves freely.
+"""Intervals in which an arm interacts with an object; between them, it moves freely.
 
-An interval begins a hand's breadth before the first contact and ends as far after the last one, so that the planner can
-reach both ends.
+An interval extends a hand's breadth beyond the first and the last contact, so that the planner can reach both ends.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ArmRows, Contac
 from nimbus.datagen.datasets.multiply.source import Demonstration
 
 _APPROACH, _RETREAT = 0.07, 0.07
-"""Travel of the tool before the first and after the last contact that belongs to an interval [m]."""
+"""Travel of the tool before the first contact, and after the last one, that belongs to an interval [m]."""
 _SAME = 0.05
-"""Largest travel of the tool between two contacts of one interval [m]."""
+"""Largest travel of the tool between two contacts within one interval [m]."""
 _PAUSE = 0.35
-"""Largest gap without contact within an interval [s]."""
+"""Longest gap without contact within an interval [s]."""
 _LEAST_GRIP = 0.2
-"""Shortest grasp [s]; shorter contacts of all fingers are incidental."""
+"""Shortest grasp [s]; shorter contacts of all fingers are accidental."""
 _TILT = np.radians(25)
-"""Smallest intended tilt of a carried object from its pose when lifted [rad], as in pouring or turning over."""
+"""Tilt of a carried object, relative to its pose when lifted, that counts as intended [rad], such as pouring."""
 _OPENING = 0.97
-"""Fraction of the opening above which fingers hold nothing."""
+"""Opening above which the fingers hold nothing, as a fraction of the full opening."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,20 +36,20 @@ class WorkInterval:
     start: int
     stop: int
     held_before: str
-    """Body in the hand at its start; empty for none."""
+    """Body in the hand at the start; empty for none."""
     held_after: str
     touched: tuple[str, ...]
-    """Other objects that the hand or its load touches, those touched longest first; ``world`` for fixed bodies."""
+    """Other objects that the hand or its load touches, the longest contact first; ``world`` for fixed bodies."""
     gripped: tuple[str, ...]
     """Bodies gripped during the interval, in order."""
 
 
 def find_grips(arm: ArmRows, rate: float) -> list[str]:
-    """Return the body in the hand of each row (T); empty for none.
+    """Return the body in the hand for each of T rows; empty for none.
 
     Args:
         arm: Rows of an arm.
-        rate: Rows per second [Hz].
+        rate: Number of rows per second [Hz].
     """
     count = len(arm.touched)
     least = max(2, round(_LEAST_GRIP * rate))
@@ -66,12 +65,12 @@ def find_grips(arm: ArmRows, rate: float) -> list[str]:
 
 
 def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -> list[WorkInterval]:
-    """Find the intervals of an arm, in order.
+    """Find the intervals of an arm, in order of time.
 
     Args:
-        demonstration: The states.
-        rows: Its contacts.
-        name: The arm.
+        demonstration: States of the demonstration.
+        rows: Contacts of the demonstration.
+        name: Name of the arm.
     """
     arm = rows.arms[name]
     held = find_grips(arm, demonstration.rate)
@@ -102,13 +101,13 @@ def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -
 
 
 def runs(values: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return the maximal runs ``[start, stop)`` of true values."""
+    """Return the maximal runs ``[start, stop)`` of True values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], values, [False]]).astype(int)))
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
 def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: int) -> NDArray[np.bool_]:
-    """Fill gaps between true values of up to ``gap`` rows; with ``where``, only gaps in which it holds."""
+    """Fill gaps of up to ``gap`` rows between True values; with ``where``, only gaps in which it is True."""
     filled = values.copy()
     for (_, stop), (start, _) in zip(runs(values)[:-1], runs(values)[1:], strict=True):
         if start - stop <= gap and (where is None or where[stop:start].all()):
@@ -117,13 +116,13 @@ def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: in
 
 
 def _working(demonstration: Demonstration, rows: ContactRows, name: str, held: list[str]) -> NDArray[np.bool_]:
-    """Return True for rows (T,) in which an arm does more than move freely."""
+    """Return flags (T,), True for rows in which an arm does more than move freely."""
     arm, count = rows.arms[name], len(held)
     movable = {item.name for item in demonstration.layout.objects if not item.anchored}
     works = np.zeros(count, dtype=bool)
     for row in range(count):
         if (thing := held[row]) in movable:
-            # An object that touches only the hand is carried; one that touches anything else is manipulated.
+            # A held object that touches only the hand is carried; if it touches anything else, it is manipulated.
             others = rows.neighbours[row].get(thing, frozenset()) - {f"hand:{name}"}
             works[row] = bool(others) or bool(arm.touched[row] - {thing})
         else:
@@ -154,7 +153,7 @@ def _merge(spans: list[tuple[int, int]], tool: FloatArray) -> list[tuple[int, in
 def _cut_at_labels(
     spans: list[tuple[int, int]], demonstration: Demonstration, held: list[str]
 ) -> list[tuple[int, int]]:
-    """Split intervals where another skill begins with the same object in the hand, which contacts do not show."""
+    """Split intervals where a new skill begins with the same object in the hand, which contacts do not show."""
     labels = [one for one in demonstration.labels if one.skill]
     steps = [(one.skill, one.target) for one in labels]
     cuts = [labels[at].start for at in range(1, len(labels)) if steps[at] != steps[at - 1]]
@@ -166,7 +165,7 @@ def _cut_at_labels(
 
 
 def _widen(tool: FloatArray, first: int, last: int, before: int, after: int) -> tuple[int, int]:
-    """Return an interval extended by approach and retreat, without overlap with its neighbors."""
+    """Return an interval extended by approach and retreat, up to its neighbors."""
     start, stop = first, last
     while start > before and _far(tool, first, start) < _APPROACH:
         start -= 1
@@ -180,13 +179,13 @@ def _far(tool: FloatArray, one: int, other: int) -> float:
 
 
 def _way(tool: FloatArray, begin: int, end: int) -> float:
-    """Return the largest distance of the tool from its position at ``begin`` up to ``end`` [m]."""
+    """Return the largest distance of the tool, in rows ``begin`` to ``end``, from its position at ``begin`` [m]."""
     places = tool[begin : end + 1, :3, 3]
     return float(np.linalg.norm(places - places[0], axis=1).max(initial=0.0))
 
 
 def _touched(rows: ContactRows, arm: ArmRows, held: list[str], first: int, last: int) -> tuple[str, ...]:
-    """Return the other objects that an arm or its load touches, those touched longest first, the world last."""
+    """Return the other objects that an arm or its load touches, the longest contact first, and the world last."""
     counts: dict[str, int] = {}
     for row in range(first, last):
         thing = held[row]

@@ -1,4 +1,4 @@
-"""Task that repeats demonstrations: the demonstrations' task with steps ``do:`` in place of its own."""
+"""Task that repeats demonstrations: the original task, with its steps replaced by ``do:``."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
 Key = tuple[tuple[str, ...], int]
-"""Arms of a subtask, and its number among the subtasks of the same arms."""
+"""Arms of a subtask, and its index among the subtasks of the same arms."""
 _SAME_VERB = {"work on": "move"}
-"""Verbs that count as another one when demonstrations are compared: a drawer is pulled with all fingers on the handle,
-or with one."""
+"""Verbs that count as another verb when demonstrations are compared: a drawer may be pulled with all fingers on the
+handle, or with one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,26 +42,26 @@ class CutDemonstrations:
     """Demonstrations of the same procedure, cut into subtasks."""
 
     columns: Mapping[Key, tuple[Subtask, ...]]
-    """Subtasks in order, each with one take per demonstration."""
+    """Subtasks in order, each with one take per used demonstration."""
     used: tuple[str, ...]
-    """Names of the used demonstrations."""
+    """Names of the demonstrations that are used."""
     left_out: Mapping[str, str]
-    """Names of the unused ones, with the reason."""
+    """Reasons why demonstrations are not used, by their name."""
 
 
 def cut_all(
     demonstrations: Sequence[Demonstration], *, task: Task, stage: StageInfo, robot: Robot
 ) -> CutDemonstrations:
-    """Cut demonstrations into subtasks, and keep those with the most common sequence.
+    """Cut demonstrations into subtasks, and keep the demonstrations with the most common sequence.
 
     Args:
-        demonstrations: The demonstrations.
-        task: Their common task.
-        stage: Its scene.
-        robot: Its robot.
+        demonstrations: Demonstrations of the task.
+        task: Task of all demonstrations.
+        stage: Scene of the task.
+        robot: Robot of the task.
 
     Raises:
-        InputError: No demonstration can be used; the message has the reason for the first.
+        InputError: No demonstration can be used; the message gives the reason for the first one.
     """
     simulation = NewtonSimulation(stage, robot, rate=task.rate)
     cut: dict[str, dict[Key, Subtask]] = {}
@@ -81,7 +81,7 @@ def cut_all(
     if first and not cut:
         raise first
     if not cut:
-        raise InputError("no demonstrations", where="DEMOS", instead="give a set with episodes")
+        raise InputError("there are no demonstrations", where="DEMOS", instead="give a dataset with episodes")
     forms = {
         name: tuple((key, one.frame, _SAME_VERB.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
         for name, parts in cut.items()
@@ -90,26 +90,26 @@ def cut_all(
     used = tuple(name for name in cut if forms[name] == usual)
     for name in cut:
         if name not in used:
-            left_out[name] = f"goes another way: {describe(cut[name].values())}"
+            left_out[name] = f"has another sequence: {describe(cut[name].values())}"
     columns = {key: agree_on_axes(tuple(cut[name][key] for name in used)) for key, _, _ in usual}
     order = sorted(columns, key=lambda key: (median(one.start for one in columns[key]), key))
     return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out)
 
 
 def describe(subtasks: Any) -> str:
-    """Describe subtasks in order: ``take peg_0, put on board_0``."""
+    """Describe subtasks in order, such as ``take peg_0, put board_0``."""
     ordered = sorted(subtasks, key=lambda one: one.start)
     return ", ".join(f"{one.verb} {one.frame or 'in the world'}" for one in ordered)
 
 
 def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: StageInfo, folder: Path) -> Path:
-    """Write the demonstrations and the task that repeats them; return the task file.
+    """Write the subtasks and the task that repeats them; return the path of the task file.
 
     Args:
-        cut: The subtasks.
-        task: Their task.
-        robot: Its robot.
-        stage: Its scene.
+        cut: Subtasks of the demonstrations.
+        task: Task of the demonstrations.
+        robot: Robot of the task.
+        stage: Scene of the task.
         folder: Folder for the files; created if missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def _numbered(subtasks: Sequence[Subtask]) -> dict[Key, Subtask]:
 
 
 def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
-    """Return the objects that conditions of success relate to each object, without regions."""
+    """Return, for each object, the other objects that the conditions of success relate to it; regions are omitted."""
     names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
     objects = {item.name for item in layout.objects}
     related: dict[str, list[str]] = {name: [] for name in objects}
@@ -161,25 +161,25 @@ def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[s
 
 
 def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
-    """Yield every condition with its scope, once for each member that a loop binds."""
+    """Yield every condition with its scope; a loop yields it once per member."""
     for step in steps:
         if isinstance(step, Step):
             yield step, scope
             continue
         if (draw := step.draws(scope)) and draw[0] not in scope.choices:
-            continue  # a third-party set does not record draws
+            continue  # third-party datasets do not record draws
         for inner in step.scopes(scope):
             for block in step.blocks():
                 yield from _conditions(block, inner)
 
 
 def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list[str]:
-    """Return the lines of the steps; subtasks of different arms that overlap in time run in parallel."""
+    """Return the lines of the steps. Subtasks of different arms that overlap in time run in parallel."""
     lines: list[str] = []
     batch: list[Key] = []
 
     def flush() -> None:
-        """Write the collected subtasks."""
+        """Write the subtasks that are collected in ``batch``."""
         entries = {key: {"do": _parameters(cut.columns[key][0], names[key], task)} for key in batch}
         arms = list(dict.fromkeys(key[0] for key in batch))
         if len(arms) > 1:
@@ -214,7 +214,7 @@ def _parameters(subtask: Subtask, name: str, task: Task) -> dict[str, str]:
 
 
 def _reference(name: str, task: Task) -> str:
-    """Return the reference to an object of a layout in a task file."""
+    """Return the reference of a task file to an object of a layout."""
     group = _group(name)
     if group not in task.objects or name == group:
         return name
@@ -226,7 +226,7 @@ def _group(name: str) -> str:
 
 
 def _with_absolute_paths(entry: Any, folder: Path) -> Any:
-    """Return the settings of a randomizer with absolute paths."""
+    """Make the paths in the settings of a randomizer absolute."""
     if not isinstance(entry, Mapping):
         return entry
     moved = dict(entry)
@@ -238,7 +238,7 @@ def _with_absolute_paths(entry: Any, folder: Path) -> Any:
 
 
 def _text(task: Task, steps: str) -> str:
-    """Return the text of a task with other steps and absolute paths."""
+    """Return the text of a task with other steps and with absolute paths."""
     data = dict(task.document.data)
     folder = Path(task.path).parent
     for field in ("robot", "scene", "pipeline"):

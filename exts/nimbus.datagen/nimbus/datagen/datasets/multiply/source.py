@@ -1,4 +1,4 @@
-"""Demonstrations as input of multiplication, independent of the dataset's format."""
+"""Demonstrations as input of multiplication, independent of the format of the dataset."""
 
 from __future__ import annotations
 
@@ -21,70 +21,70 @@ from nimbus.datagen.tasks.task import Task
 LEAST_SECONDS = 1.0
 """Shortest demonstration [s]."""
 LEAST_RATE, LARGEST_RATE = 4.0, 1000.0
-"""Accepted range of rates of demonstrations [Hz]; at lower rates a grasp falls between two rows."""
+"""Accepted range of rates [Hz]; at lower rates, a grasp may fall between two rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demonstration:
-    """States of one demonstration with ``T`` rows."""
+    """States of one demonstration over T rows."""
 
     name: str
     task: str
     rate: float
-    """Rows per second [Hz]."""
+    """Number of rows per second [Hz]."""
     joint_positions: FloatArray
-    """(T, J) positions of the robot's joints, in its own order [rad or m]."""
+    """(T, J) positions of the robot's joints, in the robot's order [rad or m]."""
     openings: Mapping[str, FloatArray]
-    """(T,) commanded position of each gripper's first joint by arm [m or rad]."""
+    """(T,) commanded positions of each gripper's first joint, by arm [m or rad]."""
     bodies: Mapping[str, FloatArray]
-    """``world_T_body`` (T, 4, 4) of objects, their parts and fixtures by name [m]."""
+    """``world_T_body`` (T, 4, 4) [m] of objects, their parts and fixtures, by name."""
     layout: PhysicalLayout
-    """Objects of the scene with their initial placement."""
+    """Objects of the scene with their initial poses."""
     labels: tuple[SkillSegment, ...] = field(default=())
-    """Skill steps; empty for a teleoperated demonstration."""
+    """Segments of skills; empty for a teleoperated demonstration."""
 
     @property
     def row_count(self) -> int:
-        """Number of rows, T."""
+        """Number T of rows."""
         return len(self.joint_positions)
 
     def check(self) -> None:
-        """Check that it can be cut into subtasks.
+        """Check that the demonstration can be cut into subtasks.
 
         Raises:
-            InputError: It is too short, its rate is out of range, or numbers are not finite.
+            InputError: It is too short, its rate is out of range, or it contains numbers that are not finite.
         """
         if not LEAST_RATE <= self.rate <= LARGEST_RATE:
-            what = f"recorded at {self.rate:g} Hz"
-            instead = f"record between {LEAST_RATE:g} and {LARGEST_RATE:g} Hz: it is resampled to the task's rate"
+            what = f"has a rate of {self.rate:g} Hz"
+            instead = f"record at {LEAST_RATE:g} to {LARGEST_RATE:g} Hz; it is resampled to the task's rate"
             raise InputError(what, where=self.name, instead=instead)
         if self.row_count < LEAST_SECONDS * self.rate:
-            what = f"a demonstration of {self.row_count} rows, {self.row_count / self.rate:.1f} s"
-            raise InputError(what, where=self.name, instead=f"give demonstrations of {LEAST_SECONDS:g} s and more")
+            what = f"has only {self.row_count} rows, {self.row_count / self.rate:.1f} s"
+            raise InputError(what, where=self.name, instead=f"give demonstrations of at least {LEAST_SECONDS:g} s")
         numbers = (self.joint_positions, *self.openings.values(), *self.bodies.values())
         if not all(np.isfinite(rows).all() for rows in numbers):
-            raise InputError("numbers that are not finite", where=self.name, instead="leave this episode out")
+            raise InputError("contains numbers that are not finite", where=self.name, instead="remove this episode")
 
 
 def read_nimbus_set(folder: Path, *, task: Task, robot: Robot, limit: int | None = None) -> list[Demonstration]:
     """Read the demonstrations of a Nimbus dataset.
 
     Args:
-        folder: The dataset.
-        task: Task to multiply them for.
-        robot: Its robot.
-        limit: Largest number of demonstrations, the first ones by name; all by default.
+        folder: Folder of the dataset.
+        task: Task for which they are multiplied.
+        robot: Robot of the task.
+        limit: Largest number of demonstrations, in order of their names; all by default.
 
     Raises:
-        InputError: There are none, they are of another robot, or they lack objects of the task.
+        InputError: There are no demonstrations, or they have another robot or lack objects of the task.
     """
     info = read_info(folder)
     if info.robot and info.robot != robot.name:
-        what = f"demonstrations of the robot '{info.robot}', the task '{task.name}' has '{robot.name}'"
+        what = f"the demonstrations have the robot '{info.robot}', the task '{task.name}' has '{robot.name}'"
         raise InputError(what, where=str(folder), instead="give demonstrations of the task's robot")
     paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
     if not paths:
-        raise InputError("holds no demonstrations", where=str(folder), instead="record some, or give another dataset")
+        raise InputError("has no demonstrations", where=str(folder), instead="record some, or give another dataset")
     return [_read_episode(path, task=task, robot=robot) for path in paths]
 
 
@@ -92,13 +92,11 @@ def _read_episode(path: Path, *, task: Task, robot: Robot) -> Demonstration:
     with EpisodeFile(path) as episode:
         layout, trajectory = episode.layout(), episode.trajectory()
     if trajectory.joint_names != robot.joint_names:
-        what = f"joints {', '.join(trajectory.joint_names[:3])}, …; those of '{robot.name}' are other ones"
+        what = f"its joints {', '.join(trajectory.joint_names[:3])}, … are not those of '{robot.name}'"
         raise InputError(what, where=path.name, instead="give demonstrations of the task's robot")
     groups = {item.group for item in layout.physical.objects}
     if missing := [name for name in task.objects if name not in groups]:
-        what = (
-            f"a demonstration without '{missing[0]}', which the task '{task.name}' has; its task is '{layout.key.task}'"
-        )
+        what = f"has no object '{missing[0]}', which the task '{task.name}' needs; its own task is '{layout.key.task}'"
         raise InputError(what, where=path.name, instead="give demonstrations of the same task")
     poses = np.tile(np.eye(4), (*trajectory.body_positions.shape[:2], 1, 1))
     poses[..., :3, :3] = quat_to_matrix(trajectory.body_wxyz)
@@ -119,6 +117,6 @@ def _read_episode(path: Path, *, task: Task, robot: Robot) -> Demonstration:
 
 
 def gripper_entries(robot: Robot) -> list[int]:
-    """Return the entry of each arm's gripper in an action."""
+    """Return the index of each arm's gripper in an action."""
     counts = [len(one.arm.joints) + 1 for one in robot.arms]
     return [sum(counts[: index + 1]) - 1 for index in range(len(counts))]

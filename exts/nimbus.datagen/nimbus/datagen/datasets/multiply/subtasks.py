@@ -1,4 +1,4 @@
-"""Subtasks of a demonstration: the motion of each arm relative to an object, as takes that can be repeated."""
+"""Subtasks of a demonstration: the motion of each arm relative to an object, as a take that can be repeated."""
 
 from __future__ import annotations
 
@@ -30,51 +30,51 @@ from nimbus.datagen.objects.libraries import open_library
 _SMOOTHING = 0.07
 """Standard deviation of the filter that removes tremor from a path [s]."""
 _FINGER_TIME = 1.0
-"""Time around a grip in which the fingers' command belongs to it [s]."""
+"""Time before and after a grip in which changes of the fingers' command belong to the grip [s]."""
 _STILL, _STILL_TURN = 0.02, 0.1
-"""Speeds below which the tool pauses [m/s, rad/s]; pauses are removed."""
+"""Speeds below which the tool counts as paused [m/s, rad/s]; pauses are removed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subtask:
-    """Subtask of one demonstration."""
+    """Subtask as shown by one demonstration."""
 
     arms: tuple[str, ...]
     frame: str
-    """Body whose frame it is expressed in; empty for the world."""
+    """Body in whose frame the take is expressed; empty for the world."""
     start: int
     stop: int
     verb: str
-    """``take``, ``put``, ``move`` or ``work on``."""
+    """Verb, such as ``take``, ``put``, ``move`` or ``work on``."""
     take: Take
     axes: Literal["thing", "world"] = "thing"
-    """Axes of the take."""
+    """Axes in which the take is expressed: those of the body, or those of the world."""
 
     @property
     def signature(self) -> tuple[tuple[str, ...], str, str]:
-        """Properties that all takes of one subtask share."""
+        """Properties that are equal in all takes of one subtask."""
         return self.arms, self.frame, self.verb
 
 
 def cut_demonstration(
     demonstration: Demonstration, rows: ContactRows, *, related: Mapping[str, Sequence[str]]
 ) -> list[Subtask]:
-    """Cut a demonstration into subtasks, in order.
+    """Cut a demonstration into subtasks, in order of time.
 
     Args:
-        demonstration: The states.
-        rows: Its contacts.
-        related: Other objects that the task's success relates each object to: an object put down beside another one is
-            placed relative to it.
+        demonstration: States of the demonstration.
+        rows: Contacts of the demonstration.
+        related: Objects to which the task's success relates each object. An object that is put down beside such an
+            object is placed relative to it.
 
     Raises:
-        InputError: No arm touches anything.
+        InputError: No arm touches an object.
     """
     intervals = [one for name in rows.arms for one in find_intervals(demonstration, rows, name)]
     intervals = [one for one in intervals if one.gripped or any(name != WORLD for name in one.touched)]
     if not intervals:
-        what = "a demonstration without contact: no hand touches an object"
-        raise InputError(what, where=demonstration.name, instead="leave it out, or record one that does the task")
+        what = "has no contacts: no hand touches an object"
+        raise InputError(what, where=demonstration.name, instead="remove it, or record a demonstration of the task")
     grips = {name: find_grips(arm, demonstration.rate) for name, arm in rows.arms.items()}
     subtasks = []
     for group in _groups(sorted(intervals, key=lambda one: (one.start, one.arm)), demonstration):
@@ -87,7 +87,7 @@ def cut_demonstration(
 
 
 def _groups(intervals: list[WorkInterval], demonstration: Demonstration) -> list[list[WorkInterval]]:
-    """Join intervals of several arms that overlap in time and concern the same movable object."""
+    """Group intervals of several arms that overlap in time and concern the same movable object."""
     groups: list[list[WorkInterval]] = []
     for one in intervals:
         things = _movable(one, demonstration)
@@ -114,12 +114,12 @@ def _movable(interval: WorkInterval, demonstration: Demonstration) -> set[str]:
 def _frame(
     group: list[WorkInterval], demonstration: Demonstration, rows: ContactRows, related: Mapping[str, Sequence[str]]
 ) -> tuple[str, str]:
-    """Return the object in whose frame a subtask is expressed, and its verb."""
+    """Return the object in whose frame a subtask is expressed (empty for the world), and the verb."""
     objects = {item.name for item in demonstration.layout.objects}
     one = group[0]
     if len(group) > 1:
         gives = [one for one in group if one.held_before in objects]
-        # A handover happens at no object: the hands meet at a point in the world.
+        # A handover is relative to no object: the hands meet at a point in the world.
         if gives:
             return "", "hand over"
         one = next((one for one in group if one.gripped), one)
@@ -151,13 +151,13 @@ def _first(touched: tuple[str, ...]) -> str:
 
 
 def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
-    """Return the objects that an object touches after an interval, hands excluded."""
+    """Return the objects that an object touches after an interval, without hands."""
     names = rows.neighbours[min(stop, demonstration.row_count - 1)].get(held, frozenset())
     return sorted(name.split(".")[0] for name in names if not name.startswith(HAND))
 
 
 def _nearest(demonstration: Demonstration, held: str, interval: WorkInterval) -> str:
-    """Return the object horizontally nearest to a carried one in the middle of an interval."""
+    """Return the object that is horizontally nearest to a carried object in the middle of an interval."""
     row = (interval.start + interval.stop) // 2
     place = demonstration.bodies[held][row, :2, 3]
     others = [item.name for item in demonstration.layout.objects if item.name != held]
@@ -185,7 +185,7 @@ def _take(
     for arm in arms:
         held = grips[arm][start]
         path = _path(rows, arm, grips[arm], demonstration.rate)[kept]
-        # States of a row follow the command of the previous row, so the path is where the hand has been.
+        # The states of a row result from the command of the previous row: the path shows where the hand has been.
         poses = tuple(pose_row(np.linalg.inv(world_T_frame) @ pose) for pose in path)
         item = next((item for item in demonstration.layout.objects if item.name == held), None)
         in_hand = np.linalg.inv(rows.arms[arm].tool[start]) @ demonstration.bodies[held][start] if item else None
@@ -212,7 +212,7 @@ def _take(
 
 
 def _posture(rows: ContactRows, arm: str, row: int) -> tuple[float, ...] | None:
-    """Return the joints of an arm in a row [rad or m]."""
+    """Return the joint positions of an arm in a row [rad or m]; None if unknown."""
     known = rows.arms[arm].postures
     return None if known is None else tuple(np.round(known[row], 4).tolist())
 
@@ -231,13 +231,13 @@ def _events(
     start: int,
     stop: int,
 ) -> list[tuple[tuple[int, int], GripperEvent]]:
-    """Return the gripper events of an arm, each with the rows in which its fingers move."""
+    """Return the gripper events of an arm, each with the range of rows in which its fingers move."""
     held, one = grips[arm], rows.arms[arm]
     found: list[tuple[tuple[int, int], GripperEvent]] = []
     for row in range(start + 1, stop):
         if held[row] == held[row - 1]:
             continue
-        least = found[-1][0][0] if found else start  # a grip that slips and closes again is valid
+        least = found[-1][0][0] if found else start  # a grip may slip and close again
         if held[row]:
             begin = max(_closing_began(one.commanded, row, start), least)
             found.append(
@@ -258,7 +258,7 @@ def _finger_motions(
     start: int,
     stop: int,
 ) -> Iterator[tuple[tuple[int, int], GripperEvent]]:
-    """Yield events of fingers that are commanded to close or open and grip nothing, as behind a handle."""
+    """Yield events of fingers that close or open without gripping anything, for example behind a handle."""
     near, closed = round(_FINGER_TIME * demonstration.rate), arm.commanded < 0.5
     for row in range(start + 1, stop):
         if closed[row] == closed[row - 1] or any(begin - near <= row <= end + near for (begin, end), _ in found):
@@ -272,9 +272,9 @@ def _finger_motions(
 
 
 def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
-    """Return the row in which the command that ends in ``row`` began to fall."""
+    """Return the row in which the command starts to fall that reaches its end in ``row``."""
     begin = row
-    # The command may have fallen some rows earlier, while the fingers paused at the object.
+    # The command may have fallen some rows earlier, before the fingers stopped at the object.
     while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:
         begin -= 1
     while begin > start and commanded[begin - 1] > commanded[begin] + 0.01:
@@ -283,7 +283,7 @@ def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
 
 
 def _role(rows: ContactRows, grips: Mapping[str, Sequence[str]], arm: str, frame: str, row: int) -> str:
-    """Return the role of the body that an arm closes on."""
+    """Return the role, relative to the subtask, of the body on which an arm closes."""
     name = grips[arm][row]
     for other in rows.arms:
         if other != arm and grips[other][row] == name:
@@ -300,7 +300,7 @@ def _opening_at_contact(
     stop: int,
     events: Sequence[tuple[tuple[int, int], GripperEvent]],
 ) -> float:
-    """Return the opening of the fingers as they reach the object."""
+    """Return the commanded opening of the fingers when they reach the object, as a fraction."""
     one = rows.arms[arm]
     first = next((row for row in range(start, stop) if one.touched[row]), start)
     if events:
@@ -309,7 +309,7 @@ def _opening_at_contact(
 
 
 def _kept(rows: ContactRows, arms: tuple[str, ...], start: int, stop: int, rate: float) -> NDArray[np.int64]:
-    """Return the rows in which a tool moves, the first and the last included."""
+    """Return the rows in which a tool moves, including the first and the last row."""
     kept = [start]
     for row in range(start + 1, stop - 1):
         for arm in arms:
@@ -322,7 +322,7 @@ def _kept(rows: ContactRows, arms: tuple[str, ...], start: int, stop: int, rate:
 
 
 def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """Remove the rows in which fingers close or open; the gripper takes the time that it needs."""
+    """Remove the rows in which fingers close or open; in the repetition, the gripper takes the time that it needs."""
     inside = np.zeros(len(kept), dtype=bool)
     for begin, end in spans:
         inside |= (kept > begin) & (kept < end)
@@ -333,7 +333,8 @@ def _without_finger_rows(kept: NDArray[np.int64], spans: Sequence[tuple[int, int
 def _path(rows: ContactRows, arm: str, held: Sequence[str], rate: float) -> FloatArray:
     """Return the path of a tool (T, 4, 4), smoothed in free motion and unchanged in contact.
 
-    In contact the object itself kept the hand from trembling, and a smoothed corner would hit the rim of a hole.
+    In contact, the object has already damped the tremor of the hand, and smoothing a corner of the path could make a
+    peg hit the rim of its hole.
     """
     one = rows.arms[arm]
     path = _smooth(one.tool, rate)
@@ -345,7 +346,7 @@ def _path(rows: ContactRows, arm: str, held: Sequence[str], rate: float) -> Floa
 
 
 def _smooth(tool: FloatArray, rate: float) -> FloatArray:
-    """Remove the tremor of a hand from a path (T, 4, 4); its ends stay."""
+    """Remove the tremor of a hand from a path (T, 4, 4)."""
     from scipy.ndimage import gaussian_filter1d
 
     sigma = _SMOOTHING * rate

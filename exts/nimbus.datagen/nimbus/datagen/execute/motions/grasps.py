@@ -42,7 +42,7 @@ _PUTS_DOWN = np.cos(np.radians(62))
 _ABOVE_TABLE = 0.003
 """Clearance of the finger tips above the support when the object is put down [m]."""
 _MOST_TILT, _MOST_HELD = 1.1, 40
-"""Largest tilt from straight down [rad], and largest number, of grasps that are taken from the trial at import."""
+"""Limits on the grasps that are taken from the trial at import: tilt from straight down [rad], and number."""
 _NEAR = 0.03
 """Distance to the tool's x-z plane within which geometry can touch the palm [m]."""
 

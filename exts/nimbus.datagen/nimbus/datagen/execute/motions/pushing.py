@@ -25,6 +25,7 @@ _BEHIND = (0.025, 0.012)
 _OVER = 0.05
 """Height of the free motion above the object [m]."""
 _HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
+"""Rotations of the hand about its approach: none, and a half turn."""
 _LOW = 0.04
 """Height of an object above which the hand leans back [m], so that the finger tips touch it first."""
 _LEAN = 0.4

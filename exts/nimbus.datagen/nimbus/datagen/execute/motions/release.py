@@ -38,8 +38,9 @@ FIRST_OPENING = 0.01
 _GAP = 0.001
 """Height above its support at which an object is released [m]."""
 _ABOVE = 0.06
-"""Height at which the straight descent begins [m]."""
+"""Height above the release at which the straight descent begins [m]."""
 _TURNS = np.radians([0, 90, -90, 180, 45, -45, 135, -135])
+"""Changes of an object's heading that are tried [rad]."""
 _LEVEL = 0.002
 """Roughness up to which a surface supports an object [m]."""
 _STEP, _MOST_STEPS = 0.015, 4

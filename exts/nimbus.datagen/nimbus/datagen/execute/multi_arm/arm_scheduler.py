@@ -108,5 +108,5 @@ class ArmScheduler:
         return any(not turn.done for other, turn in self._turns.items() if other != name)
 
     def pause(self, name: str) -> None:
-        """End the turn of the function of that name: all others run, and time advances."""
+        """End the turn of a function, by its name; the others run, and time advances."""
         self._turns[name].pause()

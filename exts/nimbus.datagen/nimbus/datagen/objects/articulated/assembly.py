@@ -1,4 +1,4 @@
-"""Assembly of an articulated family: a base and links in one frame, before it becomes a model."""
+"""Assembly of an articulated object: its base and links in one frame, before conversion to a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Link:
     cavities: dict[str, FloatArray] = field(default_factory=dict)
 
     def part(self, origin: FloatArray, mass: float) -> MovingPart:
-        """Build the part of a model; its own frame has its origin at the joint's.
+        """Build the moving part of a model, in a frame whose origin is that of the joint.
 
         Args:
             origin: (3,) origin of the model's frame, in the frame of the assembly [m].
@@ -67,7 +67,7 @@ class Assembly:
     base: Solids
     links: list[Link] = field(default_factory=list)
     frames: dict[str, FloatArray] = field(default_factory=dict)
-    """(4, 4) frames by name, as for an object."""
+    """(4, 4) frames by name, as in an object model."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
 
 
@@ -110,7 +110,7 @@ def hinge(
         origin: (3,) point on the axis [m].
         limit: Largest angle [rad].
         damping: Damping of the joint [N m s/rad].
-        friction: Torque that holds it in place [N m].
+        friction: Friction torque of the joint [N m].
         stiffness: Stiffness of a spring that returns the joint to 0 [N m/rad].
     """
     origin = np.asarray(origin, dtype=float)
@@ -135,7 +135,7 @@ def slide(
         origin: (3,) point on the axis [m].
         limit: Largest distance [m].
         damping: Damping of the joint [N s/m].
-        friction: Force that holds it in place [N].
+        friction: Friction force of the joint [N].
         stiffness: Stiffness of a spring that returns the joint to 0 [N/m].
     """
     return replace(
@@ -157,14 +157,14 @@ def bar(
     """Add a bar handle on two posts.
 
     Args:
-        solids: Solids to which it is fixed.
-        start: (3,) one end of the bar, in the surface below it [m].
-        end: (3,) the other end [m].
-        approach: (3,) approach direction of a hand, into the surface; of any length.
+        solids: Solids that receive the bar and its posts.
+        start: (3,) foot of the first post, on the surface [m].
+        end: (3,) foot of the second post [m].
+        approach: (3,) direction into the surface, from which a hand approaches; of any length.
         standoff: Distance from the surface to the bar's axis [m].
-        look: Part of the texture.
+        look: Region of the texture.
         radius: Radius of the bar [m].
-        turns: Largest rotation of a hand about it [rad].
+        turns: Smallest and largest rotation of a hand about the bar [rad].
     """
     start, end, into = np.asarray(start, dtype=float), np.asarray(end, dtype=float), unit(approach)
     along = unit(end - start)

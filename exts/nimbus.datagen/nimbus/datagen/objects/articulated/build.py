@@ -25,7 +25,7 @@ _STANDS = (1.0, 0.0, 0.0, 0.0)
 
 
 def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, assembly: Assembly) -> ObjectModel:
-    """Build the model of an assembly, which stands upright.
+    """Build the model of an assembly in its upright rest pose.
 
     Args:
         library: The library's name.
@@ -81,9 +81,9 @@ def build_articulated(library: str, name: str, kind: ObjectKind, variant: int, a
 
 
 def _texture_size(name: str, variant: int) -> tuple[int, int]:
-    """Choose the texture size for several regions.
+    """Choose an odd texture size [px] that differs between kinds and variants.
 
-    Odd and unequal, because a renderer may confuse textures of one size.
+    A renderer may confuse textures of equal size.
     """
     place = zlib.crc32(name.encode()) % 61 + variant
     return 601 + 2 * (place % 37), 421 + 2 * (place // 37 % 41)

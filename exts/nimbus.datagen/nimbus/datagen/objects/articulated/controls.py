@@ -32,7 +32,7 @@ def _panel(looks: TextureMapping, size: FloatArray) -> Solids:
 
 
 class Knob(StrictModel):
-    """Panel with a rotary ``knob``, turned clockwise from 0; size is of the panel."""
+    """Panel with a rotary ``knob`` that turns clockwise from 0; the declared size is the panel's."""
 
     family: Literal["knob"]
     radius: Range[Metres] = (0.02, 0.026)
@@ -76,7 +76,7 @@ class Knob(StrictModel):
 
 
 class Button(StrictModel):
-    """Panel with a spring ``button``; size is of the panel."""
+    """Panel with a spring-loaded ``button``; the declared size is the panel's."""
 
     family: Literal["button"]
     radius: Range[Metres] = (0.02, 0.03)
@@ -106,7 +106,7 @@ class Button(StrictModel):
 
 
 class Switch(StrictModel):
-    """Panel with a ``lever`` that moves from the front to the back; size is of the panel."""
+    """Panel with a ``lever`` that moves from the front to the back; the declared size is the panel's."""
 
     family: Literal["switch"]
     range: Annotated[Radians, Field(gt=0.2, le=2.5)] = np.radians(80)

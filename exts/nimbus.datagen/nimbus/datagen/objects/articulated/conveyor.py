@@ -21,9 +21,9 @@ _HEADROOM = 0.16
 
 
 class Conveyor(StrictModel):
-    """Frame with a ``belt`` that runs across the front, to the left as seen from there; size is of the whole.
+    """Frame with a ``belt`` that runs to the left, as seen from the front; the size is that of the whole conveyor.
 
-    The space above the upstream end of the belt is its cavity ``opening``.
+    Objects start in the cavity ``opening``, above the upstream end of the belt.
     """
 
     family: Literal["conveyor"]

@@ -1,4 +1,4 @@
-"""Laptops: a flat base with keys, and a lid with a screen that stays at any angle."""
+"""Laptops: a flat base with keys, and a lid with the screen; the lid stays at any angle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LID = 0.008
 
 
 class Laptop(StrictModel):
-    """Base and ``lid``, closed at 0; size is width, depth, and height when closed."""
+    """Base with a ``lid`` that is closed at 0; size is width, depth, and height when closed."""
 
     family: Literal["laptop"]
 

@@ -1,4 +1,4 @@
-"""Lidded boxes: an open box, and a hinged lid with a handle that stays at any angle."""
+"""Lidded boxes: an open box and a hinged lid; the lid has a handle and stays at any angle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Microwave ovens: a box with a door at its left, and a panel of buttons beside it."""
+"""Microwave ovens: a box with a door on the left and a panel of buttons beside it."""
 
 from __future__ import annotations
 

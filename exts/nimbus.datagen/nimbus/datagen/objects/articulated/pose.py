@@ -13,7 +13,7 @@ _SWEEP = np.linspace(0.0, 1.0, 7)
 
 
 def object_T_part(part: MovingPart, position: float) -> FloatArray:
-    """Pose (4, 4) of a part in its object's frame at a joint position [rad or m]."""
+    """Return the pose (4, 4) of a part in its object's frame at a joint position [rad or m]."""
     joint = part.joint
     if joint.kind == "slide":
         return make_transform(joint.origin + position * joint.axis, _STILL)
@@ -21,7 +21,7 @@ def object_T_part(part: MovingPart, position: float) -> FloatArray:
 
 
 def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: FloatArray) -> float:
-    """Return the joint position [rad or m] between two poses (4, 4)."""
+    """Return the joint position [rad or m] that belongs to the world poses (4, 4) of an object and of its part."""
     joint, here = part.joint, np.linalg.inv(world_T_object) @ world_T_part
     if joint.kind == "slide":
         return float((here[:3, 3] - joint.origin) @ joint.axis)
@@ -29,7 +29,7 @@ def joint_position(part: MovingPart, world_T_object: FloatArray, world_T_part: F
     sine = 0.5 * joint.axis @ (turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1])
     cosine = 0.5 * (np.trace(turn) - 1.0)
     angle = float(np.arctan2(sine, cosine))
-    # A hinge that has rotated by more than half a turn continues counting.
+    # arctan2 gives angles within half a turn of 0: choose the turn nearest to the middle of the joint's range.
     middle = 0.5 * sum(joint.range)
     return angle + 2 * np.pi * round((middle - angle) / (2 * np.pi))
 

@@ -18,7 +18,7 @@ CREASE = 0.6
 _BEVEL = 0.0012
 _COLUMNS = 3
 _INSET = 0.06
-"""Margin around the image of a region, as a fraction of it, so that neighboring regions do not bleed in."""
+"""Margin around the image of a region, as a fraction of the region, so that neighboring regions do not bleed in."""
 
 
 class TextureMapping:
@@ -37,7 +37,7 @@ class TextureMapping:
             self.regions[name] = TextureRegion(u=u, v=v, size=size)
 
     def map(self, name: str, shares: FloatArray) -> FloatArray:
-        """Return texture coordinates (n, 2) of points (n, 2) of a region, given as fractions of its size."""
+        """Convert points (n, 2) of a region, as fractions of its size, to texture coordinates (n, 2)."""
         region = self.regions[name]
         low, high = np.array([region.u[0], region.v[0]]), np.array([region.u[1], region.v[1]])
         return low + (_INSET + (1 - 2 * _INSET) * shares) * (high - low)
@@ -53,7 +53,7 @@ class SolidSurface:
 
 
 class Solids:
-    """Solids of one rigid body, in meters and any frame."""
+    """Solids of one rigid body in a common frame [m]."""
 
     def __init__(self, looks: TextureMapping) -> None:
         self._looks = looks
@@ -84,7 +84,7 @@ class Solids:
         self.hull(points, look, contact=contact)
 
     def wheel(self, center: ArrayLike, radius: float, thickness: float, look: str, *, segments: int = 24) -> None:
-        """Add a torus about the vertical."""
+        """Add a torus with a vertical axis."""
         angles = np.arange(segments + 1) * 2 * np.pi / segments
         middle = np.asarray(center) + radius * np.column_stack([np.cos(angles), np.sin(angles), 0 * angles])
         around = np.arange(8) * 2 * np.pi / 8
@@ -104,7 +104,7 @@ class Solids:
         self._add(corners, look)
 
     def hull(self, points: FloatArray, look: str, *, contact: FloatArray | None) -> None:
-        """Add a convex solid, and its contact geometry; None for a visual one."""
+        """Add a convex solid; ``contact`` (n, 3) are points of its contact hull, None for a purely visual solid."""
         hull = qhull(points)
         corners = points[hull.simplices]
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
@@ -115,7 +115,7 @@ class Solids:
             self.pieces.append(convex_hull(contact))
 
     def _add(self, corners: FloatArray, look: str) -> None:
-        """Add triangles, three rows each; each is mapped along the axis that it faces most."""
+        """Add triangles, three rows of corners each; textures are projected along the axis that a triangle faces."""
         low, high = corners.min(axis=0), corners.max(axis=0)
         shares = (corners - low) / np.maximum(high - low, 1e-9)
         triangles = corners.reshape(-1, 3, 3)
@@ -123,7 +123,7 @@ class Solids:
         facing = np.repeat(np.abs(normals).argmax(axis=1), 3)
         across = np.where(facing == 1, shares[:, 0], shares[:, 1])
         up = np.where(facing == 2, shares[:, 0], shares[:, 2])
-        # Seen from the front, at -x, +y is left; from above, +x is up.
+        # Orientation of the images: +y is left seen from the front (from -x), +x is up seen from above.
         uvs = self._looks.map(look, np.column_stack([1 - across, up]))
         self._surfaces.append(SolidSurface(corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3), uvs))
 
@@ -150,7 +150,7 @@ def join_surfaces(surfaces: Iterable[SolidSurface]) -> SolidSurface:
 
 
 def ring_points(start: ArrayLike, end: ArrayLike, radius: float, sides: int) -> FloatArray:
-    """Return (2 sides, 3) corners of a prism around an axis, those of the start first."""
+    """Return (2 sides, 3) corners of a prism around an axis: first those at the start, then those at the end."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     axis = (end - start) / np.linalg.norm(end - start)
     across = np.cross(axis, (0.0, 0.0, 1.0) if abs(axis[2]) < 0.9 else (1.0, 0.0, 0.0))

@@ -40,7 +40,7 @@ def add_bodies(stage: Usd.Stage, root: Any, model: ObjectModel, looks: Any, touc
 
 
 def _add_joint(stage: Usd.Stage, path: str, part: MovingPart) -> None:
-    """Add a hinge or slide about the x axis of frames rotated to its axis; USD uses degrees."""
+    """Add a hinge or slide along x of both local frames, which are rotated to the joint's axis; USD uses degrees."""
     from pxr import Gf, Sdf, UsdPhysics
 
     hinge, place = part.joint.kind == "hinge", f"{path}/joints/{part.name}"
@@ -67,11 +67,11 @@ def _add_joint(stage: Usd.Stage, path: str, part: MovingPart) -> None:
 
 
 def _turned_x(axis: FloatArray) -> tuple[float, float, float, float]:
-    """Return the rotation, wxyz, that takes x to an axis."""
+    """Return the quaternion, wxyz, that rotates x onto an axis (3,) of length 1."""
     x = np.array((1.0, 0.0, 0.0))
     if axis @ x < -0.999999:
         return 0.0, 0.0, 0.0, 1.0
     w, turn = 1.0 + float(x @ axis), np.cross(x, axis)
     length = math.hypot(w, *turn.tolist())
-    y, z = float(turn[1]), float(turn[2])  # about an axis across x
+    y, z = float(turn[1]), float(turn[2])  # the axis of this rotation is perpendicular to x
     return w / length, 0.0, y / length, z / length

@@ -1,1 +1,1 @@
-"""Imported meshes: a user's folder of meshes is an object library."""
+"""Object library made from a user's folder of meshes."""

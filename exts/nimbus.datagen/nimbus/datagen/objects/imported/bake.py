@@ -1,4 +1,4 @@
-"""Texture baking onto another atlas: each texel takes the color of the nearest point of the original surface."""
+"""Texture baking into a new atlas: each texel takes the color of the nearest point of the original surface."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CREASE = 0.7
 _PADDING = 3
 """Padding between the charts of an atlas [px]."""
 _SAMPLES = 300_000
-"""Number of samples of the original surface among which the nearest face is searched."""
+"""Number of samples of the original surface in which the nearest face is searched."""
 _NEAR = 6
-"""Number of samples compared per texel; the nearest of a face with a similar normal is used."""
+"""Number of nearest samples compared per texel; the nearest one with a similar normal is used."""
 _AGAINST = 0.2
 """Smallest cosine between the normals of a texel and of the face that gives its color."""
 _COARSER = 1.5
@@ -28,7 +28,7 @@ _COARSER = 1.5
 
 
 def bake_texture(surface: ImportedSurface, points: FloatArray, faces: IndexArray, *, side: int) -> PaintedMesh:
-    """Give a simplified surface its own texture.
+    """Bake the texture of a surface for its simplified version.
 
     Args:
         surface: Original surface with its textures.
@@ -73,7 +73,7 @@ def _unwrapped(
 
 
 def _colors_at(surface: ImportedSurface, places: FloatArray, normals: FloatArray, *, density: float) -> ImageArray:
-    """Return (k, 3) sRGB of the nearest points of a surface, sampled with a texel density [1/m]."""
+    """Return sRGB colors (k, 3) of a surface at the points nearest to given places; density is in texels per meter."""
     old = surface.corners
     cross = _cross(old)
     double = np.linalg.norm(cross, axis=1)
@@ -94,7 +94,7 @@ def _colors_at(surface: ImportedSurface, places: FloatArray, normals: FloatArray
 
 
 def _nearest_weights(corners: FloatArray, places: FloatArray) -> FloatArray:
-    """Return (k, 3) barycentric weights of the points of triangles that are nearest to given points."""
+    """Return barycentric weights (k, 3) of points projected onto their triangles and clipped to them."""
     a, b, c = (corners[:, corner] for corner in range(3))
     ab, ac, to = b - a, c - a, places - a
     aa, bb, cross = np.sum(ab * ab, axis=1), np.sum(ac * ac, axis=1), np.sum(ab * ac, axis=1)
@@ -106,7 +106,7 @@ def _nearest_weights(corners: FloatArray, places: FloatArray) -> FloatArray:
 
 
 def _coarsened(texture: ImageArray, uvs: FloatArray, area: float, density: float) -> ImageArray:
-    """Reduce the texture to about the requested number of texels."""
+    """Average a texture down to about a density of texels [1/m], if it is much finer."""
     one, two = uvs[:, 1] - uvs[:, 0], uvs[:, 2] - uvs[:, 0]
     covered = np.abs(one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]).sum() / 2 * texture.shape[0] * texture.shape[1]
     times = np.sqrt(covered / max(area, 1e-12)) / density

@@ -1,4 +1,4 @@
-"""Counting of a USD stage's prims before composition, because nested references grow without limit in a small file."""
+"""Limit of the prims of a USD stage before composition, because nested references multiply in a small file."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -14,7 +14,7 @@ from nimbus.datagen.errors import InputError
 _PRIMS = 100_000
 """Largest number of prims in a composed stage; USD composes half as many in 2 s of CPU, with 130 MB."""
 _LAYERS = 1000
-"""Largest number of files that refer to each other; an asset has some tens."""
+"""Largest number of files that refer to each other; an asset has a few tens."""
 _DEPTH = 100
 """Largest depth of nested prims and references; scenes have about ten."""
 
@@ -23,12 +23,12 @@ _INSTEAD = "export it again as one mesh"
 
 
 def check_growth(path: Path) -> None:
-    """Count the prims that a file's stage would have, each reference with its whole target, also in other files.
+    """Check the number of prims that a file's stage would have, including those of references to other files.
 
-    Layers are parsed, and nothing is composed. Every variant counts, because one may refer to another.
+    Layers are parsed but not composed. Every variant counts, because a variant may refer to another one.
 
     Raises:
-        InputError: The files are too many or nested too deeply, or one lies outside the asset's folder.
+        InputError: There are too many prims or files, the nesting is too deep, or a file is outside the folder.
         Tf.ErrorException: USD cannot parse the file.
     """
     from pxr import Sdf
@@ -59,16 +59,16 @@ class _Growth:
                 below = (self._open(above, path) for path in above.subLayerPaths)
                 found += [one for one in below if one is not None and one not in found]
                 if len(found) > _LAYERS:
-                    raise self._refusal(f"it is made of more than {_LAYERS:,} files")
+                    raise self._refusal(f"consists of more than {_LAYERS:,} files")
         return self._stacks[layer.identifier]
 
     def count(self, stack: list[Any], at: Any, depth: int) -> int:
-        """Count the prims at a path of a stack of layers, with all their targets."""
+        """Count the prims at a path of a stack of layers, including those of their references."""
         key = stack[0].identifier, at
         if key in self._known:
             return self._known[key]
         if depth > _DEPTH:
-            raise self._refusal(f"prims and references lie more than {_DEPTH} deep")
+            raise self._refusal(f"prims and references are nested more than {_DEPTH} deep")
         self._known[key] = 1  # USD itself reports circular references
         specs = [(layer, spec) for layer in stack if (spec := layer.GetPrimAtPath(at))]
         found = 1 if specs else 0
@@ -83,7 +83,7 @@ class _Growth:
                     found += self.count(inside, target or default, depth + 1)
         self._known[key] = min(found, 2 * _PRIMS)
         if found > _PRIMS:
-            raise self._refusal(f"it makes more than {_PRIMS:,} prims")
+            raise self._refusal(f"has more than {_PRIMS:,} prims with its references")
         return found
 
     def _open(self, layer: Any, file: str) -> Any:
@@ -100,7 +100,7 @@ class _Growth:
         with suppress(Tf.ErrorException):
             opened = Sdf.Layer.FindOrOpen(place)
             if len(self._stacks) > _LAYERS:
-                raise self._refusal(f"it is made of more than {_LAYERS:,} files")
+                raise self._refusal(f"consists of more than {_LAYERS:,} files")
             return opened
         return None
 
@@ -117,7 +117,7 @@ def _children(prim: Any) -> Iterator[Any]:
 
 
 def _targets(prim: Any) -> Iterator[tuple[str, Any]]:
-    """Yield targets of a prim's composition: a file, empty for its own, and a path, None for its default prim."""
+    """Yield the targets of a prim's references: file ("" for the prim's own) and path (None for the default prim)."""
     for kept in (prim.referenceList, prim.payloadList):
         for arc in kept.GetAddedOrExplicitItems():
             yield arc.assetPath, arc.primPath or None

@@ -1,4 +1,4 @@
-"""Surfaces that fold onto or intersect themselves: coacd rebuilds them from voxels, with any number of faces."""
+"""Check for surfaces that fold onto or intersect themselves, which coacd rebuilds from voxels with many faces."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 from nimbus.datagen.errors import InputError
 
 _VOXELS = 50
-"""Number of coacd's voxels in half the longest side: its default."""
+"""Number of coacd's voxels in half of the longest side: coacd's default."""
 _FACES_BY_AREA = 2.54
-"""Number of faces of the rebuilt surface per area of a voxel's side; measured on a box that gave 152,144."""
+"""Number of faces of a rebuilt surface per voxel side covered; measured on a box that gave 152,144 faces."""
 MOST_REMADE = 80_000
 """Largest number of faces of a rebuilt surface that is decomposed.
 
-A cylinder through a torus, of 76,316, takes 38 s CPU. A box folded onto itself, of 152,144, took 30 s for each of more
-than nine rounds of cuts.
+Measured: a cylinder through a torus (76,316 faces) takes 38 CPU-seconds. A box folded onto itself (152,144 faces)
+took 30 s for each of more than nine rounds of cuts.
 """
 _TOUCHING = 1e-9
-"""Fraction of an edge or a face, and sine of an angle, below which values count as zero. Touching counts as
-intersection, as in coacd."""
+"""Fraction of an edge or a face, and sine of an angle, below which values count as zero.
+
+Touching counts as intersection, as in coacd.
+"""
 _AT_ONCE = 1 << 16
 """Number of pairs of faces compared at once."""
 
@@ -33,10 +35,10 @@ def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str)
         points: (N, 3) corners of a closed surface [m].
         faces: (F, 3) indices of points.
         path: File of the mesh, for messages.
-        said_in: File where its settings belong.
+        said_in: File for the mesh's settings, for messages.
 
     Raises:
-        InputError: The surface folds onto itself.
+        InputError: The surface folds onto or intersects itself, and its rebuilt surface would be too large.
     """
     if remade_count(points, faces) <= MOST_REMADE:
         return
@@ -46,7 +48,7 @@ def check_folds(points: FloatArray, faces: IndexArray, path: Path, said_in: str)
         if not passes_through_itself(points, faces):
             return
         what = "passes through itself"
-    instead = f"join its parts to one surface where it was made, or write 'pieces: 1' in {said_in} for its hull"
+    instead = f"join its parts to one surface in the modeling tool, or write 'pieces: 1' in {said_in}"
     raise InputError(what, where=str(path), instead=instead)
 
 
@@ -83,7 +85,7 @@ def passes_through_itself(points: FloatArray, faces: IndexArray) -> bool:
 
 
 def _goes_through(start: FloatArray, end: FloatArray, triangles: FloatArray) -> FloatArray:
-    """Return (m,) True if a segment intersects its triangle (Möller and Trumbore, 1997)."""
+    """Return (m,) flags, True where a segment intersects its triangle (Möller and Trumbore, 1997)."""
     a, along = triangles[:, 0], end - start
     ab, ac = triangles[:, 1] - a, triangles[:, 2] - a
     across = np.cross(along, ac)

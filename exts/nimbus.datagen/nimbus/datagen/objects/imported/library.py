@@ -1,4 +1,4 @@
-"""A folder of meshes as an object library: every mesh is a kind of one variant."""
+"""Object library of a folder of meshes: each mesh is a kind with one variant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nimbus.datagen.version import versioned_hash
 
 _LIBRARY_FILE = "library.yaml"
 _REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
-"""Files that a mesh may refer to; all of a folder count for each of its meshes."""
+"""Suffixes of files that a mesh may refer to; the digest of a mesh covers all of them in its folder."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
 """Range of the masses of imported objects [kg]."""
 _DENSITIES = (2.0, 25_000.0)
@@ -33,13 +33,13 @@ _DENSITIES = (2.0, 25_000.0)
 
 
 class AssetLibrary(ObjectLibrary):
-    """The meshes of a folder, with their settings; opening it checks and prepares all of them.
+    """Library of the meshes in a folder, with their settings; the constructor checks and prepares all meshes.
 
     Args:
-        folder: The folder.
+        folder: Folder with the mesh files.
 
     Raises:
-        InputError: No meshes, a mesh that cannot be a thing, or a mistake in the settings.
+        InputError: The folder has no meshes, a mesh is unusable as an object, or a setting is invalid.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,7 +103,7 @@ class AssetLibrary(ObjectLibrary):
         )
 
     def _mass(self, kind: str) -> float:
-        """Return the mass as given, or from the density [kg]; zero is refused."""
+        """Return the mass [kg], as given or from the density; implausible values are refused."""
         settings, shape = self._settings[kind], self._shapes[kind]
         a, b, c = (shape.solid_vertices[shape.solid_faces[:, corner]] for corner in range(3))
         volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6
@@ -112,7 +112,7 @@ class AssetLibrary(ObjectLibrary):
         density = mass / volume
         if _LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]:
             return mass
-        what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³"
+        what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³, is implausible"
         instead = f"write 'mass' or 'density' in {self._said_in[kind]}: {_DENSITIES[0]:g} to {_DENSITIES[1]:g} kg/m³"
         raise InputError(what, where=str(self._files[kind]), instead=instead)
 
@@ -132,14 +132,14 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     for path in paths:
         name = kind_name(path.with_suffix(""))
         if name in found:
-            what = f"names the kind '{name}', as {found[name].name} does"
+            what = f"gives the kind name '{name}', as {found[name].name} does"
             raise InputError(what, where=str(path), instead="rename one of them")
         found[name] = path
     return found
 
 
 def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:
-    """Return the settings of each kind, and the file that has or would have them."""
+    """Return the settings of each kind, and the name of the file that contains them or would contain them."""
     common = folder / _LIBRARY_FILE
     library = load(common, AssetFile) if common.is_file() else AssetFile()
     known = {name: library.kinds[key] for key in library.kinds for name in files if kind_name(Path(key)) == name}
@@ -152,7 +152,7 @@ def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetS
         own = path.with_suffix(".yaml")
         if own.is_file() and name in known:
             raise InputError(
-                f"'{name}' has settings in {_LIBRARY_FILE} too", where=str(own), instead="keep one of them"
+                f"'{name}' also has settings in {_LIBRARY_FILE}", where=str(own), instead="keep one of them"
             )
         settings[name] = load(own, AssetSettings) if own.is_file() else known.get(name, library.defaults)
         said_in[name] = own.name if own.is_file() or not common.is_file() else _LIBRARY_FILE

@@ -1,4 +1,4 @@
-"""Appearance of an imported mesh: few triangles and one texture, with images equal to the file's."""
+"""Appearance of an imported mesh: fewer triangles and one texture, with images close to the original's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 MOST_FACES, TEXTURE_SIDE = 6000, 1024
-"""Number of triangles, and texture size [px], of an object near the camera."""
+"""Target number of triangles, and side of the texture [px], of an object near the camera."""
 _COARSE = 20_000
 """Number of triangles above which a fast collapse without a tolerance replaces edge-by-edge decimation."""
 _TOLERANCES = (1e-4, 2e-4, 4e-4, 8e-4, 1.6e-3)
@@ -28,7 +28,7 @@ _MOST_KEPT = 60_000
 _VIEWS = ((0.6, 0.5), (2.2, 0.5), (3.7, 0.5), (5.3, 0.5), (0.6, -0.7), (2.2, 1.2))
 """Azimuth and elevation of the cameras of the compared images [rad]."""
 _PIXELS, _PER_PIXEL = 128, 3
-"""Width of those images [px], and number of samples along each side of a pixel."""
+"""Width of the compared images [px], and number of samples along each side of a pixel."""
 _GREY = np.array([0.299, 0.587, 0.114])
 """Weights of ITU-R BT.601."""
 
@@ -56,9 +56,9 @@ def fit_look(
 
     Args:
         surface: Surface as read, z up [m].
-        points: (n, 3) points of the same surface, closed [m].
-        faces: (m, 3)
-        most_faces: Triangles, about.
+        points: (n, 3) points of the same surface after closing [m].
+        faces: (m, 3) triangles of the points.
+        most_faces: Approximate upper bound on the number of triangles.
         side: Side of the texture [px].
     """
     original = paint_original(surface)
@@ -91,7 +91,7 @@ def _plain(surface: ImportedSurface, points: FloatArray, faces: IndexArray) -> P
 
 
 def reduce_faces(points: FloatArray, faces: IndexArray, most: int) -> tuple[FloatArray, IndexArray]:
-    """Return points (k, 3) [m] and about the given number of faces of a surface that stays within 1.6 mm."""
+    """Simplify a surface to points (k, 3) [m] and about the given number of faces; it stays within 1.6 mm."""
     if len(faces) > _COARSE:
         from fast_simplification import simplify
 
@@ -106,7 +106,7 @@ def reduce_faces(points: FloatArray, faces: IndexArray, most: int) -> tuple[Floa
 
 
 def image_error(one: PaintedMesh, other: PaintedMesh) -> float:
-    """Return the mean difference of two meshes in images from six sides, where either is visible [gray levels]."""
+    """Return the mean difference [gray levels] of images of two meshes from six sides, where either is visible."""
     total, count = 0.0, 0
     for turn, rise in _VIEWS:
         axes = view_axes(turn, rise)

@@ -25,7 +25,7 @@ _ROUNDS = 4
 _LONGEST_HOLE = 64
 """Largest number of edges around a hole that is closed."""
 _MOST_MISSING = 1 / 3
-"""Largest missing fraction of the closed surface, that of a cube without two of its sides; more is half an object."""
+"""Largest fraction of the closed surface that may be missing: two of the six sides of a cube."""
 
 
 def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: Path, said_in: str) -> ImportedSurface:
@@ -46,7 +46,7 @@ def convert_to_metres(surface: ImportedSurface, settings: AssetSettings, path: P
     longest = float(extent.max())
     if _SMALLEST <= longest <= _LARGEST:
         if extent.min() < _THINNEST:
-            raise InputError(f"flat: {_said(extent)}", where=str(path), instead="give it a thickness and a volume")
+            raise InputError(f"is flat: {_said(extent)}", where=str(path), instead="give it a thickness and a volume")
         return upright
     what = f"{_said(extent)}; expected {_SMALLEST * 1000:g} mm to {_LARGEST:g} m"
     raise InputError(what, where=str(path), instead=_likely_unit(longest / unit, said_in, settings))
@@ -57,7 +57,7 @@ def _likely_unit(numbers: float, said_in: str, settings: AssetSettings) -> str:
     for unit in ("mm", "cm", "in", "m"):
         size = numbers * METRES[unit]
         if _LIKELY[0] <= size <= _LIKELY[1] and unit != settings.unit:
-            return f"its numbers look like {unit}, then it is {_length(size)} long: write 'unit: {unit}' in {said_in}"
+            return f"its numbers look like {unit} ({_length(size)} long): write 'unit: {unit}' in {said_in}"
     return f"write a 'unit' or a 'scale' in {said_in}"
 
 
@@ -72,7 +72,7 @@ def _length(metres: float) -> str:
 
 
 def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[FloatArray, IndexArray]:
-    """Return the surface, closed and facing outward.
+    """Close a surface and orient its faces outward.
 
     Duplicate and degenerate faces are removed, faces are oriented consistently, and small holes are closed with a fan.
 
@@ -82,7 +82,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
         path: File of the mesh, for messages.
 
     Returns:
-        (N + H, 3) points [m], with one more for each hole closed, and (G, 3) faces.
+        (N + H, 3) points [m], with one more for each closed hole, and (G, 3) faces.
 
     Raises:
         InputError: The mesh stays open, lacks much of its surface, or encloses nothing.
@@ -97,13 +97,13 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
                 closed = again
         points, faces = closed
     if open_edges := len(_border(faces)):
-        what = f"not closed: {open_edges} edges have a face on one side only, or faces that disagree"
-        raise InputError(what, where=str(path), instead="close its holes where it was made, or remesh it")
+        what = f"not closed: {open_edges} edges have a face on one side only, or faces of opposite orientation"
+        raise InputError(what, where=str(path), instead="close its holes in the modeling tool, or remesh it")
     areas = _areas(points, faces)
     missing = float(areas[(faces >= known).any(axis=1)].sum() / max(areas.sum(), 1e-30))
     if missing > _MOST_MISSING:
         what = f"{missing:.0%} of its surface is missing, more than a third"
-        raise InputError(what, where=str(path), instead="close it where it was made, or export all of its parts")
+        raise InputError(what, where=str(path), instead="close it in the modeling tool, or export all of its parts")
     volume = _volume(points, faces)
     box = float(np.prod(np.ptp(points, axis=0)))
     if abs(volume) < max(1e-4 * box, 1e-10):
@@ -136,7 +136,8 @@ def _border(faces: IndexArray) -> IndexArray:
 def _turned_alike(faces: IndexArray) -> IndexArray:
     """Reorient faces so that neighbors agree about the outside.
 
-    Each face has two nodes in a graph, as it is and reversed; nodes of neighbors are joined if they agree.
+    Each face has two nodes in a graph: as given and reversed. Nodes of neighboring faces are joined if their
+    orientations agree.
     """
     count = len(faces)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]).astype(np.int64)
@@ -155,7 +156,7 @@ def _turned_alike(faces: IndexArray) -> IndexArray:
 
 
 def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
-    """Remove faces at edges shared by more than two, as in scans, and close the resulting holes."""
+    """Remove the faces at edges that more than two faces share, as in scans, and close the resulting holes."""
     closed: tuple[FloatArray, IndexArray] | None = None
     for _ in range(_ROUNDS):
         edges = np.sort(np.stack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]], axis=1), axis=2)
@@ -170,7 +171,7 @@ def _filled_again(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, In
 
 
 def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArray]:
-    """Close each small hole with a fan about its middle."""
+    """Close each small hole with a fan of triangles around its center."""
     after: dict[int, list[int]] = {}
     for start, end in _border(faces)[:, ::-1].tolist():
         after.setdefault(start, []).append(end)

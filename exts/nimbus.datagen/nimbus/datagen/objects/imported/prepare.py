@@ -1,4 +1,4 @@
-"""Preparation of a mesh: checked, simplified, decomposed into convex pieces, and cached."""
+"""Preparation of a mesh: check, simplify, decompose into convex pieces, and cache."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PREPARATION_VERSION = 4
 """Version of the preparation; raise it when the result for any mesh changes."""
 
 _MASS = 0.2
-"""Mass of a dropped object [kg]; rest poses do not depend on it."""
+"""Mass in the simulation that finds rest poses [kg]; they do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +45,11 @@ class PreparedMesh:
     uvs: FloatArray
     texture: ImageArray
     solid_vertices: FloatArray
-    """Closed surface, not simplified, for the mass."""
+    """Vertices of the closed surface before simplification, for mass properties."""
     solid_faces: IndexArray
     pieces: tuple[Piece, ...]
     rooms: FloatArray
-    """(k, 2, 3) lower and upper corners, the largest first."""
+    """(k, 2, 3) lower and upper corners of the inner spaces, the largest first."""
     ways: tuple[RestingWay, ...]
     symmetry: str
 
@@ -80,7 +80,7 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
 
 
 def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
-    """Prepare a mesh in a child process, into a file of the cache.
+    """Prepare a mesh and write it to a file of the cache; runs in a child process.
 
     Raises:
         InputError: The mesh is unusable as an object.
@@ -124,7 +124,7 @@ def _keep(made: PreparedMesh, path: Path) -> None:
     np.savez_compressed(content, allow_pickle=False, **arrays)
     for left in path.parent.glob(f".{path.name}.*.tmp"):
         left.unlink(missing_ok=True)
-    # FileNotFoundError: another process made the same at this moment, and swept ours away.
+    # FileNotFoundError: another process has prepared the same mesh and removed our temporary file.
     with suppress(FileNotFoundError), writing(path.parent):
         write_atomic(path, content.getvalue(), durable=False, shared=True)
 

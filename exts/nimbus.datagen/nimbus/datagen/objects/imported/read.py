@@ -31,13 +31,12 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
 
     Args:
         path: The file.
-        root: Folder below which referenced files may lie; a missing one costs only its texture. Without a root they
-            must
-            lie in the file's folder, or the file is refused.
+        root: Folder in which referenced files may lie; a missing texture is only omitted. Without a root,
+            referenced files must lie in the mesh's folder, or the mesh is refused.
         look: Materials from outside the file, as in URDF and MJCF.
 
     Raises:
-        InputError: The file is empty, too large, not of its suffix's format, or has no triangle.
+        InputError: The file is empty, too large, not in the format of its suffix, or has no triangle.
     """
     size = check_regular(path)
     if not size:
@@ -57,7 +56,7 @@ def read_surface(path: Path, *, root: Path | None = None, look: OutsideLook | No
     else:
         surface = _with_trimesh(path, root, look)
     if not len(surface.corners):
-        raise InputError("holds no triangle", where=str(path), instead="export a mesh, not points, lines or curves")
+        raise InputError("contains no triangles", where=str(path), instead="export a mesh, not points, lines or curves")
     if len(surface.corners) > _MOST_FACES:
         raise InputError(
             f"{len(surface.corners)} triangles; the limit is {_MOST_FACES}",
@@ -79,11 +78,11 @@ class OutsideLook:
 
 
 def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
-    """Read the named meshes of a glTF file at the positions of their nodes [m, y up], one by one.
+    """Read the named meshes of a glTF file separately, each at the position of its node [m, y up].
 
     Raises:
-        InputError: The file is of another format, refers to files outside its folder, or has a vertex that
-            is not a number.
+        InputError: The file is not glTF, refers to files outside its folder, or has a vertex that is not a
+            number.
     """
     check_regular(path, limit=LARGEST_FILE)
     meshes, _ = _load_meshes(path, None)
@@ -92,7 +91,7 @@ def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
         if not np.isfinite(surface.corners).all():
             what = f"a coordinate of a vertex of '{name[:60]}' is not a number"
             raise InputError(what, where=str(path), instead="export it again")
-    # A face without a place in its texture gets a corner of it.
+    # A face without texture coordinates gets those of a corner of the texture.
     return [(name, replace(surface, uvs=np.nan_to_num(surface.uvs, posinf=0.0, neginf=0.0))) for name, surface in found]
 
 
@@ -100,12 +99,12 @@ def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> Im
     meshes, outside = _load_meshes(path, root)
     parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
     known = path.suffix.lower() in (".glb", ".gltf")  # the format defines meters, y up
-    notes = tuple(f"no '{name}' below its root: it does without" for name in dict.fromkeys(outside))
+    notes = tuple(f"'{name}' is missing below the root and is omitted" for name in dict.fromkeys(outside))
     return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
 
 
 def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
-    """Return meshes in the frame of the file, and missing referenced files below the root."""
+    """Return meshes in the frame of the file, and the names of referenced files that are missing or outside."""
     import trimesh
     from trimesh.resolvers import FilePathResolver
 
@@ -154,7 +153,7 @@ def _refuse_compression(path: Path) -> None:
 
 
 def _read_msh(path: Path) -> Any:
-    """Read MuJoCo's binary format: counts of vertices, normals, texture coordinates and faces, then each as a block."""
+    """Read MuJoCo's binary format: four counts (vertices, normals, texture coordinates, faces), then their blocks."""
     import trimesh
     from trimesh.visual import TextureVisuals
 
@@ -167,7 +166,7 @@ def _read_msh(path: Path) -> Any:
     uvs = np.frombuffer(content[ends[1] : ends[2]], "<f4").reshape(-1, 2)
     faces = np.frombuffer(content[ends[2] :], "<i4").reshape(-1, 3)
     if faces.min(initial=0) < 0 or faces.max(initial=-1) >= len(vertices):
-        raise InputError("a face names a point that is not there", where=str(path), instead="export it again")
+        raise InputError("a face refers to a missing vertex", where=str(path), instead="export it again")
     visual = TextureVisuals(uv=uvs * (1, -1) + (0, 1)) if len(uvs) == len(vertices) else None
     return trimesh.Trimesh(vertices, faces, visual=visual, process=False)
 
@@ -245,7 +244,7 @@ def join_surfaces(
 
 
 def lay_side_by_side(textures: list[ImageArray]) -> tuple[ImageArray, list[tuple[float, float, float]]]:
-    """Return one image, with the position in u and the lowest v of each texture in it."""
+    """Join textures into one image; the second result is (first u, last u, lowest v) of each texture in it."""
     if len(textures) == 1:
         return textures[0], [(0.0, 1.0, 0.0)]
     textures = [

@@ -29,7 +29,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
 
     Args:
         path: The file.
-        root: Folder below which textures may lie; others are omitted. Without a root they must lie in the file's
+        root: Folder in which textures may lie; others are omitted. Without a root, textures must lie in the file's
             folder.
     """
     from pxr import Tf, Usd, UsdGeom
@@ -63,7 +63,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
         raise InputError(f"upAxis '{up}' is not an axis", where=str(path), instead='write upAxis = "Y" or "Z"')
     if metres <= 0:
         metres = 0.01  # USD's own default
-        notes.append("metersPerUnit is 0: its default of 0.01 is taken")
+        notes.append("metersPerUnit is 0: the default of 0.01 is used")
     return join_surfaces(parts, metres=metres, unit_is_known=True, up=up, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -74,7 +74,7 @@ def mesh_surfaces(
 
     Args:
         mesh: ``UsdGeom.Mesh``.
-        transform: (4, 4) of USD, to the requested frame.
+        transform: (4, 4) matrix of USD, for row vectors, to the requested frame.
         path: The stage's file.
         root: Folder of the source, as for :func:`read_usd`.
         notes: Receiver of notes about omitted data.
@@ -89,7 +89,7 @@ def mesh_surfaces(
         return []
     counts = np.asarray(counts)
     if counts.min() < 0 or counts.sum(dtype=np.int64) > len(indices):
-        what = f"{mesh.GetPath()}: its faces have more corners than it lists"
+        what = f"{mesh.GetPath()}: its faces have more corners than faceVertexIndices"
         raise InputError(what, where=str(path), instead="export it again")
     points = np.asarray(points, dtype=np.float64) @ transform[:3, :3] + transform[3, :3]
     indices, places = np.asarray(indices), _fans(counts)
@@ -109,7 +109,7 @@ def mesh_surfaces(
 
 
 def _fans(counts: IndexArray) -> IndexArray:
-    """Return (m, 3) indices in the list of face corners, each polygon as a fan of triangles."""
+    """Return (m, 3) indices into the list of face corners, with each polygon as a fan of triangles."""
     starts = np.cumsum(counts) - counts
     triangles = [
         (start, start + step, start + step + 1)
@@ -146,7 +146,7 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         place = below(root, path.parent, asset.path)
         found = str(root / place) if place else ""
     if not found:
-        notes.append(f"no texture '{asset.path}' below its root: it does without")
+        notes.append(f"texture '{asset.path}' is missing below the root and is omitted")
         return None
     if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
         raise InputError(
@@ -154,7 +154,7 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         )
     opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
     if opened is None:
-        notes.append(f"'{asset.path}' cannot be opened: it does without")
+        notes.append(f"texture '{asset.path}' cannot be opened and is omitted")
         return None
     return texel_colors(open_picture(BytesIO(bytes(opened.GetBuffer()))))
 
@@ -189,7 +189,7 @@ def _texture(mesh: Any) -> Any:
 
 
 def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
-    """Return the color of a mesh without a map: its material's, else its display color, else the texture's mean."""
+    """Return the color of a mesh without texture: the mean of an unmapped texture, its material's or display color."""
     colors = mesh.GetDisplayColorAttr().Get()
     said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)
     linear = next((value.Get() for value in said if value and value.Get() is not None), None)
@@ -198,7 +198,7 @@ def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> Image
     if linear is None and colors:
         linear = colors[0]
     if linear is None:
-        notes.append("says no color: it is gray")
+        notes.append("has no color and is shown in gray")
         return np.array(_GREY, dtype=np.uint8)
     srgb = np.clip(np.array(linear, dtype=np.float64), 0, 1) ** (1 / 2.2)
     return (255 * srgb + 0.5).astype(np.uint8)

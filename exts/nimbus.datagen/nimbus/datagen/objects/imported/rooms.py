@@ -1,4 +1,4 @@
-"""Cavities of a container: where water would stand, found by flooding a height field of its upper side."""
+"""Cavities of a container, found by flooding a height field of its upper side with water."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEPTH, _VOLUME = 0.012, 8e-6
 _SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
 """Limits for small objects: fractions of the height and of the volume of the bounding box."""
 _FLOORS = (0.02, 0.08, 0.16, 0.26, 0.4, 0.55)
-"""Fractions of a basin's depth tried for the floor of its box; the volume below is lost."""
+"""Fractions of a basin's depth that are tried as the floor of its box; the volume below the floor is not used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Interior:
     upper: FloatArray
     """(3,) upper corner [m], at the height of the rim."""
     volume: float
-    """Volume of the water that would stand there [m³]."""
+    """Volume of the water that the cavity holds [m³]."""
 
 
 def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
@@ -72,18 +72,19 @@ def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
 
 
 def name_rooms(rooms: FloatArray) -> dict[str, FloatArray]:
-    """Name boxes (k, 2, 3), the largest first, by the frame in their opening."""
+    """Name boxes (k, 2, 3), sorted from the largest, by the frame in their opening."""
     return {f"opening_{number}" if number else "opening": room for number, room in enumerate(rooms)}
 
 
 def _flooded(height: FloatArray) -> FloatArray:
-    """Flood the height field from outside and from open cells (Barnes et al., Priority-flood, 2014)."""
+    """Return the water level of each cell when water enters from the border (Barnes et al., Priority-flood, 2014)."""
     rows, columns = height.shape
     water = np.full((rows, columns), np.nan)
     heap: list[tuple[float, int, int]] = []
     is_border = np.zeros(height.shape, dtype=bool)
     is_border[[0, -1]] = is_border[:, [0, -1]] = True
     for row, column in np.argwhere(is_border | ~np.isfinite(height)).tolist():
+        # Cells without surface drain: they start the flood with a level of minus infinity.
         water[row, column] = height[row, column]
         heap.append((float(height[row, column]), row, column))
     heapq.heapify(heap)
@@ -98,7 +99,7 @@ def _flooded(height: FloatArray) -> FloatArray:
 
 
 def _largest_box(height: FloatArray, basin: BoolArray, rim: float) -> tuple[tuple[int, int, int, int], float, float]:
-    """Return columns and rows of the largest box over all floors, with its floor and its rim [m]."""
+    """Return the largest box over all floors: its first and last columns and rows, its floor and its rim [m]."""
     ground = float(np.quantile(height[basin], 0.02))
     best = (-1.0, (0, 0, 1, 1), ground)
     for share in _FLOORS:
@@ -112,13 +113,14 @@ def _largest_box(height: FloatArray, basin: BoolArray, rim: float) -> tuple[tupl
 
 
 def _widest_rectangle(inside: BoolArray) -> tuple[int, int, int, int]:
-    """Return left, top, right and bottom of the rectangle of true cells with the largest product of area and side."""
+    """Return left, top, right, bottom of the rectangle of true cells with the largest area times shorter side."""
     rows, columns = inside.shape
     above = np.zeros(columns + 1, dtype=int)
     best, found = 0, (0, 0, 0, 0)
     for row in range(rows):
         above[:columns] = np.where(inside[row], above[:columns] + 1, 0)
         stack: list[int] = []
+        # Columns with increasing heights: a lower column closes every rectangle that cannot extend beyond it.
         for column in range(columns + 1):
             while stack and above[stack[-1]] >= above[column]:
                 tall = int(above[stack.pop()])

@@ -1,4 +1,4 @@
-"""Files referenced by an asset, found below a root, even if the path is from another machine."""
+"""Search for files that an asset refers to, below a root, even if the path is from another machine."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ _USUAL = ("textures", "images", "materials/textures", "../textures", "../images"
 
 
 def below(root: Path, folder: Path, name: str) -> str:
-    """Find a referenced file: its path below the root, empty if it is outside or missing.
+    """Find a referenced file, and return its path below the root; empty if it is outside or missing.
 
     Args:
         root: Root of the source, resolved.
         folder: Base of relative paths.
-        name: Reference as written, also with ``package://``, or absolute: its last components are then searched nearby.
+        name: Reference as written. It may be absolute or begin with ``package://``: its last components are then
+            searched near the folder.
     """
     name = re.sub(r"^(package|model|file)://", "", name.strip()).replace("\\", "/")
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]

@@ -34,16 +34,16 @@ class AssetSettings(StrictModel):
     """Settings of one mesh; omitted ones are taken from the file or inferred."""
 
     object_class: Name = Field(default="object", alias="class")
-    category: str = Field(default="", description="what people call it; the file's name")
-    unit: Unit | None = Field(default=None, description="of the file's numbers; what the format says, else meters")
-    scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="on top of the unit")
-    up: Axis | None = Field(default=None, description="axis of the file that points up; by vote where none is given")
+    category: str = Field(default="", description="name in instructions; by default the file's name")
+    unit: Unit | None = Field(default=None, description="unit of the file; by default the format's, or meters")
+    scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="factor in addition to the unit")
+    up: Axis | None = Field(default=None, description="axis of the file that points up; by default found by a vote")
     mass: Range[Annotated[Kilograms, Field(gt=0)]] | None = None
-    density: Annotated[float, Field(gt=0)] = Field(default=400.0, description="where no mass is given [kg/m³]")
+    density: Annotated[float, Field(gt=0)] = Field(default=400.0, description="used without a mass [kg/m³]")
     friction: Range[Annotated[float, Field(gt=0, le=2)]] = (0.7, 0.7)
-    symmetry: Literal["none", "revolution", "box"] | None = Field(default=None, description="found where none is given")
+    symmetry: Literal["none", "revolution", "box"] | None = Field(default=None, description="by default found")
     rests: tuple[Literal["upright", "lying", "on_side", "inverted"], ...] = ("upright", "lying")
-    lies_on: Literal["side", "base", "any"] = Field(default="any", description="what lying means")
+    lies_on: Literal["side", "base", "any"] = Field(default="any", description="part on which it lies")
     pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="upper bound of convex pieces")
     keypoints: dict[Name, Point] = {}
     frames: dict[Name, NamedFrame] = {}
@@ -56,7 +56,7 @@ class AssetSettings(StrictModel):
 class AssetFile(StrictModel):
     """Content of ``library.yaml``: settings by the name of a mesh, and defaults."""
 
-    classes: tuple[Name, ...] = Field(default=(), description="in the order in which they are to be known")
+    classes: tuple[Name, ...] = Field(default=(), description="all classes, in their order")
     defaults: AssetSettings = AssetSettings()
     kinds: dict[str, AssetSettings] = {}
 
@@ -64,5 +64,5 @@ class AssetFile(StrictModel):
     def _classes_are_known(self) -> AssetFile:
         for name, kind in self.kinds.items():
             if self.classes and kind.object_class not in self.classes:
-                raise ValueError(f"'{name}' is of class '{kind.object_class}'; known: {', '.join(self.classes)}")
+                raise ValueError(f"'{name}' has the unknown class '{kind.object_class}', not {', '.join(self.classes)}")
         return self

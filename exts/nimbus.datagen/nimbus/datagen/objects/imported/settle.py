@@ -19,27 +19,27 @@ from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles
 DROPS = 64
 """Number of initial orientations."""
 _RATE, _SECONDS = 500.0, 3.0
-"""Physics steps per second, and the longest fall [s]."""
+"""Number of physics steps per second [Hz], and longest duration of a drop [s]."""
 _LOOKED_EVERY = 25
 """Number of steps between two checks for rest."""
 _STILL = 0.02
 """Angular velocity below which an object counts as at rest [rad/s]."""
 _SAME = np.deg2rad(10.0)
-"""Angle between down directions below which two rest poses are one [rad]."""
+"""Angle between down directions below which two rest poses count as the same [rad]."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
-"""Tilt margin [rad] below which a rest pose is accidental, and frequency from which it is accepted anyway, because
+"""Tilt margin below which a rest pose is accidental [rad], and fraction of drops from which it is accepted anyway:
 rolling objects have no margin."""
 _BUMP, _RELATIVE_BUMP = 5e-4, 0.025
-"""Depth [m], and fraction of the center's height, of a dip that counts as a bump of a scan or a facet of a round
+"""Depth [m], and fraction of the center's height, of dips that are ignored as bumps of a scan or facets of a round
 object."""
 _ROLLS = 0.06
-"""Height difference between rest poses of a faceted round object, as a fraction: 3.5 % for twelve facets, 8 % for
-eight."""
+"""Largest difference in height between rest poses of one round object, as a fraction of the height; 3.5 % for a
+cylinder of twelve facets, 8 % for eight."""
 _LEVEL = 2e-5
-"""Remaining rise at which the top of a tipping motion counts as reached [m]."""
+"""Difference in height [m] within which the top of a tipping motion counts as reached."""
 _TILTS = np.deg2rad(np.arange(1.0, 91.0))
 _STRAIGHT, _SIDEWAYS = np.cos(np.deg2rad(25.0)), np.cos(np.deg2rad(50.0))
-"""Cosines between the up axis and the vertical: standing, and lying."""
+"""Cosines of the angle between the up axis and the vertical, for standing and for lying."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class RestingWay:
     share: float
     """Fraction of the drops that end in this pose."""
     margin: float
-    """Smallest tilt at which it tips over, over all directions [rad]."""
+    """Smallest tilt at which the object tips over, over all directions [rad]."""
 
     @property
     def numbers(self) -> FloatArray:
@@ -76,14 +76,14 @@ def settle(
 ) -> tuple[RestingWay, ...]:
     """Drop an object onto the ground, and return its rest poses, the most frequent first.
 
-    Contact with the ground uses the hull of all pieces.
+    The convex hull of all pieces touches the ground.
 
     Args:
         pieces: Contact geometry, object frame [m].
         center_of_mass: (3,) [m].
-        inertia: (3, 3) about it [kg m²].
+        inertia: (3, 3) about the center of mass [kg m²].
         mass: Mass [kg].
-        drops: Number of orientations, spread evenly.
+        drops: Number of initial orientations, which are evenly spread.
     """
     corners = piece_triangles(tuple(pieces))[0]
     corners = corners[qhull(corners).vertices] - center_of_mass
@@ -107,11 +107,11 @@ def settle(
 
 
 def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on: str = "any") -> tuple[RestPose, ...]:
-    """Name rest poses by the up axis, which is z of the object: upright first; one is always named ``lying``.
+    """Name rest poses by the direction of the object's z axis: upright first; one is always named ``lying``.
 
     Args:
         ways: Rest poses found by :func:`settle`.
-        names: Requested names beside ``lying``.
+        names: Requested names in addition to ``lying``.
         lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat things), or in ``any`` pose.
     """
     ordered = sorted(ways, key=lambda way: -way.share * way.margin)
@@ -132,7 +132,7 @@ def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on
 
 
 def _world(corners: FloatArray, inertia: FloatArray, mass: float) -> mujoco.MjModel:
-    """Model of the object with its center of mass at the origin, above a plane."""
+    """Build a model of the object, with its center of mass at the origin, above a plane."""
     spec = mujoco.MjSpec()
     spec.option.timestep, spec.option.integrator = 1.0 / _RATE, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], friction=[1, 0.005, 1e-3], condim=6)
@@ -153,7 +153,7 @@ def _world(corners: FloatArray, inertia: FloatArray, mass: float) -> mujoco.MjMo
 
 
 def _fall(model: mujoco.MjModel, corners: FloatArray, turn: Rotation) -> FloatArray:
-    """Return the direction (3,) of the object that points down when it is at rest."""
+    """Drop the object once, and return its direction (3,) that points down when it rests."""
     data = mujoco.MjData(model)
     x, y, z, w = turn.as_quat()
     data.qpos[:] = (0, 0, 1e-3 - float(turn.apply(corners)[:, 2].min()), w, x, y, z)
@@ -199,14 +199,17 @@ def _rolls(corners: FloatArray, one: FloatArray, other: FloatArray) -> bool:
 
 
 def _lowest(corners: FloatArray, down: FloatArray) -> FloatArray:
-    """Return the direction nearby with the lowest center of mass: contacts give way slightly, a plane does not."""
+    """Return the face normal near a direction with the lowest center of mass.
+
+    Contacts in the simulation are compliant, so the direction of a resting object is slightly off.
+    """
     equations = qhull(corners).equations
     near = equations[equations[:, :3] @ down > np.cos(_SAME)]
     return near[int(np.argmin(-near[:, 3])), :3] if len(near) else down
 
 
 def _margin(corners: FloatArray, down: FloatArray) -> float:
-    """Return the smallest tilt at which the center of mass passes the edge of support, without bumps [rad]."""
+    """Return the smallest tilt [rad] at which the center of mass passes the edge of support; bumps are ignored."""
     across = np.cross(down, np.eye(3)[int(np.argmin(np.abs(down)))])
     across /= np.linalg.norm(across)
     other = np.cross(down, across)

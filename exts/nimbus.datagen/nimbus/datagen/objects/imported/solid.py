@@ -1,4 +1,4 @@
-"""Contact geometry of an imported solid: convex pieces, shell by shell, that leave its cavities open."""
+"""Contact geometry of an imported solid: convex pieces that leave its cavities open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, limited_hull
 from nimbus.datagen.random_streams import generator
 
 _CONVEX = 0.93
-"""Fraction of its hull above which a solid is a single piece; scans of boxes fill 0.937."""
+"""Fraction of its hull's volume above which a solid is a single piece; scans of boxes fill 0.937."""
 
 
 class _Fineness(NamedTuple):
@@ -30,34 +30,37 @@ class _Fineness(NamedTuple):
     threshold: float
     """Largest fraction of a piece's volume that its hull may add."""
     iterations: int
-    """Number of steps of its search."""
+    """Number of steps of coacd's search."""
     pieces: int
     """Largest number of pieces."""
     preprocess: str
-    """``auto`` rebuilds surfaces that are not manifold from voxels, which closes thin gaps."""
+    """``auto`` rebuilds surfaces that are not manifold from voxels, which closes thin gaps; ``off`` does not."""
 
 
 _CLOSED, _OPEN = _Fineness(0.04, 20, 16, "auto"), _Fineness(0.03, 20, 48, "off")
-"""Settings for solids without cavities, and for containers, whose walls would become wedges."""
+"""Settings for solids without cavities, and for containers; coarse pieces would turn thin walls into wedges."""
 _MOST_GROWTH, _MOST_OPEN_GROWTH, _MOST_FILLED = 1.3, 2.0, 0.01
-"""Growth, growth of containers, and filled fraction of cavities at which a finer decomposition is tried."""
+"""Limits of the first decomposition: growth of a solid, growth of a container, filled fraction of its cavities.
+
+Beyond a limit, a finer decomposition is tried.
+"""
 _FACES = 3000
 """Approximate number of triangles of the decomposed mesh."""
 _MOST_SHELLS = 12
-"""Number of shells above which a solid is decomposed as one."""
+"""Fraction of the whole volume below which a shell is dropped if it lies within the hull of a larger shell."""
 _SMALLEST_SHELL = 2e-3
-"""Fraction of the whole volume below which a shell counts only if it protrudes from the others' hulls."""
+"""Fraction of the whole volume below which a shell is dropped if it lies within the hulls of larger shells."""
 _PROBES = 4000
-"""Number of sample points in cavities that must stay free."""
+"""Number of sample points in each cavity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ContactSolid:
-    """Convex pieces, and their deviation from the solid."""
+    """Convex pieces, and how much they deviate from the solid."""
 
     pieces: tuple[Piece, ...]
     growth: float
-    """Ratio of the pieces' total volume to the solid's, with overlaps counted twice."""
+    """Ratio of the total volume of the pieces (overlaps count twice) to the volume of the solid."""
     filled: float
     """Fraction of the cavities that pieces fill."""
 
@@ -68,15 +71,15 @@ def cut_contact(
     """Decompose a closed surface into convex pieces.
 
     Args:
-        points: (n, 3) [m].
+        points: (n, 3) points of the surface [m].
         faces: (m, 3) counter-clockwise from outside.
-        most: Largest number of pieces; three times as many for containers.
+        most: Largest number of pieces; containers may have three times as many, up to 48.
         rooms: Cavities that must stay free.
         path: File of the mesh, for errors.
-        said_in: File where its settings belong.
+        said_in: File for the mesh's settings, for errors.
 
     Raises:
-        InputError: The surface folds onto itself, and is too large to be rebuilt.
+        InputError: The surface folds onto itself and is too large for coacd to rebuild.
     """
     points, faces = reduce_faces(points, faces, _FACES)
     volume = measure_volume(points, faces)
@@ -107,7 +110,7 @@ def measure_volume(points: FloatArray, faces: IndexArray) -> float:
 
 
 def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, IndexArray]]:
-    """Split a surface into shells; shells that enclose others, or too many shells, stay together."""
+    """Split a surface into connected shells; it stays whole with a shell inside another or with too many shells."""
     count = len(points)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]]])
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(count, count))
@@ -149,7 +152,7 @@ def _is_within(points: FloatArray, planes: FloatArray) -> bool:
 
 
 def _share_out(most: int, shells: list[tuple[FloatArray, IndexArray]]) -> list[int]:
-    """Distribute pieces over shells: at least one each, the others by the volume that the hull would add."""
+    """Distribute pieces over shells: one each, and the rest in proportion to the volume that a hull would add."""
     missing = np.array([max(qhull(points).volume - measure_volume(points, faces), 1e-12) for points, faces in shells])
     spare = max(most - len(shells), 0)
     return [1 + int(share) for share in np.floor(spare * missing / missing.sum())]
@@ -178,7 +181,7 @@ def _cut(points: FloatArray, faces: IndexArray, fineness: _Fineness, path: Path,
 
 
 def _filled(pieces: Sequence[Piece], rooms: Sequence[Interior]) -> float:
-    """Return the fraction of points in the cavities that lie deeper than 1 mm in a piece."""
+    """Return the fraction of sample points in the cavities that are deeper than 1 mm inside a piece."""
     if not rooms:
         return 0.0
     shares = generator(0, "imported", "rooms").uniform(size=(_PROBES, 3))

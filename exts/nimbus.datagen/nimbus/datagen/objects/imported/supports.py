@@ -11,29 +11,29 @@ from scipy.sparse.csgraph import connected_components
 from nimbus.datagen.arrays import FloatArray, IndexArray
 
 _LEVEL = np.cos(np.deg2rad(4.0))
-"""Cosine between a level face and the vertical."""
+"""Smallest cosine between the normal of a level face and the vertical."""
 _SAME_HEIGHT = 0.002
-"""Largest difference in height between faces of one support [m], because scans are bumpy."""
+"""Largest difference in height between neighboring faces of one support [m]; scans are bumpy."""
 _AREA = 30e-4
 """Smallest area of a support [m²]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Support:
-    """Level supporting face, z up."""
+    """Level supporting area of an object with z up."""
 
     height: float
     """Height of the support [m]."""
     lower: FloatArray
-    """(2,) lower corner of its bounding box [m]."""
+    """(2,) lower corner of its bounding rectangle [m]."""
     upper: FloatArray
-    """(2,) upper corner [m]."""
+    """(2,) upper corner of its bounding rectangle [m]."""
     area: float
     """Area of the support [m²]."""
 
 
 def find_supports(points: FloatArray, faces: IndexArray) -> tuple[Support, ...]:
-    """Find the level faces of at least 30 cm² of a closed surface with z up, the highest first.
+    """Find the level areas of at least 30 cm² of a closed surface with z up, the highest first.
 
     Args:
         points: (n, 3) [m].

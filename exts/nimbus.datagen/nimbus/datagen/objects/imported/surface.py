@@ -16,7 +16,7 @@ _UP = {
     "x": ((0, 0, -1), (0, 1, 0), (1, 0, 0)),
     "-x": ((0, 0, 1), (0, 1, 0), (-1, 0, 0)),
 }
-"""Rotation rows: the axes of z-up coordinates in those of the file."""
+"""Rows of rotation matrices: the axes of z-up coordinates, expressed in the axes of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class ImportedSurface:
     corners: FloatArray
     """(m, 3, 3) in the file's unit."""
     uvs: FloatArray
-    """(m, 3, 2), v up."""
+    """(m, 3, 2) texture coordinates, v up."""
     texture: ImageArray
     """(H, W, 3) sRGB."""
     metres: float = 1.0
@@ -43,7 +43,7 @@ class ImportedSurface:
         return replace(self, corners=self.corners @ up_matrix(up).T, up="z")
 
     def scaled(self, factor: float) -> ImportedSurface:
-        """Return the surface in meters."""
+        """Return the surface with all lengths multiplied by a factor, which converts them to meters."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
     def points(self) -> tuple[FloatArray, IndexArray]:
@@ -57,7 +57,7 @@ class ImportedSurface:
 
 
 def up_matrix(up: str) -> FloatArray:
-    """Return (3, 3) rows: the axes of z-up coordinates in those of a file with the named up axis."""
+    """Return the rotation (3, 3) from the axes of a file with the given up axis to z-up axes."""
     return np.array(_UP[up], dtype=np.float64)
 
 

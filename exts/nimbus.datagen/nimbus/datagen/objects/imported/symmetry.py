@@ -14,13 +14,16 @@ from nimbus.datagen.geometry.coverage import sample_surface
 Symmetry = Literal["none", "revolution", "box"]
 
 _SAMPLES, _TURNED = 20_000, 1500
-"""Number of surface samples, and of samples that are rotated and compared with them."""
+"""Number of surface samples, and of those that are rotated and compared with all samples."""
 _OFF = 0.02
-"""Largest deviation of rotated points, as a fraction of the longest side; samples of a ball are this far apart."""
+"""Largest distance of a rotated sample to its nearest sample, as a fraction of the longest side.
+
+Samples of a ball have about this distance.
+"""
 _FITTING = 0.97
-"""Fraction of the points that must match; even a small handle or a label's edge exceeds the rest."""
+"""Fraction of the samples that must match; even a small handle or the edge of a label affects more than the rest."""
 _ANGLES = np.deg2rad([23.0, 67.0, 90.0, 131.0, 180.0])
-"""Rotations for testing round objects, without a common divisor with those of regular polygons."""
+"""Angles for testing round objects; regular polygons do not map onto themselves at all of them."""
 
 
 def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
@@ -28,7 +31,7 @@ def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
 
     Args:
         points: (n, 3) [m].
-        faces: (m, 3)
+        faces: (m, 3) triangles of the points.
     """
     if all(share >= _FITTING for share in turned_shares(points, faces, 2, _ANGLES)):
         return "revolution"
@@ -37,7 +40,7 @@ def find_symmetry(points: FloatArray, faces: IndexArray) -> Symmetry:
 
 
 def turned_shares(points: FloatArray, faces: IndexArray, axis: int, angles: FloatArray) -> list[float]:
-    """Return the fraction of a surface that maps onto itself, for each rotation about a central axis [rad]."""
+    """Return, for each rotation about a central axis [rad], the fraction of a surface that maps onto itself."""
     surface = sample_surface(points[faces], _SAMPLES)[0]
     middle = (points.min(axis=0) + points.max(axis=0)) / 2
     tree, reach = KDTree(surface), _OFF * float(np.ptp(points, axis=0).max())

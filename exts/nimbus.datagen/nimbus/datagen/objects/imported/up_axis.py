@@ -1,4 +1,4 @@
-"""Up axis of an imported mesh, by vote, because many formats state none or a wrong one."""
+"""Up axis of an imported mesh, chosen by a vote because many formats state none or a wrong one."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nimbus.datagen.objects.shapes.contact import limited_hull
 
 AXES: tuple[Axis, ...] = ("z", "-z", "y", "-y", "x", "-x")
 _WEIGHTS = {"room": 2.0, "rests": 1.0, "round": 0.6, "base": 0.6, "shape": 1.0}
-"""Weights of the votes: a cavity that opens upward, the fraction of drops, rotational symmetry, a base larger and
-flatter than the top, and the usual shape of the category."""
+"""Weights of the votes: a cavity that opens upward, the fraction of drops, rotational symmetry, a base that is larger
+and flatter than the top, and the usual shape of the category."""
 _FORMAT, _USUAL = 1.5, 0.8
-"""Votes of a format that defines an axis, and of z if it defines none."""
+"""Votes for the axis that a format defines, and for z if it defines none."""
 _FLAT = 0.02
 """Fraction of the height within which faces count as base or top."""
 _ROOM = 0.15
-"""Fraction of the bounds above which a cavity gets its full vote."""
+"""Fraction of the bounding box's volume from which a cavity gets its full vote."""
 _ANGLES = np.deg2rad([67.0, 90.0, 180.0])
 TALL, FLAT = "tall", "flat"
-"""Shapes of categories: bottles and cups stand on their small end, books and plates lie on their large face."""
+"""Shapes of categories: ``tall`` bottles stand on their small end, ``flat`` books lie on their large face."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ def vote_up(
     Args:
         points: (n, 3) of a closed surface, axes of the file [m].
         faces: (m, 3) counter-clockwise from outside.
-        usual: Axis of the format.
-        is_said: True if the format defines an axis.
+        usual: Up axis of the format.
+        is_said: True if the format defines an up axis.
         shape: Shape of the category: ``tall``, ``flat`` or none.
     """
     ways = _ways(points, faces)
@@ -88,7 +88,7 @@ def _room(points: FloatArray, faces: IndexArray) -> float:
 
 
 def _base(points: FloatArray, faces: IndexArray) -> float:
-    """Return the level area at the bottom minus that at the top, as a fraction of the footprint's box."""
+    """Return the level area at the bottom minus the level area at the top, as a fraction of the bounding rectangle."""
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     corners = points[faces]
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])

@@ -1,4 +1,4 @@
-"""Index of a prepared library: all data for proposing, checking and drawing, without opening a kind."""
+"""Index of a prepared library: all data for proposing, checking and drawing kinds without loading their arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.files.codec import to_json
 
 INDEX_NAME = "index.json"
 CARD_NAME, SHAPE_NAME = "asset.yaml", "shape.npz"
-"""Files of a kind: decisions and arrays."""
+"""Files in the folder of a kind: its decisions and its arrays."""
 FORMAT = 1
 _LARGEST = 256 << 20
 """Largest size of the index [bytes]: 14,000 kinds take 12 MB."""
@@ -31,11 +31,11 @@ class AssetEntry:
     object_class: str = "object"
     category: str = ""
     synonyms: tuple[str, ...] = ()
-    """Other names for its category."""
+    """Other names of the category."""
     caption: str = ""
     """Noun phrase without an article, such as ``red soup can``."""
     color_names: tuple[str, ...] = ()
-    """Colors of its surface, the largest first."""
+    """Colors of the surface, the largest area first."""
     size: tuple[Finite, Finite, Finite] = (0.0, 0.0, 0.0)
     """Extent of the bounds [m]."""
     mass: Finite = 0.0
@@ -44,15 +44,15 @@ class AssetEntry:
     symmetry: str = "none"
     anchored: bool = False
     rests: tuple[str, ...] = ()
-    """Names of its rest poses."""
+    """Names of the rest poses."""
     rooms: tuple[str, ...] = ()
-    """Names of its cavities."""
+    """Names of the cavities."""
     grasps: int = 0
     """Number of grasps that held in the trials."""
     not_graspable: str = ""
     """Reason why no grasp held; empty if one did."""
     joints: tuple[str, ...] = ()
-    """Names of its moving parts."""
+    """Names of the moving parts."""
     source: str
     """Imported file or folder."""
     path: str
@@ -74,7 +74,7 @@ class AssetEntry:
     shape: str = ""
     """SHA-256 of ``shape.npz``; empty for a refused kind."""
     automatic: dict[str, str | float] = field(default_factory=dict)
-    """Decisions of the import by name; a different value in ``asset.yaml`` is the user's."""
+    """Decisions of the import by name. A different value in ``asset.yaml`` comes from the user."""
 
     @property
     def variants(self) -> int:
@@ -83,7 +83,7 @@ class AssetEntry:
 
     @property
     def colors(self) -> dict[str, str]:
-        """Colors by name, none for a mesh."""
+        """Colors by name; a mesh has none."""
         return {}
 
 
@@ -93,12 +93,12 @@ class AssetIndex:
 
     format: int = FORMAT
     importer: str
-    """Version of the importer that last wrote it."""
+    """Version of the importer that last wrote the index."""
     kinds: tuple[AssetEntry, ...]
 
 
 def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
-    """Read the index of a library, with its bytes.
+    """Read the index of a library, and also return its bytes.
 
     Raises:
         InputError: The file is not an index, or has another format.
@@ -108,10 +108,10 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
     try:
         plain = parse_plain(content.decode(), where=str(path))
     except UnicodeDecodeError:
-        raise InputError("is not text", where=str(path), instead=AGAIN) from None
+        raise InputError("is not a text file", where=str(path), instead=AGAIN) from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         found = plain.get("format") if isinstance(plain, dict) else None
-        what = f"is not a library index of this version: format {found}, not {FORMAT}"
+        what = f"has the index format {found}; this version reads format {FORMAT}"
         raise InputError(what, where=str(path), instead=AGAIN)
     return as_typed(AssetIndex, plain, where=str(path)), content
 

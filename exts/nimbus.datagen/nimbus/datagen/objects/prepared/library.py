@@ -1,4 +1,4 @@
-"""Prepared library as an object library: the index is read first, and a kind is loaded when it is drawn."""
+"""Object library of a prepared library: the index is read at once, and a kind's arrays on first use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PreparedLibrary(ObjectLibrary):
     """Accepted kinds of a prepared library.
 
     Args:
-        folder: The library.
+        folder: Folder of the prepared library.
 
     Raises:
         InputError: The index cannot be read, or has no accepted kind.
@@ -33,11 +33,11 @@ class PreparedLibrary(ObjectLibrary):
         index, content = read_index(folder)
         self.folder = folder
         self.refused = {entry.kind: entry.refused for entry in index.kinds if entry.refused}
-        """Lines about refused kinds."""
+        """Reason and fix of each refused kind."""
         self.entries = {entry.kind: entry for entry in index.kinds if not entry.refused}
         if not self.entries:
             first = next(iter(self.refused.values()), "it is empty")
-            what, instead = f"no kind of this library was accepted: {first}", "import other assets into it"
+            what, instead = f"the import accepted no kind of this library: {first}", "import other assets into it"
             raise InputError(what, where=str(folder / INDEX_NAME), instead=instead)
         classes = tuple(sorted({entry.object_class for entry in self.entries.values()}))
         content_hash = versioned_hash(content, GENERATOR_VERSION)
@@ -53,12 +53,12 @@ class PreparedLibrary(ObjectLibrary):
             return entry
         where = f"object library '{self.name}'"
         if line := self.refused.get(name):
-            what = f"'{name}' was refused by the import: {line}"
+            what = f"the import refused '{name}': {line}"
             raise InputError(what, where=where, instead="name another kind")
         raise InputError(f"unknown kind '{name}'", where=where, instead=suggest(name, self.kinds))
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
-        """Return the kind as a USD file, generated on first use."""
+        """Return the path of the kind's USD file, which is generated on first use."""
         entry = self.entries[kind]
         folder = cache_folder("objects") / f"{self.name}-{GENERATOR_VERSION}-{_identity(entry)}"
         path = folder / (f"{kind}.usda" if scale == 1.0 else f"{kind}-{scale!r}.usda")
@@ -77,7 +77,7 @@ class PreparedLibrary(ObjectLibrary):
 
 
 def build_model(library: str, entry: AssetEntry, shape: AssetShape) -> ObjectModel:
-    """Make the model of a kind from its entry and its arrays."""
+    """Build the model of a kind from its entry and its arrays."""
     return ObjectModel(
         library=library,
         kind=entry.kind,

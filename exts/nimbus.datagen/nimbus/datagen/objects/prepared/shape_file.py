@@ -1,4 +1,4 @@
-"""``shape.npz``: appearance, contact geometry and physics of one kind, in its own frame."""
+"""File ``shape.npz`` of a kind: appearance, contact geometry and physics, in the frame of the object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nimbus.datagen.objects.shapes.contact import Piece
 _LARGEST = 256 << 20
 """Largest size of a shape file [bytes]."""
 _LARGEST_UNPACKED = 1 << 30
-"""Largest size of the unpacked arrays [bytes], because zeros compress a thousandfold."""
+"""Largest total size of the unpacked arrays [bytes]; arrays of zeros compress a thousandfold."""
 _PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
 """Arrays of a part that are stored unchanged."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
@@ -29,7 +29,7 @@ _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "i
 
 @dataclass(frozen=True, kw_only=True)
 class AssetShape:
-    """Arrays of a kind; the origin is the center of its bounds, z is up."""
+    """Arrays of a kind; the origin is the center of the bounds, z is up."""
 
     vertices: FloatArray
     """(n, 3) [m] of the visual mesh."""
@@ -52,11 +52,11 @@ class AssetShape:
     """(2, 3) corners of cavities by name [m]."""
     grasps: tuple[TriedGrasp, ...] = ()
     parts: tuple[MovingPart, ...] = ()
-    """Moving parts; all other arrays are of the base."""
+    """Moving parts; all other arrays belong to the base."""
 
 
 def shape_bytes(shape: AssetShape) -> bytes:
-    """Write a shape; equal arrays give equal bytes."""
+    """Serialize a shape; equal arrays give equal bytes."""
     arrays = {name: getattr(shape, name) for name in _PLAIN} | _piece_arrays(shape.pieces)
     poses = shape.rest_poses
     arrays["rest_names"] = np.array([pose.name for pose in poses], dtype="U16")
@@ -98,10 +98,10 @@ def _part_arrays(part: MovingPart) -> dict[str, Any]:
 
 
 def read_shape(path: Path, sha256: str) -> AssetShape:
-    """Read the file that the index refers to.
+    """Read a shape file, and check it against its hash in the index.
 
     Raises:
-        InputError: The file is missing, has other content, or is corrupt.
+        InputError: The file is missing, has another hash, or is corrupt.
     """
     content = read_bytes(path, limit=_LARGEST)
     if hashlib.sha256(content).hexdigest() != sha256:
@@ -120,10 +120,10 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
 
 
 def _check_numbers(name: str, array: np.ndarray[Any, Any]) -> None:
-    """Refuse values that are neither numbers nor names, and infinite coordinates, by ``ValueError``."""
+    """Raise ``ValueError`` for values that are neither numbers nor names, and for infinite coordinates."""
     is_place = name.endswith(("vertices", "center_of_mass", "inertia", "rests"))
     if array.dtype.kind not in "iufbU" or (is_place and not np.isfinite(array).all()):
-        raise ValueError(f"'{name}' holds what is no finite number")
+        raise ValueError(f"'{name}' contains a value that is not a finite number")
 
 
 def _pieces_of(owner: AssetShape | MovingPart) -> tuple[Piece, ...]:
@@ -131,11 +131,11 @@ def _pieces_of(owner: AssetShape | MovingPart) -> tuple[Piece, ...]:
 
 
 def _check_faces(vertices: np.ndarray[Any, Any], faces: np.ndarray[Any, Any]) -> None:
-    """Refuse triangles with missing vertices, by ``ValueError``."""
+    """Raise ``ValueError`` for triangles with missing vertices."""
     if vertices.ndim != 2 or vertices.shape[1] != 3 or faces.ndim != 2 or faces.shape[1] != 3:
         raise ValueError(f"vertices of shape {vertices.shape} and faces of shape {faces.shape}")
     if faces.dtype.kind not in "iu" or (faces.size and not 0 <= faces.min() <= faces.max() < len(vertices)):
-        raise ValueError(f"a face has a corner that is none of {len(vertices)} vertices")
+        raise ValueError(f"a face refers to a vertex outside 0 to {len(vertices) - 1}")
 
 
 def _shape(arrays: dict[str, Any]) -> AssetShape:

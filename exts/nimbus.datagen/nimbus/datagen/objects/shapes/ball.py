@@ -1,4 +1,4 @@
-"""Balls and beads: spheres, also in contact geometry."""
+"""Balls and beads: spheres in appearance and in contact geometry."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _GOLDEN = (1 + 5**0.5) / 2
 
 
 class Ball(StrictModel):
-    """Sphere, whose diameter is the width of the size."""
+    """Sphere; its diameter is the width of the size."""
 
     family: Literal["ball"]
-    segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(default=20, description="around its equator")
+    segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(default=20, description="around the equator")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """Build a sphere.
@@ -50,7 +50,7 @@ class Ball(StrictModel):
 
 
 def _even_points() -> FloatArray:
-    """32 points of the unit sphere: the corners of an icosahedron and of the dodecahedron inside it."""
+    """Return 32 points of the unit sphere: the corners of an icosahedron and of its dual dodecahedron."""
     one, golden = (0.0, 1.0, _GOLDEN), (0.0, 1 / _GOLDEN, _GOLDEN)
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     points = [signs]

@@ -1,4 +1,4 @@
-"""Blocks: boxes with rounded edges. Toy blocks, books' pages, sponges, handles, boards."""
+"""Blocks: boxes with rounded edges, such as toy blocks, pages of a book, sponges, handles and boards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nimbus.datagen.objects.shapes.contact import convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
 _MIDWAY = float(np.tan(np.pi / 8))
-"""Position at which a grid line halves the angle of a rounded edge, as a fraction of its radius."""
+"""Position of a grid line that halves a rounded edge's angle, as a fraction of the radius."""
 _SIDES = {
     "front": ((1, -1), (0.0, 0.25), (0.0, 0.5)),
     "right": ((0, 1), (0.25, 0.5), (0.0, 0.5)),
@@ -27,10 +27,10 @@ _SIDES = {
 
 
 class Block(StrictModel):
-    """A box; parts of its surface are ``front`` (-y), ``right``, ``back``, ``left``, ``sides``, ``top``, ``bottom``."""
+    """Box; its regions are ``front`` (-y), ``right``, ``back``, ``left``, ``sides``, ``top`` and ``bottom``."""
 
     family: Literal["block"]
-    rounding: Annotated[Metres, Field(ge=0)] = Field(default=0.0015, description="radius of its edges")
+    rounding: Annotated[Metres, Field(ge=0)] = Field(default=0.0015, description="radius of the edges")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """Build a box.
@@ -54,14 +54,14 @@ class Block(StrictModel):
 
 
 def chamfer(half: FloatArray, radius: float) -> FloatArray:
-    """Find the corners of a box whose edges are cut off where their rounding begins.
+    """Return the corners of a box whose edges are cut off where their rounding begins.
 
     Args:
         half: (3,) half width, half depth and half height [m].
         radius: Radius of the rounding [m].
 
     Returns:
-        (24, 3) corners about the middle of the box [m]; (8, 3) for sharp edges.
+        (24, 3) corners relative to the center of the box [m]; (8, 3) for sharp edges.
     """
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     if radius < 1e-5:
@@ -72,7 +72,7 @@ def chamfer(half: FloatArray, radius: float) -> FloatArray:
 def _side(
     half: FloatArray, radius: float, facing: tuple[int, int], u: tuple[float, float], v: tuple[float, float]
 ) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """Build one side as a grid that bends around its edges."""
+    """Build one side of the box as a grid that bends around its edges."""
     axis, sign = facing
     across, along = (1, 2) if axis == 0 else (0, 2) if axis == 1 else (0, 1)
     one, two = _lines(half[across], radius), _lines(half[along], radius)

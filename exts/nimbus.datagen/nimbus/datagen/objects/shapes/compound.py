@@ -28,20 +28,20 @@ PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(dis
 
 
 class CompoundPart(StrictModel):
-    """Shape with its pose."""
+    """Shape of a part, and its pose in the compound."""
 
     shape: PartShape
-    size: tuple[Metres, Metres, Metres] = Field(description="its width, depth and height before it is turned")
-    at: tuple[Metres, Metres, Metres] = Field((0.0, 0.0, 0.0), description="where the middle of its size goes")
-    turn: tuple[Radians, Radians, Radians] = Field((0.0, 0.0, 0.0), description="about x, then y, then z")
-    weight: Annotated[float, Field(gt=0, le=100)] = Field(1.0, description="its density, relative to the other parts")
+    size: tuple[Metres, Metres, Metres] = Field(description="width, depth and height before its rotation")
+    at: tuple[Metres, Metres, Metres] = Field((0.0, 0.0, 0.0), description="position of its center")
+    turn: tuple[Radians, Radians, Radians] = Field((0.0, 0.0, 0.0), description="rotation about x, then y, then z")
+    weight: Annotated[float, Field(gt=0, le=100)] = Field(1.0, description="density relative to the other parts")
 
 
 class Compound(StrictModel):
-    """Parts by name, laid out in their own units; the whole is scaled to the drawn size.
+    """Parts by name, in common units of their own; the whole is scaled to the drawn size.
 
-    Each part's name is a region of the texture (``handle``, ``handle.top`` and so on), and a frame in the middle of the
-    part, with z along its own upright axis. Frames and cavities of the parts keep their names.
+    Each part's name is a region of the texture (also ``handle.top`` and so on for its own regions), and a frame at the
+    center of the part, with z along the part's upright axis. Frames and cavities of the parts keep their names.
     """
 
     family: Literal["compound"]
@@ -118,7 +118,7 @@ def _area(shape: Shape) -> float:
 
 
 def _windows(areas: list[float]) -> list[tuple[float, float]]:
-    """Lay out parts of the texture side by side, with widths proportional to the surfaces."""
+    """Assign each part a strip of the texture's width, in proportion to the square root of its area."""
     shares = np.maximum(np.sqrt(areas) / np.sqrt(areas).sum(), _LEAST / len(areas))
     edges = np.r_[0.0, np.cumsum(shares / shares.sum())]
     return [(float(low) + _INSET, float(high) - _INSET) for low, high in zip(edges[:-1], edges[1:], strict=True)]

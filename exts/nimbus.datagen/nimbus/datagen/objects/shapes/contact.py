@@ -1,4 +1,4 @@
-"""Contact geometry: few convex pieces that fit a surface closely."""
+"""Contact geometry: a few convex pieces that fit a surface closely."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_VERTICES = 32
 
 
 def convex_hull(points: FloatArray) -> Piece:
-    """Return the hull of a point set, faces counter-clockwise from outside.
+    """Return the convex hull of points; its faces are counter-clockwise from outside.
 
     Args:
         points: (n, 3) not in one plane.
@@ -28,11 +28,11 @@ def convex_hull(points: FloatArray) -> Piece:
 
 
 def limited_hull(points: FloatArray, *, max_vertices: int = MAX_VERTICES) -> Piece:
-    """Build a hull of few points, chosen one by one where the current hull misses most.
+    """Build a hull of few points; each next point is the one farthest outside the current hull.
 
     Args:
         points: (N, 3) not in one plane [m].
-        max_vertices: Upper bound of the hull's points.
+        max_vertices: Upper bound on the hull's vertices.
 
     Returns:
         (V, 3) points [m] and (F, 3) faces, counter-clockwise from outside.
@@ -53,9 +53,9 @@ def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> 
     """Cut a stack of rings into the fewest convex pieces that follow it within a tolerance.
 
     Args:
-        rings: (K, M, 3) outlines from one end to the other, corresponding points in the same place.
-        tolerance: Largest distance from a ring's point to the straight line between the cuts [m].
-        max_pieces: Upper bound; the tolerance gives way to it.
+        rings: (K, M, 3) outlines from one end to the other; point m of each ring corresponds.
+        tolerance: Largest distance of a ring's point from the straight line between two cuts [m].
+        max_pieces: Upper bound on the pieces, even if the tolerance is then exceeded.
     """
     cost = _chord_errors(rings)
     cuts, error = _best_cuts(cost, 1)
@@ -67,7 +67,7 @@ def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> 
 
 
 def _chord_errors(rings: FloatArray) -> FloatArray:
-    """Return (K, K) largest distance of the rings between i and j from the straight lines from i to j."""
+    """Return (K, K) errors: the largest distance of rings between i and j from the straight lines from i to j."""
     count = len(rings)
     center = rings.mean(axis=1)
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(center, axis=0), axis=1))]
@@ -85,7 +85,7 @@ def _chord_errors(rings: FloatArray) -> FloatArray:
 
 
 def _best_cuts(cost: FloatArray, pieces: int) -> tuple[list[int], float]:
-    """Return the cuts, ends included, that minimize the largest error of any piece."""
+    """Return the cuts, including both ends, that minimize the largest error of any piece (dynamic programming)."""
     count = len(cost)
     best = np.full((pieces + 1, count), np.inf)
     before = np.zeros((pieces + 1, count), dtype=int)
@@ -109,7 +109,7 @@ def piece_triangles(pieces: tuple[Piece, ...]) -> tuple[FloatArray, IndexArray]:
         pieces: (V, 3) points [m] and (F, 3) faces of each.
 
     Returns:
-        (N, 3) points [m] and (M, 3) faces of all, in the order of the pieces.
+        (N, 3) points [m] and (M, 3) faces of all pieces, in their order.
     """
     offsets = np.cumsum([0] + [len(vertices) for vertices, _ in pieces[:-1]])
     faces = [faces + offset for (_, faces), offset in zip(pieces, offsets, strict=True)]

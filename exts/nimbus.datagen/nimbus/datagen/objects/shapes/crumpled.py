@@ -1,4 +1,4 @@
-"""Crumpled objects: a ball of planes and creases."""
+"""Crumpled objects, such as paper balls: a sphere with planes and creases."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nimbus.datagen.objects.shapes.contact import Piece, convex_hull, limited_hu
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion
 
 _SHEET = 0.12
-"""Width of the sheet that the texture shows [m]."""
+"""Width of the part of the sheet that the texture shows [m]."""
 
 
 class Crumpled(StrictModel):
-    """Sheet pressed into a ball: large planes cut from a sphere, with small creases."""
+    """Sheet pressed into a ball: a sphere with large planes cut off and small creases."""
 
     family: Literal["crumpled"]
     points: Annotated[int, Field(ge=40, le=700)] = 320
     planes: Annotated[int, Field(ge=6, le=60)] = 18
-    creases: Ratio = Field(default=0.05, description="depth of small creases, share of the radius")
+    creases: Ratio = Field(default=0.05, description="depth of small creases, as a fraction of the radius")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """Build one variant that fills a box of the given size [m]."""
@@ -60,7 +60,7 @@ def _even_directions(count: int, rng: np.random.Generator) -> FloatArray:
 def _lay_out(
     vertices: FloatArray, faces: IndexArray, rng: np.random.Generator
 ) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """Project every face onto one of the six sides of a box, so that the print on the sheet is continuous."""
+    """Project every face onto one of the six sides of a box, so that the print is continuous within a side."""
     cross = np.cross(vertices[faces[:, 1]] - vertices[faces[:, 0]], vertices[faces[:, 2]] - vertices[faces[:, 0]])
     axis = np.argmax(np.abs(cross), axis=1)
     side = axis * 2 + (cross[np.arange(len(faces)), axis] > 0)
@@ -74,7 +74,7 @@ def _lay_out(
 
 
 def _wedges(vertices: FloatArray) -> tuple[Piece, ...]:
-    """Return eight overlapping wedges around the center, each the hull of its part of the surface."""
+    """Return eight overlapping wedges around the center; each is the hull of the surface in one octant."""
     pieces: list[Piece] = []
     margin = 0.1 * np.ptp(vertices, axis=0)
     for signs in np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T:

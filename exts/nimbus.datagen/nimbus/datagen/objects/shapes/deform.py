@@ -1,4 +1,4 @@
-"""Wear of a shape: crushed, dented, bent, wrinkled; one map deforms appearance and contact geometry."""
+"""Wear of a shape (crushed, dented, bent, wrinkled): one map deforms appearance and contact geometry alike."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _Lobes = Annotated[int, Field(ge=2, le=40)]
 class Wear(StrictModel):
     """Deviations of a shape from its profile; each range is drawn once per variant."""
 
-    crush: Range[Ratio] = Field(default=(0.0, 0.0), description="pressed flat across its middle, share of its depth")
-    bend: Range[Metres] = Field(default=(0.0, 0.0), description="sideways bow of the axis")
+    crush: Range[Ratio] = Field(default=(0.0, 0.0), description="flattening of the middle, as a fraction of the depth")
+    bend: Range[Metres] = Field(default=(0.0, 0.0), description="sideways bend of the axis")
     lumps: Range[Metres] = Field(default=(0.0, 0.0), description="height of broad uneven bumps")
     dents: Annotated[int, Field(ge=0, le=8)] = 0
     dent_depth: Range[Metres] = (0.001, 0.002)
-    wrinkles: Range[Ratio] = Field(default=(0.0, 0.0), description="depth of folds along the axis, share of the radius")
+    wrinkles: Range[Ratio] = Field(default=(0.0, 0.0), description="depth of axial folds, as a fraction of the radius")
     folds: _Lobes = 11
-    jag: Range[Metres] = Field(default=(0.0, 0.0), description="height of a broken upper rim")
+    jag: Range[Metres] = Field(default=(0.0, 0.0), description="height of the jags of a broken upper rim")
     steps: Annotated[int, Field(ge=2, le=40)] = Field(default=9, description="corners of the broken rim")
 
 
 class Deformation:
-    """Sample of :class:`Wear`, which maps points of the clean shape to the worn one.
+    """Sample of :class:`Wear` that maps points of the undeformed shape to the worn shape.
 
     Args:
-        wear: Ranges.
-        size: Width, depth, height of the clean shape, centered at the origin [m].
-        rng: Stream of its own.
+        wear: Ranges from which the deformation is drawn.
+        size: (3,) width, depth and height of the undeformed shape, centered at the origin [m].
+        rng: Random stream for this deformation alone.
     """
 
     def __init__(self, wear: Wear, size: FloatArray, rng: np.random.Generator) -> None:
@@ -56,7 +56,7 @@ class Deformation:
         self._steps = rng.uniform(-1, 0, wear.steps)
 
     def __call__(self, points: FloatArray) -> FloatArray:
-        """Return worn positions of clean points (..., 3)."""
+        """Return worn positions (..., 3) of points (..., 3) of the undeformed shape [m]."""
         worn = points.astype(np.float64).copy()
         radial = worn[..., :2] / np.maximum(np.linalg.norm(worn[..., :2], axis=-1, keepdims=True), 1e-9)
         angle = np.arctan2(points[..., 1], points[..., 0])
@@ -88,7 +88,7 @@ class Deformation:
         return total * np.clip(inside * 3, 0, 1)
 
     def _flatten(self, points: FloatArray, height: FloatArray) -> FloatArray:
-        """Press the shape flat in one direction, most in the middle; it widens slightly across."""
+        """Flatten the shape in one direction, most in the middle; it widens slightly in the other."""
         if not self._crush:
             return points
         press = self._crush * np.exp(-(((height - self._crush_at) / 0.28) ** 2))

@@ -1,4 +1,4 @@
-"""Boards with holes for pegs: a block made of convex pieces around each hole."""
+"""Boards with holes for pegs: a block of convex pieces around each hole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.objects.shapes.contact import Piece, convex_hull
 from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 
 _SIDES = 0.3
-"""Fraction of the texture for the sides."""
+"""Fraction of the texture's height for the sides."""
 _CORNERS = {"square": (4, 4), "round": (16, 32)}
 """Numbers of corners of a hole's outline, for contact and for appearance."""
 _U = {"top": (0.0, 0.5), "bottom": (0.5, 0.8), "holes": (0.8, 1.0)}
@@ -25,30 +25,30 @@ _V = (_SIDES, 1.0)
 class Hole(StrictModel):
     """Hole at the center of its cell of the board."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field("hole", description="of its frame and its cavity")
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field("hole", description="name of frame and cavity")
     shape: Literal["round", "square"] = "round"
-    fits: Annotated[Metres, Field(gt=0)] = Field(description="width of the peg that it takes, between flats")
-    clearance: Range[Metres] = Field((0.001, 0.002), description="how much wider than the peg it is")
+    fits: Annotated[Metres, Field(gt=0)] = Field(description="width of the matching peg, between flats")
+    clearance: Range[Metres] = Field((0.001, 0.002), description="hole's width minus the peg's width")
 
 
 class HoleBoard(StrictModel):
-    """Board of equal cells with a hole in each; holes open to the top.
+    """Board of equal cells with a hole in each; the holes open to the top.
 
-    Each has a frame in its mouth, z up, and a cavity. Parts of its surface are ``top``, ``sides``, ``bottom`` and
-    ``holes``.
+    Each hole has a frame in its mouth, z up, and a cavity. Regions of the surface are ``top``, ``sides``, ``bottom``
+    and ``holes``.
     """
 
     family: Literal["hole_board"]
     holes: Annotated[tuple[Hole, ...], Field(min_length=1, max_length=16)]
-    rows: Annotated[int, Field(ge=1, le=4)] = Field(1, description="the holes are spread over, front to back")
-    floor: Annotated[Metres, Field(ge=0)] = Field(0.004, description="left below the holes; 0: they go through")
-    chamfer: Annotated[Metres, Field(ge=0)] = Field(0.0015, description="of the edge of a hole")
+    rows: Annotated[int, Field(ge=1, le=4)] = Field(1, description="rows of holes, from front to back")
+    floor: Annotated[Metres, Field(ge=0)] = Field(0.004, description="thickness below holes; 0: holes go through")
+    chamfer: Annotated[Metres, Field(ge=0)] = Field(0.0015, description="chamfer of the edge of a hole")
 
     @model_validator(mode="after")
     def _names_differ(self) -> HoleBoard:
         names = [hole.name for hole in self.holes]
         if len(set(names)) < len(names):
-            raise ValueError("two holes have the same name; give each a name of its own")
+            raise ValueError("two holes have the same name; give each its own name")
         if len(names) % self.rows:
             raise ValueError(f"{len(names)} holes do not fill {self.rows} rows evenly")
         return self
@@ -68,7 +68,7 @@ class HoleBoard(StrictModel):
             radius = (hole.fits + float(rng.uniform(*hole.clearance))) / 2
             chamfer = min(self.chamfer, 0.8 * (float(half.min()) - radius))
             if chamfer < 0:
-                what = f"hole '{hole.name}' is {2 * radius * 1000:.0f} mm wide, its cell of the board less"
+                what = f"hole '{hole.name}' is {2 * radius * 1000:.0f} mm wide, wider than its cell of the board"
                 raise InputError(what, instead="enlarge the board, or spread the holes over other rows")
             felt, seen = (_Cell(count, radius, chamfer, center, half) for count in _CORNERS[hole.shape])
             pieces += felt.pieces(ground, top)
@@ -93,7 +93,7 @@ class HoleBoard(StrictModel):
         )
 
     def _cells(self, size: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-        """Return middle and half extent of each hole's cell, from left to right, front row first."""
+        """Return center and half extent (2,) [m] of each hole's cell, from left to right, front row first."""
         columns = len(self.holes) // self.rows
         half = size[:2] / (2 * columns, 2 * self.rows)
         places = [(column, row) for row in range(self.rows) for column in range(columns)]
@@ -103,7 +103,7 @@ class HoleBoard(StrictModel):
 class _Cell:
     """Rectangle around one hole, cut into sectors: one per edge of the hole's polygon.
 
-    The flats of the polygon touch the circle of the radius, so that nothing narrows the hole.
+    The flats of the polygon touch the circle with the given radius, so that the hole is nowhere narrower.
     """
 
     def __init__(self, corners: int, radius: float, chamfer: float, center: FloatArray, half: FloatArray) -> None:
@@ -126,7 +126,7 @@ class _Cell:
 
 
 def _paths(directions: FloatArray, half: FloatArray) -> list[FloatArray]:
-    """Return for each edge the border points between its corners, seen from the center."""
+    """Return, for each edge of the polygon, the points of the cell's border in its sector, seen from the center."""
     reach = np.min(half / np.maximum(np.abs(directions), 1e-9), axis=1)
     points, corners = directions * reach[:, None], half * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
     paths = []

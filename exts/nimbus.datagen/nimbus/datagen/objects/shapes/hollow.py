@@ -1,4 +1,4 @@
-"""Open containers with real walls: cups, bowls, plates, pans, trays, crates."""
+"""Open containers with walls, such as cups, bowls, plates, pans, trays and crates."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ Row = Annotated[tuple[float, ...], Field(min_length=2, max_length=4)]
 class Hollow(StrictModel):
     """Wall that follows a profile from the foot to the rim, with a floor.
 
-    A row is ``[height, width, depth, roundness]`` as in a loft; heights rise from 0 to 1. Parts of the surface are
-    ``foot``, ``outside``, ``rim``, ``inside`` and ``floor``. Its frames are ``opening`` in the mouth, ``rim`` on its
-    edge at +x and ``pour_point`` at -x, all with z up; the cavity is named ``opening``.
+    A row of the profile is ``[height, width, depth, roundness]`` as in :class:`Loft`; heights rise from 0 to 1. Regions
+    of the surface are ``foot``, ``outside``, ``rim``, ``inside`` and ``floor``. The frames are ``opening`` in the
+    mouth, ``rim`` on its edge at +x and ``pour_point`` at -x, all with z up; the cavity is named ``opening``.
     """
 
     family: Literal["hollow"]
     profile: Annotated[tuple[Row, ...], Field(min_length=2)]
     wall: Annotated[Metres, Field(gt=0)] = Field(description="thickness of the wall")
-    base: Annotated[Metres, Field(gt=0)] | None = Field(default=None, description="of the floor; as the wall")
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="of rows that do not say")
-    smooth: bool = Field(False, description="a smooth curve through the rows")
+    base: Annotated[Metres, Field(gt=0)] | None = Field(default=None, description="of the floor; default: the wall's")
+    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of rows that give none")
+    smooth: bool = Field(False, description="use a smooth curve through the rows")
     fillet: Metres = 0.001
-    segments: int = Field(default=32, ge=12, le=36, multiple_of=4, description="points of an outline")
+    segments: int = Field(default=32, ge=12, le=36, multiple_of=4, description="number of points of an outline")
     sides: int = Field(default=16, ge=4, le=16, multiple_of=4, description="convex pieces around; 4 for a box")
     pieces: int = Field(default=3, ge=1, le=6, description="upper bound of convex pieces from foot to rim")
 
@@ -82,7 +82,7 @@ class Hollow(StrictModel):
         )
 
     def _outer(self, size: FloatArray) -> FloatArray:
-        """Return (R, 4) rows of the outside in meters, with rising heights."""
+        """Return (R, 4) rows of the outside [m, roundness without unit], with rising heights."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]
@@ -92,7 +92,7 @@ class Hollow(StrictModel):
         return interpolate_spline(rows, 9)[0] if self.smooth else rows
 
     def _loft(self, outer: FloatArray, inner: FloatArray, size: FloatArray) -> Loft:
-        """Return the skin: up the outside, over the rim, down the inside."""
+        """Return a loft of the skin: up the outside, over the rim, and down the inside."""
         centers = np.zeros((2, 4))
         centers[:, 0], centers[:, 3] = (outer[0, 0], inner[0, 0]), (outer[0, 3], inner[0, 3])
         rows = np.vstack([centers[:1], outer, inner[::-1], centers[1:]])
@@ -118,7 +118,7 @@ class Hollow(StrictModel):
         )
 
     def _pieces(self, outer: FloatArray, inner: FloatArray) -> tuple[Piece, ...]:
-        """Return the floor, and the wall cut around and upward; no piece bridges the mouth."""
+        """Return the floor and the pieces of the wall, which is cut around and upward; no piece bridges the mouth."""
         ground, floor = outer[0, 0], inner[0, 0]
         bottom = _rings(np.array([_at(outer, ground), _at(outer, floor)]), self.sides)
         heights = np.linspace(floor, inner[-1, 0], _LEVELS)
@@ -133,12 +133,12 @@ class Hollow(StrictModel):
 
 
 def _at(rows: FloatArray, height: float) -> FloatArray:
-    """Return the row of a profile at a height."""
+    """Return the interpolated row of a profile at a height [m]."""
     return np.array([height, *(np.interp(height, rows[:, 0], rows[:, column]) for column in (1, 2, 3))])
 
 
 def _rings(rows: FloatArray, points: int) -> FloatArray:
-    """Return (K, points, 3) outlines, between those that touch the curve from outside and from inside."""
+    """Return (K, points, 3) polygons, midway between those that circumscribe and those that are inscribed."""
     rows = rows.copy()
     rows[:, 1:3] *= 1 + 0.5 * (1 / np.cos(np.pi / points) - 1) * rows[:, 3:]
     flat = outline(rows[:, 1], rows[:, 2], rows[:, 3], points)
@@ -146,7 +146,7 @@ def _rings(rows: FloatArray, points: int) -> FloatArray:
 
 
 def _inset(outer: FloatArray, wall: float, floor: float) -> FloatArray:
-    """Return (R, 4) rows of the inside: the outside offset inward by the wall, from the floor to the rim."""
+    """Return (R, 4) rows of the inside: the outside, offset inward by the wall, from the floor to the rim."""
     tangent = (
         np.gradient(outer[:, :2], axis=0) if len(outer) > 2 else np.repeat(np.diff(outer[:, :2], axis=0), 2, axis=0)
     )

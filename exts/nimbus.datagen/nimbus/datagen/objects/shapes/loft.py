@@ -17,32 +17,32 @@ from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, drop_slive
 
 _CONTACT_POINTS = 16
 _SIDES = 0.72
-"""Fraction of the texture for the sides, when the ends have separate maps."""
+"""Fraction of the texture's height for the sides, when the ends have separate maps."""
 
 Row = Annotated[tuple[float, ...], Field(min_length=2, max_length=4)]
 
 
 class Loft(StrictModel):
-    """Profile from one end to the other.
+    """Outlines along a profile from one end to the other.
 
-    A row is ``[height, width, depth, roundness]``: height as a fraction of the object's, width and depth as fractions
-    of its width and depth (depth = width by default), roundness 0 for a rectangle and 1 for an ellipse.
+    A row of the profile is ``[height, width, depth, roundness]``: height, width and depth as fractions of the object's
+    (the depth equals the width by default), and roundness from 0 for a rectangle to 1 for an ellipse.
     """
 
     family: Literal["loft"]
     profile: Annotated[tuple[Row, ...], Field(min_length=2)]
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="of rows that do not say")
-    smooth: bool = Field(False, description="a smooth curve through the rows instead of filleted corners")
-    rings: int = Field(default=24, ge=6, le=40, description="outlines of a smooth loft")
+    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of rows that give none")
+    smooth: bool = Field(False, description="use a smooth curve instead of filleted corners")
+    rings: int = Field(default=24, ge=6, le=40, description="number of outlines of a smooth loft")
     fillet: Metres = 0.0015
-    segments: int = Field(default=28, ge=12, le=36, multiple_of=4, description="points of an outline")
-    crease: float = Field(default=0.7, gt=0, description="sharper edges stay sharp [rad]")
+    segments: int = Field(default=28, ge=12, le=36, multiple_of=4, description="number of points of an outline")
+    crease: float = Field(default=0.7, gt=0, description="angle above which edges are shaded sharp [rad]")
     ends: Literal["radial", "flat"] = Field(
         default="radial", description="flat ends are closed and have their own texture"
     )
-    bands: dict[str, tuple[int, int]] = Field(default={}, description="parts of the surface between two profile rows")
+    bands: dict[str, tuple[int, int]] = Field(default={}, description="regions of the surface between two profile rows")
     vary: Ratio = Field(
-        default=0.0, ge=0, le=0.3, description="how much the rows' widths differ from variant to variant"
+        default=0.0, ge=0, le=0.3, description="relative variation of the rows' widths between variants"
     )
     wear: Wear = Wear()
     pieces: int = Field(default=8, ge=1, le=12, description="upper bound of convex pieces")
@@ -51,7 +51,7 @@ class Loft(StrictModel):
     def _bands_are_rows(self) -> Loft:
         for name, (first, last) in self.bands.items():
             if not 0 <= first < last < len(self.profile):
-                raise ValueError(f"band '{name}' names rows {first} to {last} of {len(self.profile)}, counted from 0")
+                raise ValueError(f"band '{name}' is from row {first} to {last}, not in 0 to {len(self.profile) - 1}")
         return self
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
@@ -83,7 +83,7 @@ class Loft(StrictModel):
         )
 
     def _rows(self, size: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return (R, 4) rows in meters; rows of equal width vary together, the widest ones not at all."""
+        """Return (R, 4) rows [m]. Rows of equal width vary together; the widest rows do not vary."""
         full = [
             (*row, *(row[1:2] if len(row) < 3 else ()), *(self.roundness,) * (len(row) < 4)) for row in self.profile
         ]
@@ -122,7 +122,7 @@ class Loft(StrictModel):
     def _regions(
         self, curve: FloatArray, along: FloatArray, places: FloatArray, size: FloatArray
     ) -> dict[str, TextureRegion]:
-        """Return the bands and the four sides of each; also ``bottom`` and ``top`` if the ends are flat."""
+        """Return the bands and their four sides, and also ``bottom`` and ``top`` if the ends are flat."""
         share = _SIDES if self.ends == "flat" else 1.0
         ring = _stack(curve[[np.argmax(curve[:, 1] + curve[:, 2])]], self.segments)[0]
         around = _around(np.vstack([ring, ring[:1]]))

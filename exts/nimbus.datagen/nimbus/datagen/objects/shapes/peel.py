@@ -19,7 +19,7 @@ _STEM_SHARE = 0.12
 
 
 class Peel(StrictModel):
-    """Strips around a stem. Width and depth of the size are the spread, height is the stem's top."""
+    """Strips around a stem. Width and depth of the size are the spread; its height is that of the stem's top."""
 
     family: Literal["peel"]
     strips: Range[Annotated[int, Field(ge=3, le=4)]] = (3, 4)
@@ -28,7 +28,12 @@ class Peel(StrictModel):
     stem_radius: Range[Metres] = (0.0055, 0.007)
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """Build one variant of a given spread and height [m]."""
+        """Build one variant.
+
+        Args:
+            size: (3,) spread along x and y (only x counts), and height of the stem's top [m].
+            rng: Random stream of the variant.
+        """
         count = int(rng.integers(self.strips[0], self.strips[1] + 1))
         start = rng.uniform(0, 2 * np.pi)
         parts, pieces = [], []
@@ -55,7 +60,7 @@ class Peel(StrictModel):
         )
 
     def _strip(self, angle: float, reach: float, height: float, rng: np.random.Generator) -> FloatArray:
-        """Return (K, 10, 3) outlines of one strip from the stem outward: skin side first, then the inner side."""
+        """Return (K, 10, 3) outlines of a strip from the stem outward: five points on the skin, five on the inside."""
         share = np.linspace(0, 1, 11)
         lift = rng.uniform(0.0, 0.012)
         out = reach * np.interp(share, [0, 0.15, 0.4, 1], [0.04, 0.13, 0.42, 1])
@@ -98,7 +103,7 @@ def _stem(height: float, radius: float, rng: np.random.Generator) -> FloatArray:
 
 
 def _tube(rings: FloatArray, window: tuple[float, float]) -> tuple[FloatArray, IndexArray, FloatArray]:
-    """Build a closed tube around rings; u runs around within a window of the texture, v along."""
+    """Build a closed tube around rings; u runs around it within a window of the texture, v along it."""
     count, around = rings.shape[:2]
     closed = np.concatenate([rings, rings[:, :1]], axis=1)
     ends = [np.broadcast_to(rings[place].mean(axis=0), (1, around + 1, 3)) for place in (0, -1)]

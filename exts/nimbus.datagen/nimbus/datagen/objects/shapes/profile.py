@@ -7,18 +7,18 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 _STRAIGHT, _SHARP = np.deg2rad(6.0), np.deg2rad(50.0)
-"""Angles of corners that need no rounding (below) or one more point (above) [rad]."""
+"""Angles of corners below which they are not rounded, and above which they get one more point [rad]."""
 
 
 def filleted(rows: FloatArray, radius: float) -> tuple[FloatArray, FloatArray]:
     """Round the corners of a polyline.
 
     Args:
-        rows: (R, D).
-        radius: Where a corner's rounding begins, before and after it; at most 0.45 of an edge [m].
+        rows: (R, D) rows, the first three columns in [m].
+        radius: Distance from a corner at which its rounding begins [m]; at most 0.45 of an edge.
 
     Returns:
-        The rounded rows (N, D), and for each the row number it stems from, fractional between rows (N,).
+        Rounded rows (N, D), and (N,) the row number of each, which is fractional between rows.
     """
     points, places = [rows[0]], [0.0]
     for index in range(1, len(rows) - 1):
@@ -45,14 +45,14 @@ def _turn(before: FloatArray, here: FloatArray, after: FloatArray) -> float:
 
 
 def interpolate_spline(rows: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Lay a smooth curve through the rows.
+    """Interpolate rows by a smooth curve (monotone cubic Hermite).
 
     Args:
         rows: (R, D), the first three columns in [m].
         count: Number of points on the curve.
 
     Returns:
-        The points (count, D) in the units of the rows, and for each the fractional row number (count,) [rows].
+        Points (count, D) in the units of the rows, and (count,) the fractional row number of each.
     """
     from scipy.interpolate import PchipInterpolator
 
@@ -66,16 +66,16 @@ def interpolate_spline(rows: FloatArray, count: int) -> tuple[FloatArray, FloatA
 
 
 def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArray, points: int) -> FloatArray:
-    """Return rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
+    """Return outlines of rounded rectangles, counter-clockwise from the middle of the corner (+x, -y).
 
     Args:
-        half_width: (K,) along x.
-        half_depth: (K,) along y.
-        roundness: (K,) corner radii as a fraction of the halves: 0 for a rectangle, 1 for an ellipse.
+        half_width: (K,) half widths along x [m].
+        half_depth: (K,) half depths along y [m].
+        roundness: (K,) corner radii as fractions of the half width and depth: 0 for a rectangle, 1 for an ellipse.
         points: Number of points, a multiple of 4.
 
     Returns:
-        (K, points, 2).
+        (K, points, 2) points [m].
     """
     per_corner = points // 4
     step = np.arange(points) + per_corner // 2
@@ -89,11 +89,11 @@ def outline(half_width: FloatArray, half_depth: FloatArray, roundness: FloatArra
 
 
 def envelope(rows: FloatArray, count: int) -> FloatArray:
-    """Return the outermost profile at ``count`` heights, without hollows at the ends: (count, 4), with rising heights.
+    """Return the outermost profile (K, 4) over rising heights, without hollows at the ends.
 
     Args:
-        rows: (N, 4) height, half width, half depth, roundness.
-        count: Even heights; the rows' own are added.
+        rows: (N, 4) height, half width, half depth [m] and roundness.
+        count: Number of evenly spaced heights; the heights of the rows are added.
     """
     low, high = rows[:, 0].min(), rows[:, 0].max()
     inset = (high - low) * 1e-4

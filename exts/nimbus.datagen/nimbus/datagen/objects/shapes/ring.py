@@ -1,4 +1,4 @@
-"""Rings and arcs: a tube bent in a plane, for hoops, handles of mugs, bails of baskets, hooks."""
+"""Rings and arcs: a tube bent in a plane, such as hoops, handles of mugs and baskets, and hooks."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _CONTACT_POINTS = 8
 
 
 class Ring(StrictModel):
-    """Tube around z; width and depth are the outer extent of the whole ring, height is the tube's.
+    """Tube around z. Width and depth of the size are the outer extent of the whole ring; its height is the tube's.
 
-    A whole ring has the frame and the cavity ``hole``.
+    A whole ring has a frame and a cavity named ``hole``.
     """
 
     family: Literal["ring"]
-    thickness: Annotated[Metres, Field(gt=0)] = Field(description="of the tube, outwards from the center")
+    thickness: Annotated[Metres, Field(gt=0)] = Field(description="radial thickness of the tube")
     arc: tuple[Radians, Radians] = Field(
-        default=(0.0, 2 * np.pi), description="from and to which angle, from +x towards +y; all around when left out"
+        default=(0.0, 2 * np.pi), description="first and last angle, from +x towards +y; by default a whole ring"
     )
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="of the tube: 0 a rectangle, 1 an ellipse")
-    segments: Annotated[int, Field(ge=6, le=64)] = Field(default=32, description="of the whole arc")
-    pieces: Annotated[int, Field(ge=2, le=24)] = Field(default=12, description="convex pieces of the whole arc")
+    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="section: 0 for a rectangle, 1 for an ellipse")
+    segments: Annotated[int, Field(ge=6, le=64)] = Field(default=32, description="number along the arc")
+    pieces: Annotated[int, Field(ge=2, le=24)] = Field(default=12, description="number of convex pieces along the arc")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
-        """Build one ring, or part of one.
+        """Build a ring, or an arc of one.
 
         Args:
             size: (3,) outer width and depth of the whole ring, and height of the tube [m].
-            rng: Random stream of the variant; a ring has nothing random.
+            rng: Unused: all rings of a size are equal.
         """
         width, depth, height = (float(extent) for extent in size)
         tube = min(self.thickness, 0.49 * min(width, depth))

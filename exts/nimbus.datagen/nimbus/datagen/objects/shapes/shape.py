@@ -1,4 +1,4 @@
-"""Output of a shape family: a visual mesh, convex contact pieces, and a map of its texture."""
+"""Output of a shape family: a visual mesh, convex contact pieces, and the regions of its texture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TextureRegion:
-    """Rectangle of the texture that covers one part of the surface, u and v in [0, 1], v up."""
+    """Rectangle of the texture for one region of the surface; u and v in [0, 1], v up."""
 
     u: tuple[float, float]
     v: tuple[float, float]
@@ -40,17 +40,17 @@ class Shape:
     frames: dict[str, FloatArray] = field(default_factory=dict)
     """(4, 4) frames by name."""
     cavities: dict[str, FloatArray] = field(default_factory=dict)
-    """(2, 3) lower and upper corner of each cavity, by the name of the frame in its opening."""
+    """(2, 3) lower and upper corner of each cavity [m], by the name of the frame in its opening."""
     weights: FloatArray | None = None
     """(m,) relative density of the volume that each face bounds; uniform by default."""
     ball: float = 0.0
-    """Radius of the sphere used for contact; 0 to use the pieces."""
+    """Radius of the sphere used for contact [m]; 0 to use the pieces."""
 
 
 def frame_at(
     origin: ArrayLike, *, z: tuple[float, float, float] = (0, 0, 1), x: tuple[float, float, float] = (1, 0, 0)
 ) -> FloatArray:
-    """Return a (4, 4) frame with an origin, a z axis, and an x axis as near to a direction as possible."""
+    """Return a frame (4, 4) with an origin [m] and a z axis; its x axis is as near to a direction as possible."""
     up = np.array(z, dtype=np.float64) / np.linalg.norm(z)
     side = np.array(x, dtype=np.float64) - up * (up @ x)
     if np.linalg.norm(side) < 1e-6:
@@ -65,13 +65,13 @@ def frame_at(
 def smooth_normals(
     vertices: FloatArray, faces: IndexArray, uvs: FloatArray, crease: float
 ) -> tuple[FloatArray, IndexArray, FloatArray, FloatArray]:
-    """Split vertices at creases and give each a normal.
+    """Split vertices at creases, and give each a normal.
 
     Args:
-        vertices: (n, 3); equal positions count as one point, so texture seams do not show.
-        faces: (m, 3).
-        uvs: (n, 2).
-        crease: Faces that meet at a larger angle are shaded apart [rad].
+        vertices: (n, 3) [m]; equal positions share normals, so that texture seams are not visible.
+        faces: (m, 3) triangles.
+        uvs: (n, 2) texture coordinates.
+        crease: Angle above which adjacent faces get separate normals [rad].
 
     Returns:
         Vertices, faces, normals and uvs of the split mesh.

@@ -1,4 +1,4 @@
-"""Canvas of a texture: regions in pixels, seeded noise, colors."""
+"""Canvas of a texture: regions in pixels, seeded noise and colors."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Palette = Annotated[tuple[Color, ...], Field(min_length=1)]
 
 
 def rgb(color: str) -> FloatArray:
-    """(3,) color in [0, 1]."""
+    """Return a color (3,) in [0, 1]."""
     return np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
 
 
 class Canvas:
-    """Whole texture with values in [0, 1], and the regions of the surface that it covers.
+    """Pixels of a texture with values in [0, 1], and its regions.
 
     Args:
         size: Width and height [px].
-        regions: Regions by name, at least one; ``all`` is added, at the scale of the first.
-        color: Color of layers that name none.
+        regions: Regions by name, at least one; ``all`` is added, with the scale of the first.
+        color: Color of layers without colors.
     """
 
     def __init__(self, size: tuple[int, int], regions: Mapping[str, TextureRegion], color: str = _GREY) -> None:
@@ -47,7 +47,7 @@ class Canvas:
         try:
             return self._regions[name]
         except KeyError:
-            raise InputError(f"no part '{name}' on this shape", instead=suggest(name, self._regions)) from None
+            raise InputError(f"this shape has no part '{name}'", instead=suggest(name, self._regions)) from None
 
     def window(self, name: str) -> FloatArray:
         """Return the pixels of a region as a view, row 0 at its top."""
@@ -68,12 +68,12 @@ def _whole(part: TextureRegion) -> TextureRegion:
 
 
 def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int]) -> FloatArray:
-    """Return smooth noise in [-1, 1] that is periodic at its left and right edge.
+    """Return smooth noise (rows, columns) in [-1, 1]; its left and right edges match.
 
     Args:
         rng: Random stream.
         shape: Rows and columns [px].
-        cells: Bumps down and across.
+        cells: Number of bumps from top to bottom, and from left to right.
     """
     down, across = max(cells[0], 1), max(cells[1], 1)
     grid = rng.uniform(-1, 1, (down + 3, across))
@@ -84,12 +84,12 @@ def noise(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, in
 
 
 def rough(rng: np.random.Generator, shape: tuple[int, int], cells: tuple[int, int], octaves: int = 3) -> FloatArray:
-    """Return noise of several octaves, in [-1, 1]."""
+    """Return noise (rows, columns) of several octaves in [-1, 1]."""
     layers = [noise(rng, shape, (cells[0] * 2**k, cells[1] * 2**k)) / 2**k for k in range(octaves)]
     return np.sum(layers, axis=0) / sum(1 / 2**k for k in range(octaves))
 
 
 def blend(window: FloatArray, color: FloatArray, share: FloatArray | float) -> None:
-    """Mix a color (3,) or image into a window, in place."""
+    """Mix a color (3,) or an image into a window in place; the share is a number or (H, W)."""
     weight = np.asarray(share)[..., None] if np.ndim(share) else share
     window += (color - window) * weight

@@ -1,4 +1,4 @@
-"""Printed labels: invented brands, bands, badges, small print and a bar code."""
+"""Printed labels: invented brands, bands, badges, small print and bar codes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.objects.textures.canvas import Canvas, Color, rgb
 _PIXELS_PER_METRE = 3000.0
 _BRIGHTNESS = np.array([0.3, 0.59, 0.11])
 Inks = tuple[Color, Color, Color]
-"""Ground, second color, lettering."""
+"""Colors of the ground, the second area and the lettering."""
 
 
 class Label(StrictModel):
@@ -36,7 +36,7 @@ class Label(StrictModel):
     small_print: bool = True
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Paint the region, and the sides or parts that belong to it."""
+        """Paint the region, and further regions in the ground color."""
         inks = self.inks[rng.integers(len(self.inks))]
         word, design = self.words[rng.integers(len(self.words))], self.designs[rng.integers(len(self.designs))]
         for part in (self.on, *self.also):
@@ -60,7 +60,7 @@ def _pixels(width: float, height: float) -> tuple[int, int]:
 
 
 def _ink_on(ground: str, inks: Inks) -> str:
-    """Return the last ink with sufficient contrast to a ground, else black or white."""
+    """Return the last ink with sufficient contrast to a ground color, or black or white."""
     brightness = float(rgb(ground) @ _BRIGHTNESS)
     for ink in reversed(inks):
         if abs(float(rgb(ink) @ _BRIGHTNESS) - brightness) > 0.3:
@@ -74,7 +74,7 @@ Design = Callable[[PillowImage.Image, str, Inks, np.random.Generator], None]
 def _write(
     panel: PillowImage.Image, word: str, ink: str, *, box: tuple[float, float, float, float], turn: int = 0
 ) -> None:
-    """Write a word as large as a box (left, top, right, bottom; fractions of the panel) allows."""
+    """Write a word as large as fits into a box (left, top, right, bottom, as fractions of the panel)."""
     width, height = panel.size
     left, top, right, bottom = box[0] * width, box[1] * height, box[2] * width, box[3] * height
     room = (bottom - top, right - left) if turn else (right - left, bottom - top)

@@ -1,4 +1,4 @@
-"""Layers of a texture: plain color, grain, spots, and signs of use."""
+"""Layers of a texture: plain color, gradients, streaks, ribs, spots, kernels and dirt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Count = Annotated[int, Field(ge=0, le=3000)]
 
 
 class Plain(StrictModel):
-    """Color from a palette, or the color of the kind's name, slightly uneven."""
+    """Slightly uneven color from a palette, or the kind's color."""
 
     paint: Literal["plain"]
     on: str = "all"
@@ -26,23 +26,23 @@ class Plain(StrictModel):
     uneven: Ratio = 0.04
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Fill the region."""
+        """Fill the region with one color."""
         window, colors = canvas.window(self.on), self.colors or (canvas.color,)
         window[:] = rgb(colors[rng.integers(len(colors))])
         window *= 1 + self.uneven * rough(rng, window.shape[:2], (4, 4))[..., None]
 
 
 class Gradient(StrictModel):
-    """Colors from the lower to the upper edge; one of several palettes."""
+    """Colors from the lower to the upper edge, from one of several palettes."""
 
     paint: Literal["gradient"]
     on: str = "all"
     palettes: Annotated[tuple[Palette, ...], Field(min_length=1)]
     uneven: Ratio = 0.06
-    waver: Ratio = Field(default=0.06, description="how unevenly the colors run")
+    waver: Ratio = Field(default=0.06, description="unevenness of the color transitions")
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Fill the region."""
+        """Fill the region with a gradient."""
         window = canvas.window(self.on)
         stops = np.array([rgb(color) for color in self.palettes[rng.integers(len(self.palettes))]])
         height = np.linspace(1, 0, window.shape[0])[:, None]
@@ -53,7 +53,7 @@ class Gradient(StrictModel):
 
 
 class Streaks(StrictModel):
-    """Soft streaks of a color along or around the axis: reflections, grain, rings of a root."""
+    """Soft streaks along or around the axis, such as reflections, grain, or rings of a root."""
 
     paint: Literal["streaks"]
     on: str = "all"
@@ -72,7 +72,7 @@ class Streaks(StrictModel):
 
 
 class Ribs(StrictModel):
-    """Regular shaded ridges: beads of a tin, the grip of a cap, crimped edges."""
+    """Regular shaded ridges, such as beads of a can, the grip of a cap, or crimped edges."""
 
     paint: Literal["ribs"]
     on: str
@@ -81,7 +81,7 @@ class Ribs(StrictModel):
     around: bool = True
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Lighten and darken alternately."""
+        """Lighten and darken the region alternately."""
         window = canvas.window(self.on)
         height, width = window.shape[:2]
         place = np.arange(height)[:, None] / height if self.around else np.arange(width)[None, :] / width
@@ -89,7 +89,7 @@ class Ribs(StrictModel):
 
 
 class Spots(StrictModel):
-    """Round or stretched spots: pores, freckles, bruises, crumbs."""
+    """Round or stretched spots, such as pores, freckles, bruises or crumbs."""
 
     paint: Literal["spots"]
     on: str = "all"
@@ -97,8 +97,8 @@ class Spots(StrictModel):
     count: Range[Count]
     size: Range[Metres]
     strength: Ratio = 0.8
-    soft: Ratio = Field(default=0.3, description="blur, share of the mean size")
-    stretch: Annotated[float, Field(ge=0.1, le=12)] = Field(default=1.0, description="height over width")
+    soft: Ratio = Field(default=0.3, description="blur, as a fraction of the mean size")
+    stretch: Annotated[float, Field(ge=0.1, le=12)] = Field(default=1.0, description="ratio of height to width")
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
         """Blend the spots over the canvas."""
@@ -128,7 +128,7 @@ class Kernels(StrictModel):
     missing: Range[Ratio] = (0.0, 0.3)
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:
-        """Cover the region."""
+        """Fill the region with grains."""
         window = canvas.window(self.on)
         height, width = window.shape[:2]
         column = np.arange(width)[None, :] / width * self.columns

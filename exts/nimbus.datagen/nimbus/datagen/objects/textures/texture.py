@@ -25,17 +25,17 @@ def painter(
     rng: Callable[[], np.random.Generator],
     color: str = "#808080",
 ) -> Callable[[], ImageArray]:
-    """Return a function that paints the texture of one variant on demand, the same each time.
+    """Return a function that paints the texture of one variant on demand, equal on every call.
 
     Args:
         layers: Layers, as for :func:`paint`.
         regions: Regions, as for :func:`paint`.
         size: Size, as for :func:`paint`.
-        rng: Stream from which its own stream is derived.
-        color: Color of layers that name none.
+        rng: Function that returns the layers' random stream, from its start.
+        color: Color of layers without colors.
 
     Raises:
-        InputError: A layer is on a part that the shape does not have.
+        InputError: A layer is for a part that the shape does not have.
     """
     parts = Canvas((1, 1), regions, color)
     for layer in layers:
@@ -51,14 +51,14 @@ def paint(
     rng: np.random.Generator,
     color: str = "#808080",
 ) -> ImageArray:
-    """Paint the texture of one variant, (H, W, 3).
+    """Paint the texture (H, W, 3) of one variant.
 
     Args:
         layers: Layers, the first at the bottom.
         regions: Regions of the surface.
         size: Width and height [px].
-        rng: Stream of its own.
-        color: Color of layers that name none.
+        rng: Random stream for the layers alone.
+        color: Color of layers without colors.
     """
     canvas = Canvas(size, regions, color)
     for layer in layers:

@@ -1,7 +1,7 @@
-"""Tasks by a language model, which only fills in an intent that becomes a goal graph or a reason.
+"""Tasks from a language model: the model fills in an intent, which becomes a goal graph or is refused with a reason.
 
-offer.py     the kinds that a call offers
-form.py      the form of an intent, as a JSON Schema for the model and as a check of what comes back
-question.py  the question, with the findings of earlier rounds
-source.py    a model as a source of goal graphs: it is asked until there is one, and again with what was found
+offer.py     the kinds that a request offers to the model
+form.py      the form of an intent: a JSON Schema for the model, and the check of its reply
+question.py  the request's text, with the findings of earlier rounds
+source.py    the model as a source of goal graphs: it is asked again, with findings, until a graph is valid
 """

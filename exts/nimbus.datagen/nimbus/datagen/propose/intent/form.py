@@ -1,4 +1,4 @@
-"""Form of an intent: things, goals and wordings with closed choices, and its conversion to a goal graph."""
+"""Form of an intent (things, goals and wordings from closed choices), and its conversion to a goal graph."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from nimbus.datagen.propose.wording.sentences import LONGEST
 
 _MOST_INSTRUCTIONS = 12
 _MOST_TEXT = 8000
-"""Largest number of letters of the stored reasoning."""
+"""Largest number of characters of the stored reasoning."""
 _TITLE = 80
-"""Largest number of letters of a title."""
+"""Largest number of characters of a title."""
 _WHERE = "intent"
 
 _Name = Annotated[str, Field(max_length=200)]
 
 
 class IntentThing(StrictModel):
-    """Thing as filled in by a model."""
+    """Thing in the model's reply."""
 
     name: _Name
     kind: _Name
@@ -46,7 +46,7 @@ class IntentThing(StrictModel):
 
 
 class IntentGoal(StrictModel):
-    """Goal as filled in by a model."""
+    """Goal in the model's reply."""
 
     relation: _Name
     object: _Name
@@ -54,7 +54,7 @@ class IntentGoal(StrictModel):
 
 
 class IntentForm(StrictModel):
-    """Intent as filled in by a model."""
+    """Intent in the model's reply."""
 
     reasoning: str = Field(max_length=_MOST_TEXT)
     title: str
@@ -67,7 +67,7 @@ class IntentForm(StrictModel):
 
 @dataclass(frozen=True)
 class Intent:
-    """Checked intent; the claims of its instructions are still unchecked."""
+    """Checked intent; the claims of its instructions are not checked yet."""
 
     title: str
     graph: GoalGraph
@@ -75,7 +75,7 @@ class Intent:
 
 
 def intent_schema(kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an intent, in the subset that strict servers accept: all fields required, closed choices."""
+    """Return the JSON Schema of an intent, in the subset of strict servers: required fields and closed choices."""
     text = {"type": "string"}
     thing = {
         "name": text,
@@ -110,21 +110,21 @@ def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
 def read_intent(
     value: Mapping[str, Any], kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]
 ) -> Intent:
-    """Check a filled-in form independently of the server, and convert it to a graph.
+    """Check the reply of a model, whatever the server has checked, and convert it to a graph.
 
     Args:
-        value: Untrusted JSON values.
+        value: JSON values of the reply, which are not trusted.
         kinds: Names of all known kinds.
         robots: Names of allowed robots.
         scenes: Names of allowed scenes.
 
     Raises:
-        InputError: The first mistake, in one line.
+        InputError: The reply has a mistake; the first one is reported.
     """
     for field, most in (("things", MOST_THINGS), ("goals", MOST_GOALS), ("instructions", _MOST_INSTRUCTIONS)):
         # Checked first, so that a reply with a million entries costs nothing.
         if isinstance(entries := value.get(field), list) and len(entries) > most:
-            raise InputError(f"{len(entries)} {field}", where=_WHERE, instead=f"give at most {most}")
+            raise InputError(f"has {len(entries)} {field}", where=_WHERE, instead=f"give at most {most}")
     try:
         form = IntentForm.model_validate_json(to_json(value))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Offers: kinds that one call may use; those that the request names come first, the others are drawn class by class."""
+"""Offers: the kinds for one question to a model. Kinds named by the request come first, then kinds of all classes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from nimbus.datagen.propose.wording.names import KindLabel, category_without_col
 from nimbus.datagen.random_streams import generator
 
 OFFERED = 48
-"""Number of kinds per call: enough for any task, few enough for small models, and a source of variety."""
+"""Number of kinds per question: enough for any task, few enough for small models, and varied between questions."""
 _NAMED = 24
-"""Largest number of kinds from the request; the others are their containers, supports and neighbors."""
+"""Largest number of kinds that the request names; the rest are possible containers, supports and neighbors."""
 
 
 def offer_kinds(
     labels: Mapping[str, KindLabel], request: str, *, seed: int, index: int, count: int = OFFERED
 ) -> tuple[str, ...]:
-    """Draw the kinds of one call.
+    """Draw the kinds of one question.
 
     Args:
-        labels: Fields of all kinds by name.
-        request: Request of the user; kinds whose category, synonym or class it contains come first.
+        labels: Labels of all kinds, by name.
+        request: Request of the user; a kind comes first if the request contains its category, synonym or class.
         seed: Seed of the proposals.
-        index: Number of the proposal, which changes the kinds.
+        index: Number of the proposal; the kinds depend on it.
         count: Largest number of kinds.
 
     Raises:
         InputError: There are no kinds.
     """
     if not labels:
-        raise InputError("no kinds of objects", where="library", instead="name a library that has some")
+        raise InputError("there are no kinds of objects", where="library", instead="name a library that has kinds")
     rng = generator(seed, "offer", index)
     order = [sorted(labels)[at] for at in rng.permutation(len(labels))]
     words = f" {open_lexicon(LANGUAGES[0]).normalize(request)} "
@@ -53,7 +53,7 @@ def _is_named(label: KindLabel, words: str) -> bool:
 
 
 def _by_class(kinds: Sequence[str], labels: Mapping[str, KindLabel]) -> Iterator[str]:
-    """Return kinds, alternating between classes."""
+    """Yield kinds, alternating between classes."""
     classes: dict[str, list[str]] = {}
     for kind in kinds:
         classes.setdefault(labels[kind].object_class, []).append(kind)

@@ -1,4 +1,4 @@
-"""Questions for intents: relations and kinds with measured sizes, the request, and the findings of earlier rounds."""
+"""Questions for intents: relations, kinds with measured sizes, the request, and the findings of earlier rounds."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from nimbus.datagen.propose.intent.form import intent_schema
 from nimbus.datagen.propose.traits import TRAITS
 
 _SAFE = re.compile(r"[^\w' -]+")
-"""Characters removed from a category: names of assets are data and must not act as instructions to the model."""
+"""Characters removed from a category: names of assets are data, and must not act as instructions to the model."""
 _REQUEST = 2000
-"""Largest number of letters of a request."""
+"""Largest number of characters of a request."""
 _FINDINGS = 6
 """Largest number of findings in one question."""
 _SYSTEM = f"""You write tasks for a robot arm at a table, for the training of robots.
@@ -57,15 +57,15 @@ def intent_question(
     earlier: Mapping[str, object] | None = None,
     findings: Sequence[str] = (),
 ) -> ModelQuestion:
-    """Write a question.
+    """Build the question of one round.
 
     Args:
-        kinds: Offered kinds.
-        catalogue: Entries of kinds.
-        request: Request of the user; may be empty.
-        robots: Names of robots to choose from.
-        scenes: Names of scenes to choose from.
-        number: Number of the proposal, which makes questions about equal requests different.
+        kinds: Kinds that the model may use.
+        catalogue: Catalogue entries of the kinds.
+        request: Request of the user, possibly empty.
+        robots: Names of the robots that the model may choose.
+        scenes: Names of the scenes that the model may choose.
+        number: Number of the proposal, so that equal requests give different questions.
         accepted: Titles of existing tasks.
         earlier: Intent of the previous round.
         findings: Findings on the earlier intent.
@@ -85,7 +85,7 @@ def intent_question(
 
 
 def _describe(kind: KindEntry) -> str:
-    """Describe category, size and abilities of a kind in a few words."""
+    """Describe a kind in a few words: category, size and abilities."""
     size = " x ".join(f"{length * 100:.0f}" for length in kind.size)
     can = [name for name, trait in _ABILITIES.items() if not TRAITS[trait](kind)]
     can += ["has room inside"] if kind.is_hollow else []
@@ -102,4 +102,4 @@ _ABILITIES = {
     "can be poured into": "receives",
     "can be turned upside down": "boxlike",
 }
-"""Traits by their description in words."""
+"""Traits by their description for the model."""

@@ -1,4 +1,4 @@
-"""Language model as a source of goal graphs: queried until one is valid, and again with findings about it."""
+"""Language model as a source of goal graphs: it is asked again, with findings, until a graph is valid."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.propose.proposals import Trial
 
 _TITLES = 12
-"""Largest number of titles of earlier tasks in a question."""
+"""Largest number of earlier tasks' titles in a question."""
 _FINDING = 300
-"""Largest number of letters of a finding in a question."""
+"""Largest number of characters of a finding in a question."""
 
 
 @dataclass
@@ -34,9 +34,9 @@ class ModelSource:
     scene: str
     seed: int
     rounds: int = 3
-    """Number of rounds with findings on one proposal, including findings on its form."""
+    """Number of rounds with findings for one proposal; a finding may concern the form or the graph."""
     spent: str = field(default="", init=False)
-    """Reason why there are no more graphs; empty while there may be more."""
+    """Reason why the source is exhausted; empty while it may give more graphs."""
     _left: int = field(default=0, init=False)
     _earlier: Mapping[str, Any] = field(default_factory=dict, init=False)
     _intents: dict[str, Intent] = field(default_factory=dict, init=False)
@@ -44,19 +44,19 @@ class ModelSource:
     _notes: list[dict[str, Any]] = field(default_factory=list, init=False)
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Ask for a graph; None if the model gave none in all rounds, or its tokens are used up.
+        """Ask for a graph; return None if all rounds failed, or if the budget of tokens is spent.
 
         Raises:
-            InputError: The model cannot be asked.
+            InputError: The model is not available.
         """
         self._left, self._earlier = self.rounds + 1, {}
         return self._ask(index, ())
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
-        """Ask for a graph in place of a refused one.
+        """Ask for a graph that replaces a refused one.
 
         Raises:
-            InputError: The model cannot be asked.
+            InputError: The model is not available.
         """
         found = [_joined(one.field, one.what, one.instead) for one in trial.findings]
         failed = [one for one in trial.attempts if not one.success]
@@ -64,12 +64,12 @@ class ModelSource:
         return self._ask(index, found)
 
     def notes(self) -> Iterator[dict[str, Any]]:
-        """Return the steps since the last call, for the log: invalid replies with the reason."""
+        """Yield the steps since the last call for the log: invalid replies with their reasons."""
         while self._notes:
             yield self._notes.pop(0)
 
     def wordings(self, graph: GoalGraph) -> tuple[str, ...]:
-        """Return the model's wordings of a graph, with unchecked claims."""
+        """Return the model's wordings of a graph; their claims are not checked yet."""
         intent = self._intents.get(graph.canonical())
         return intent.instructions if intent else ()
 
@@ -109,7 +109,7 @@ class ModelSource:
         """Return the goal graph of a reply.
 
         Raises:
-            _Unfit: It has no usable graph.
+            _Unfit: The reply has no usable graph.
         """
         try:
             intent = read_intent(value, self.catalogue, robots=(self.robot,), scenes=(self.scene,))
@@ -123,7 +123,7 @@ class ModelSource:
 
 
 class _Unfit(Exception):
-    """Raised for a reply that is not a valid graph; its text is the finding."""
+    """Raised for a reply without a valid graph; the text of the exception is the finding."""
 
 
 def _joined(*parts: str) -> str:

@@ -1,4 +1,4 @@
-"""Claims of a sentence: its goals and their order; unparsed text is a claim, too."""
+"""Claims of a sentence: its goals and their order. Text that cannot be parsed makes the sentence invalid."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nimbus.datagen.propose.wording.lexicon import Lexicon, open_lexicon
 from nimbus.datagen.propose.wording.names import SceneNames
 
 _MOST_LETTERS = 1000
-"""Largest number of letters of a parsed sentence."""
+"""Largest number of characters of a parsed sentence."""
 
 
 @dataclass(frozen=True)
 class _Clause:
-    """A compiled pattern of one relation."""
+    """Compiled pattern of a clause for one relation."""
 
     relation: str
     form: re.Pattern[str]
@@ -65,15 +65,15 @@ def _fillers(name: str) -> re.Pattern[str]:
 
 
 def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
-    """Return the goals that a sentence names, in order.
+    """Return the goals that a sentence claims, in order.
 
-    A step that opens a thing counts as the goal ``open``, even if it is only a means to reach another goal.
+    A clause that opens a thing counts as the goal ``open``, even if opening is only a means for another goal.
 
     Returns:
-        The goals, and the reason why the sentence is not understood; empty where it is.
+        The goals, and the reason why the sentence cannot be parsed, which is empty if it can.
     """
     if len(text) > _MOST_LETTERS:
-        return [], f"it has {len(text)} letters; the limit is {_MOST_LETTERS}"
+        return [], f"it has {len(text)} characters; the limit is {_MOST_LETTERS}"
     words = names.words
     things: list[frozenset[str]] = []
 
@@ -86,7 +86,7 @@ def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
     rest = re.sub(known, number, words.normalize(re.sub(r"[<>]", "", text)))
     for index, meant in enumerate(things):
         if len(meant) > 1:
-            return [], f"a name in it could mean {' or '.join(sorted(meant))} (number {index + 1})"
+            return [], f"name {index + 1} is ambiguous: {' or '.join(sorted(meant))}"
     only = [next(iter(meant)) for meant in things]
     goals: list[Goal] = []
     while rest := _fillers(words.name).sub("", rest, count=1).strip():
@@ -104,13 +104,13 @@ def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
 
 
 def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: Collection[str] = ()) -> str:
-    """Return the first claim of a sentence that its graph contradicts, or a missing one; empty for none.
+    """Return the first claim of a sentence that is false or missing for a graph; empty if the sentence is true.
 
     Args:
-        text: The sentence.
-        graph: The task.
-        names: Names of its things in the sentence's language.
-        opened: Things that may be opened as a means.
+        text: Sentence to check.
+        graph: Goal graph of the task.
+        names: Names of the graph's things in the language of the sentence.
+        opened: Things that may be opened as a means for another goal.
     """
     claimed, fault = read_goals(text, names)
     if fault:
@@ -126,7 +126,7 @@ def find_false_claim(text: str, graph: GoalGraph, names: SceneNames, *, opened: 
     for index, later in enumerate(claimed):
         for earlier in claimed[index + 1 :]:
             if precedes(earlier, later) and not precedes(later, earlier):
-                return f"{_shown(later)} stands before {_shown(earlier)}"
+                return f"it names {_shown(later)} before {_shown(earlier)}"
     return ""
 
 

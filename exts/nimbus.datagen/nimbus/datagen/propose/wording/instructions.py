@@ -15,19 +15,19 @@ from nimbus.datagen.propose.wording.names import SceneNames
 from nimbus.datagen.propose.wording.sentences import LONGEST, word_goals
 
 _COUNT = 8
-"""Number of wordings from templates, per task and language."""
+"""Number of wordings from templates per language."""
 
 
 @dataclass(frozen=True)
 class InstructionWriter:
-    """Instructions in some languages."""
+    """Writer of instructions in some languages."""
 
     languages: tuple[str, ...]
     seed: int
 
     @classmethod
     def check(cls, languages: Sequence[str], *, seed: int) -> InstructionWriter:
-        """Make a writer; English if no language is named.
+        """Make a writer for some languages; English by default.
 
         Raises:
             InputError: A language is unknown.
@@ -37,12 +37,12 @@ class InstructionWriter:
         return cls(tuple(dict.fromkeys(languages)) or LANGUAGES[:1], seed)
 
     def write(self, graph: GoalGraph, catalogue: Mapping[str, KindEntry], others: Sequence[str] = ()) -> list[str]:
-        """Write instructions in the form of task files, with doubled braces.
+        """Write the instructions for a task file, in which braces are doubled.
 
         Args:
-            graph: The task.
-            catalogue: Entries of its kinds.
-            others: Wordings of a model; those that claim exactly the goals come first.
+            graph: Goal graph of the task.
+            catalogue: Catalogue entries of its kinds.
+            others: Wordings of a model; those that claim exactly the goals are kept, and come first.
 
         Raises:
             InputError: A thing of a goal has no unambiguous name.
@@ -58,12 +58,12 @@ class InstructionWriter:
         own = word_goals(graph, catalogue, seed=self.seed, count=count, languages=self.languages, opened=opened)
         if not own and (unnamed := [name for name in sorted(graph.concerned) if not names[0].names(name)]):
             what = f"'{unnamed[0]}' has no unambiguous name"
-            raise InputError(what, where="things", instead="give it another kind, or a place")
+            raise InputError(what, where="things", instead="use another kind for it, or give its place")
         texts = dict.fromkeys((*true, *(one.text for one in own)))
         return [text.replace("{", "{{").replace("}", "}}") for text in texts]
 
 
 def opened_on_the_way(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> frozenset[str]:
-    """Return the things that are opened only to put something in."""
+    """Return the closed things that must be opened because something is put into them."""
     closed = {one.name for one in graph.things if one.state != "open" and movable_part(catalogue[one.kind])}
     return frozenset(goal.target for goal in graph.goals if goal.relation == "in" and goal.target in closed)

@@ -1,4 +1,4 @@
-"""Words of a language: nouns and their forms, and patterns of clauses, from ``scenes/words``."""
+"""Words of a language from ``scenes/words``: nouns with their forms, and patterns of clauses."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.files.strict_yaml import StrictModel, load
 
 LANGUAGES = ("english", "german", "spanish")
-"""Languages that come with Nimbus; the first one has all styles."""
+"""Languages of Nimbus; the first one has all styles of wordings."""
 _MARKS = re.compile(r"[.,;:!?¿¡\"„“”()]+")
 _BEHIND = (" of ", " with ", " to ")
-"""Words after the first noun of an English name."""
+"""Words that end the head noun of an English name, as in ``box with a lid``."""
 _SIBILANT = ("s", "x", "z", "ch", "sh")
 
 Words = tuple[str, ...]
 
 
 class LexiconFile(StrictModel):
-    """File of words."""
+    """File with the words of a language."""
 
     language: Literal["en", "de", "es"]
     articles: Words
-    colors: dict[str, str] = Field(description="by the color's name in kinds")
-    numbers: Words = Field(description="from one on")
-    both: str = Field(description="in place of an article and two; may be empty")
-    sides: dict[str, str] = Field(description="before or behind a noun, by where the thing starts")
+    colors: dict[str, str] = Field(description="by the name of the color in kinds")
+    numbers: Words = Field(description="number words, from one")
+    both: str = Field(description="replaces the article and 'two'; may be empty")
+    sides: dict[str, str] = Field(description="added to a noun, by the starting place")
     nouns: dict[str, Words] = Field(description="names by category: 'gender name, plural'")
-    classes: dict[str, Words] = Field({}, description="classes of kinds that could be called so")
-    purposes: dict[str, Words] = Field({}, description="categories of kinds that could serve so")
+    classes: dict[str, Words] = Field({}, description="classes of kinds, by a general name")
+    purposes: dict[str, Words] = Field({}, description="categories of kinds, by a name of their purpose")
     places: dict[str, Words]
     clauses: dict[str, Words]
     means: Words
@@ -48,7 +48,7 @@ class LexiconFile(StrictModel):
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun with its gender (empty in English), singular and plural."""
+    """Noun with its gender (empty in English), singular and plural."""
 
     gender: str
     singular: str
@@ -56,7 +56,7 @@ class Noun:
 
     @classmethod
     def parse(cls, text: str, language: str) -> Noun:
-        """Parse ``knife, knives`` or ``m Becher, Becher``."""
+        """Parse an entry such as ``knife, knives`` or ``m Becher, Becher``."""
         singular, _, plural = text.partition(", ")
         gender = ""
         if language != "en":
@@ -64,20 +64,20 @@ class Noun:
         return cls(gender, singular, plural or _english_plural(singular))
 
     def head(self, language: str) -> str:
-        """Return the head noun: cup of ``plastic cup``, hole board of ``hole board with a lid``."""
+        """Return the head noun, such as ``cup`` for ``plastic cup`` and ``board`` for ``hole board with a lid``."""
         if language == "de":
             return self.singular
         first = min((self.singular.partition(word)[0] for word in _BEHIND), key=len)
         return first.split(" ")[0 if language == "es" else -1]
 
     def phrase(self, words: LexiconFile, *, color: str = "", side: str = "", count: int = 1) -> str:
-        """Return the noun with a definite article, in the form of its language's patterns.
+        """Return the noun with a definite article, in the grammatical case of the language's patterns.
 
         Args:
             words: Words of the language.
-            color: Color in the language.
-            side: Side in the language.
-            count: Above one, the number replaces the article, or follows it.
+            color: Color word of the language.
+            side: Side word of the language.
+            count: Number of things; above one, a number word follows or replaces the article.
         """
         name = self.plural if count > 1 else self.singular
         many = words.numbers[count - 1] if count > 1 else ""
@@ -94,7 +94,7 @@ class Noun:
 
 
 def _spanish(color: str, gender: str, is_plural: bool) -> str:
-    """Inflect a color after a Spanish noun."""
+    """Inflect a color that follows a Spanish noun."""
     if color.endswith("o"):
         color = color[:-1] + ("a" if gender == "f" else "o")
     if not is_plural or not color:
@@ -107,7 +107,7 @@ def _joined(*parts: str) -> str:
 
 
 def _english_plural(name: str) -> str:
-    """Return the regular plural; of ``ear of corn`` and ``box with a lid``, that of the first noun."""
+    """Return the regular plural; in ``ear of corn`` or ``box with a lid``, the first noun gets the ending."""
     for word in _BEHIND:
         head, found, rest = name.partition(word)
         if found:
@@ -118,7 +118,7 @@ def _english_plural(name: str) -> str:
 
 
 class Lexicon:
-    """Words of one language, with expanded alternatives."""
+    """Words of one language, with all alternatives of its patterns."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -129,21 +129,24 @@ class Lexicon:
         self.means = _expanded(self.words.means)
 
     def normalize(self, text: str) -> str:
-        """Normalize a text: lower case, single spaces, no punctuation; Spanish contractions are undone."""
+        """Return a text in lower case, with single spaces, without punctuation and without Spanish contractions."""
         text = " ".join(_MARKS.sub(" ", text.lower()).split())
         if self.words.language == "es":
             text = re.sub(r"\bdel\b", "de el", re.sub(r"\bal\b", "a el", text))
         return text
 
     def contract(self, text: str) -> str:
-        """Return the text with the contractions of its language."""
+        """Apply the contractions of the language to a text."""
         if self.words.language == "es":
             return re.sub(r"\bde el\b", "del", re.sub(r"\ba el\b", "al", text))
         return text
 
 
 def _expanded(texts: Words) -> Words:
-    """Expand patterns into all alternatives: ``put/set {object} on/on_top_of {target}``, where _ is a space."""
+    """Expand patterns into all their alternatives.
+
+    A pattern such as ``put/set {object} on/on_top_of {target}`` separates alternatives by / and writes _ for a space.
+    """
     found: dict[str, None] = {}
     for text in texts:
         for choice in product(*(part.split("/") for part in text.split(" "))):

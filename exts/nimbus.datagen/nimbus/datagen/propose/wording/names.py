@@ -1,4 +1,4 @@
-"""Names of the things of a scene by noun, color, side, class or purpose, if unambiguous."""
+"""Unambiguous names of the things in a scene, by noun, color, side, class or purpose."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from nimbus.datagen.propose.wording.lexicon import Lexicon, Noun
 
 NameSort = Literal["category", "synonym", "side", "class", "purpose"]
 _PLAIN = re.compile(r"[^\W_]([\w' -]{0,58}[^\W_])?")
-"""Pattern of a category that can occur in a sentence; categories come from third-party files."""
+"""Pattern of a category that can occur in a sentence; categories may come from third-party files."""
 
 
 class KindLabel(Protocol):
-    """Properties of a kind that name it."""
+    """Properties of a kind that its names use."""
 
     @property
     def category(self) -> str:
-        """Common name, with the color."""
+        """Common name, including the color."""
         ...
 
     @property
     def object_class(self) -> str:
-        """Class."""
+        """Class of the kind."""
         ...
 
     @property
     def color(self) -> str:
-        """Name of its color; empty without one."""
+        """Name of the color; empty without one."""
         ...
 
 
@@ -48,14 +48,14 @@ class SceneNames:
 
     Args:
         graph: Graph with all things, because distractors can make names ambiguous.
-        labels: Fields of kinds by name.
-        words: The language.
+        labels: Labels of kinds, by the name of the kind.
+        words: Words of the language.
     """
 
     def __init__(self, graph: GoalGraph, labels: Mapping[str, KindLabel], words: Lexicon) -> None:
         self.words = words
         self.meanings: dict[str, set[str]] = defaultdict(set)
-        """Return things by their possible names, normalized and without an article."""
+        """Things by their possible names, which are normalized and without an article."""
         known = all(category_without_color(labels[thing.kind]) in words.nouns for thing in graph.things)
         found = {thing.name: list(self._candidates(thing, labels[thing.kind], known)) for thing in graph.things}
         for thing in graph.things:
@@ -74,16 +74,16 @@ class SceneNames:
                 self._names[thing.name] = (exact,)
 
     def names(self, thing: str, *sorts: NameSort) -> tuple[str, ...]:
-        """Return unambiguous names of a thing, of some sorts or all; empty if there are none."""
+        """Return the unambiguous names of a thing, of all or some sorts; empty if there are none."""
         return tuple(name.text for name in self._names[thing] if not sorts or name.sort in sorts)
 
     def bare(self, text: str) -> str:
-        """Return a name without its article, normalized."""
+        """Return a normalized name without its article."""
         article, _, rest = self.words.normalize(text).partition(" ")
         return rest if article in self.words.words.articles else f"{article} {rest}".strip()
 
     def _variants(self, bare: str, count: int) -> tuple[str, ...]:
-        """Return the forms of a name: of several things with their number, with the word for both, or with neither."""
+        """Return the forms of a name: for several objects plain, with a number, and with the word for both."""
         if count == 1:
             return (bare,)
         noun, words = bare.partition(" ")[2], self.words.words
@@ -113,13 +113,13 @@ class SceneNames:
         yield from self._described("purpose", category_without_color(label), words.purposes)
 
     def _described(self, sort: NameSort, key: str, table: Mapping[str, tuple[str, ...]]) -> Iterator[ThingName]:
-        """Yield names from a table that cover a class or a category."""
+        """Yield the names in a table that include a class or a category."""
         for text, covered in table.items():
             if key in covered:
                 yield ThingName(f"{self.words.words.articles[0]} {text}", sort)
 
     def _exact(self, thing: Thing, graph: GoalGraph, labels: Mapping[str, KindLabel]) -> ThingName | None:
-        """Return the full name of a thing whose other names are ambiguous: ``cup`` beside a ``plastic cup``."""
+        """Return the full name of a thing with only ambiguous names, such as ``cup`` next to a ``plastic cup``."""
         others = {labels[one.kind].category for one in graph.things if one.name != thing.name}
         if labels[thing.kind].category in others:
             return None

@@ -1,4 +1,4 @@
-"""Wordings: sentences made of spans, each with the numbers of the goals that it describes."""
+"""Wordings: sentences as spans of text, each with the numbers of the goals that it expresses."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from nimbus.datagen.random_streams import generator
 
 STYLES = ("short", "polite", "attribute", "purpose", "steps")
 LONGEST = 300
-"""Largest number of letters of an instruction."""
+"""Largest number of characters of an instruction."""
 _TOGETHER = 3
-"""Largest number of clauses of one sentence."""
+"""Largest number of clauses in one sentence."""
 _TRIES = 6
-"""Number of draws of a wording, because some are too long."""
+"""Number of draws of a wording, because some results are too long or equal to others."""
 _SLOT = re.compile(r"(\{[a-z]+\})")
 _SORTS: Mapping[str, tuple[NameSort, ...]] = {"attribute": ("side", "class"), "purpose": ("purpose",)}
 
 
 @dataclass(frozen=True)
 class Span:
-    """Piece of a sentence."""
+    """Part of a sentence."""
 
     text: str
     goals: tuple[int, ...] = ()
-    """Numbers of the goals in the graph; none for connecting words."""
+    """Numbers of the goals that the text expresses; empty for connecting words."""
 
 
 @dataclass(frozen=True)
 class Wording:
-    """One instruction."""
+    """One instruction as spans of text."""
 
     language: str
     style: str
@@ -46,13 +46,13 @@ class Wording:
 
     @property
     def text(self) -> str:
-        """Sentence in its final form."""
+        """Final text, with capital letters and contractions."""
         text = open_lexicon(self.language).contract("".join(span.text for span in self.spans))
         return re.sub(r"(^[¿¡]?|[.!?] [¿¡]?)(\w)", lambda found: found[1] + found[2].upper(), text)
 
     @property
     def goals(self) -> frozenset[int]:
-        """Numbers of the goals that it describes."""
+        """Numbers of the goals that the wording expresses."""
         return frozenset(number for span in self.spans for number in span.goals)
 
 
@@ -67,7 +67,7 @@ class _Draft:
     opened: Collection[str]
 
     def word(self, style: str, rng: np.random.Generator) -> Wording | None:
-        """Draw a wording; None if the style does not fit the graph."""
+        """Draw a wording; return None if the style does not fit the graph."""
         called = self._called(style, rng)
         if called is None:
             return None
@@ -92,7 +92,7 @@ class _Draft:
         return Wording(self.words.name, style, tuple(flat))
 
     def _called(self, style: str, rng: np.random.Generator) -> dict[str, str] | None:
-        """Choose a name for each thing; None if a thing has none, or the style excludes it."""
+        """Choose a name for each thing; return None if a thing has no name, or if the style excludes the graph."""
         called, is_special = {}, False
         for name in sorted({name for goal in self.graph.goals for name in _things(goal)}):
             special = self.names.names(name, *_SORTS[style]) if style in _SORTS else ()
@@ -100,14 +100,14 @@ class _Draft:
             usual = plain or self.names.names(name, "category", "synonym") or self.names.names(name)
             if not usual:
                 return None
-            # Only one name per sentence is unusual; a sentence of them alone would be a riddle.
+            # Usually only one name per sentence is uncommon: several would make it hard to understand.
             is_fit = bool(special) and (not is_special or rng.uniform() < 0.5)
             is_special = is_special or is_fit
             called[name] = _draw(special if is_fit else usual, rng)
         return called if is_special or style not in _SORTS else None
 
     def _clauses(self, style: str, called: Mapping[str, str], rng: np.random.Generator) -> Iterator[list[Span]]:
-        """Return clauses in order; goals with the same relation and target share one."""
+        """Yield the clauses in order; goals with equal relation and target share a clause."""
         goals, opened = self.graph.goals, set(self.opened)
         for (relation, target), group in groupby(self.order, key=lambda at: (goals[at].relation, goals[at].target)):
             numbers = tuple(group)
@@ -133,7 +133,7 @@ class _Draft:
                 yield Span({"{target}": target, "{place}": place}.get(part, part), goals)
 
     def _joined(self, clauses: Sequence[list[Span]], rng: np.random.Generator) -> list[list[Span]]:
-        """Join clauses, with a conjunction before all but the first."""
+        """Join clauses by conjunctions."""
         between = (Span(_draw(self.words.words.joined, rng) if index else "") for index in range(len(clauses)))
         return [[span, *clause] for span, clause in zip(between, clauses, strict=True)]
 
@@ -155,15 +155,15 @@ def word_goals(
     languages: Sequence[str] = LANGUAGES[:1],
     opened: Collection[str] = (),
 ) -> tuple[Wording, ...]:
-    """Write different instructions for a graph, each checked to claim exactly its goals.
+    """Write different instructions for a graph; each is checked to claim exactly the graph's goals.
 
     Args:
-        graph: The task.
-        labels: Fields of kinds by name.
-        seed: Seed of styles and words.
-        count: Largest number of instructions; fewer if styles do not fit. Languages and styles alternate.
+        graph: Goal graph of the task.
+        labels: Labels of kinds, by the name of the kind.
+        seed: Seed of the choice of words.
+        count: Largest number of instructions; languages and styles alternate.
         languages: Names of files in ``scenes/words``.
-        opened: Things that the plan opens as a means.
+        opened: Things that the plan opens as a means for another goal.
     """
     found: dict[str, Wording] = {}
     task = graph.canonical()
