@@ -50,7 +50,7 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
     """
     spool, store, lock = open_spool(address)
     try:
-        with _alone(spool), _sending(spool, store, lock):
+        with _stopped_by_signal(), _alone(spool), _sending(spool, store, lock):
             code = run(spool)
     except KeyboardInterrupt:
         if (state := read_state(spool)).state == "refused":  # the sending process ended the run
@@ -75,6 +75,24 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
 def spool_limit(folder: Path) -> int:
     """Return the default size limit of a spool [bytes]."""
     return min(_SPOOL, shutil.disk_usage(folder).free // 2)
+
+
+@contextmanager
+def _stopped_by_signal() -> Iterator[None]:
+    """Make SIGTERM end the run as Ctrl-C does, where the run does not handle it: the sending process sends it."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
