@@ -20,7 +20,7 @@ from nimbus.datagen.store.remote.address import StoreAddress, parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
-from nimbus.datagen.store.remote.writer_lock import WriterLock
+from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption, describe, die_with_parent
 
@@ -130,8 +130,10 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
                 start_new_session=True,
             )
             started.set()
+            next_beat = time.monotonic() + BEAT
             while process.poll() is None and not is_over.wait(_LOOK):
-                pass
+                if time.monotonic() >= next_beat:
+                    next_beat = time.monotonic() + BEAT if _renew_first(lock) else float("inf")
             if is_over.is_set() or process.returncode == REFUSED:
                 break
             write_error(f"the process that sends files ended ({describe(process.returncode)}) and is restarted\n")
@@ -152,6 +154,15 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
     finally:
         is_over.set()
         keeper.join()
+
+
+def _renew_first(lock: WriterLock) -> bool:
+    """Renew a lock for a sending process that a busy machine starts late; return False once it does so itself."""
+    with suppress(InputError):
+        if lock.read() != lock.note:
+            return False
+        lock.renew()
+    return True
 
 
 def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:

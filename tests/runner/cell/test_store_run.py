@@ -12,8 +12,9 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploader import spool_sizes
 from nimbus.datagen.store.remote.working_copy import open_dataset
+from nimbus.datagen.store.remote.writer_lock import WriterLock
 from nimbus.datagen.store.verify import verify
-from nimbus.runner.cell.store_run import REFUSED, run_into_store
+from nimbus.runner.cell.store_run import REFUSED, _renew_first, run_into_store
 from tests.support.cells import until
 from tests.support.synthetic import make_rendered, write_dataset
 
@@ -29,6 +30,18 @@ def senders(spool: Path) -> list[int]:
         if b"nimbus.runner.cell.store_run" in words and os.fsencode(spool) in words:
             found.append(int(entry.parent.name))
     return found
+
+
+def test_lock_is_renewed_until_the_sender_does(address: str):
+    """A run whose sender started late on a busy machine was displaced by another."""
+    store = ObjectStore(parse_address(address))
+    lock = WriterLock(store, "owner")
+    lock.take()
+    assert lock.note and _renew_first(lock) and lock.note.beat == 1
+    sender = WriterLock(store, "owner", epoch=lock.note.epoch)
+    for _ in range(2):
+        sender.renew()
+    assert not _renew_first(lock)
 
 
 @pytest.mark.slow
