@@ -117,11 +117,8 @@ def pauses(lab: Lab) -> Result:
     with lab.scenario("pauses", episodes=episodes) as result:
         folder = lab.folder / "pauses"
         run = processes.start(processes.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03))
-        for name in (
-            "supervisor",
-            "all",
-            "launcher",
-        ):  # last, because the run continues without its launcher and may end
+        # The launcher is last, because the run continues without it and may end.
+        for name in ("supervisor", "all", "launcher"):
             stored = run.status().get("stored", 0)
             status = run.wait_for(lambda now, least=stored + 5: now.get("stored", 0) >= least)
             pids = {

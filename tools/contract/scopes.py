@@ -16,7 +16,8 @@ class Value:
 
     kind: str = "plain"
     """Kind of the value: ``symbol``, ``instance``, ``method``, ``opaque`` (of Kit, but of unknown class, or a container
-    of opaque values), ``own`` (a class of Nimbus or an object of it), ``function`` (of Nimbus) or ``plain`` (not of Kit)."""
+    of opaque values), ``own`` (a class of Nimbus or an object of it), ``function`` (of Nimbus) or ``plain`` (not of
+    Kit)."""
     symbol: Symbol | None = None
     member: str = ""
     """Name of a method; ``class`` for a class of Nimbus; for a function, the kind of its result."""
