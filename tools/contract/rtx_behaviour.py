@@ -1,4 +1,4 @@
-"""Behavior of the stand-in's RTX: stages are opened, poses are kept, and sensors see something in every region."""
+"""Behavior of the stand-in's RTX: stages are opened, poses are kept, and sensors see an object in every region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SENSOR = "isaacsim.sensors.experimental.rtx.impl.tiled_camera_sensor:TiledCamer
 
 
 class IsaacSim:
-    """Record of its calls, and images in which each camera sees the first object of its own region."""
+    """Stand-in for RTX that records its calls; in its images, each camera sees the first object of its region."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []
