@@ -5,8 +5,8 @@ with the balance and once with equal parts, and prints a row for each beside the
 sockets, head and ledger are those of any cluster; each agent is a process. Only cells are replaced: an episode takes
 the time of a measured one (``episode_costs.json``), in which nothing is computed, and its file holds a few bytes.
 
-``--soak 1200 --fault-every 20`` lets 16 nodes run for 20 minutes instead, while nodes and the head are killed and
-frozen, and prints memory, open files and duration of commits of the head a minute.
+``--soak 1200 --fault-every 20`` lets 16 nodes run to the end of the job, or for 20 minutes, while nodes and head are
+killed and frozen, and prints memory, open files and duration of commits of the head each half a minute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def curves(counts: Sequence[int], given: argparse.Namespace) -> None:
 
 
 def soak(given: argparse.Namespace) -> int:
-    """Run for a time with faults; 1 if an episode is lost or doubled."""
+    """Run with faults to the end of the job or of the time; 1 if an episode is lost or doubled."""
     folder, chance = Path(tempfile.mkdtemp(prefix="nimbus-soak-")), random.Random(0)
     cluster = ReplayedCluster(folder, nodes=given.nodes, episodes=given.episodes or 100_000, speed=given.speed)
     injected: dict[str, int] = {}
@@ -56,13 +56,14 @@ def soak(given: argparse.Namespace) -> int:
         cluster.start()
         end, next_fault = time.monotonic() + given.soak, time.monotonic() + given.fault_every
         frozen: dict[int, float] = {}
-        while time.monotonic() < end:
+        is_done = False
+        while not is_done and time.monotonic() < end:
             time.sleep(0.5)
             for pid in [pid for pid, until in frozen.items() if time.monotonic() > until]:
                 os.kill(pid, signal.SIGCONT)
                 del frozen[pid]
-            _restart(cluster)
-            if time.monotonic() < next_fault:
+            is_done = _restart(cluster)
+            if is_done or time.monotonic() < next_fault:
                 continue
             next_fault += given.fault_every
             is_early = end - time.monotonic() > given.soak / 2
@@ -81,24 +82,30 @@ def soak(given: argparse.Namespace) -> int:
         lines = (folder / "samples").read_text().splitlines()
     finally:
         cluster.stop()
-        time.sleep(1.0)
+        time.sleep(1.0)  # killed processes release their files
         shutil.rmtree(folder, ignore_errors=True)
-    doubled = len(settled_rows) - len({row.idx for row in settled_rows})
-    sys.stdout.write(f"{given.soak:.0f} s, faults {injected}: {len(settled_rows)} stored, {doubled} doubled\n")
+    stored = {row.idx for row in settled_rows}
+    doubled = len(settled_rows) - len(stored)
+    lost = len(set(range(cluster.job.tasks[0].spec.episodes)) - stored) if is_done else 0
+    state = f"the job ended, {lost} lost" if is_done else "the job had not ended"
+    seconds = given.soak - (end - time.monotonic())
+    sys.stdout.write(f"{seconds:.0f} s, faults {injected}: {len(stored)} stored, {doubled} doubled; {state}\n")
     sys.stdout.write("head's pid, time, MB, open files, ms a commit, settled\n" + "\n".join(lines) + "\n")
-    return bool(doubled)
+    return bool(doubled or lost)
 
 
-def _restart(cluster: ReplayedCluster) -> None:
-    """Start again what was killed, as :class:`LocalCluster` does."""
+def _restart(cluster: ReplayedCluster) -> bool:
+    """Start again what was killed, as :class:`LocalCluster` does; return True if the head has ended the run."""
     while True:
         try:
-            pid, _ = os.waitpid(-1, os.WNOHANG)
+            pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return
+            return False
         if not pid:
-            return
+            return False
         if pid == cluster.head:
+            if os.waitstatus_to_exitcode(status) == 0:
+                return True
             cluster.start_head()
         for name in [name for name, agent in cluster.agents.items() if agent == pid]:
             cluster.start_agent(name)

@@ -62,7 +62,7 @@ def one_node(folder: Path, address: str) -> dict[str, Any]:
 
 
 def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dict[str, Any]:
-    """Let nodes train at the same time, each with a cache of its own; kill the server of one half-way."""
+    """Let nodes train at the same time, each with a cache of its own; kill the server of one on the way."""
     caches = [root / f"{'kill' if kill else 'pool'}{number}" for number in range(nodes)]
     servers: list[subprocess.Popen[str]] = []
     urls: list[str] = []
@@ -82,13 +82,14 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
         for number, cache in enumerate(caches)
     ]
     if kill:
-        time.sleep(6.0)
+        while len(_blocks(caches)) < 6 and any(reader.poll() is None for reader in readers):
+            time.sleep(0.02)  # a quarter of the blocks: readers of a busy machine begin late
         servers[0].kill()
     ends = [json.loads(reader.communicate()[0].splitlines()[-1]) for reader in readers]
     for server in servers:
         server.kill()
         server.wait()
-    blocks = [path for cache in caches for path in cache.glob("remote/copies/*/blocks/**/*") if path.is_file()]
+    blocks = _blocks(caches)
     names = [str(path).split("/blocks/")[1] for path in blocks]
     return {
         "reader_errors": sum(reader.returncode != 0 for reader in readers),
@@ -97,6 +98,11 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
         "bytes_on_disks": sum(path.stat().st_size - 4 for path in blocks),
         "wait_share": [end["wait_share"] for end in ends],
     }
+
+
+def _blocks(caches: list[Path]) -> list[Path]:
+    """List the blocks that nodes keep on their disks."""
+    return [path for cache in caches for path in cache.glob("remote/copies/*/blocks/**/*") if path.is_file()]
 
 
 def main() -> int:

@@ -66,7 +66,7 @@ class SwiftServer:
         }
 
     def start(self) -> None:
-        """Start all processes, and wait until the proxy answers."""
+        """Start all processes, and wait until all of them listen and the proxy answers."""
         for kind in (*_KINDS, "proxy"):
             with (self.folder / f"{kind}.log").open("ab") as log:
                 command = [str(HOME / "bin" / f"swift-{kind}-server"), str(self.folder / f"{kind}.conf"), "-v"]
@@ -83,6 +83,8 @@ class SwiftServer:
         deadline = time.monotonic() + _UP
         while time.monotonic() < deadline:
             try:
+                for kind in _KINDS:  # a busy machine starts them after the proxy, which then answers 503
+                    socket.create_connection(("127.0.0.1", self.ports[kind]), timeout=1).close()
                 with urllib.request.urlopen(f"{self.endpoint}/healthcheck", timeout=1):
                     return
             except OSError:

@@ -15,9 +15,9 @@ from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell,
 class Do(Skill):
     """Repeat a demonstrated motion on a thing; ``nimbus multiply`` cuts these motions from demonstrations.
 
-    The motion is transformed with the thing, and the path to its start is planned. Repeats the take that the arms can
-    follow and whose motion changes least, with a random choice among similar takes. Fails with ``no_ik`` when no take
-    is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or
+    The motion is transformed with the thing, and the path to its start is planned. Of the takes that the arms can
+    follow, repeats the one whose motion changes least; the choice among similar takes is random. Fails with ``no_ik``
+    when no take is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or
     ``tracking_error``.
     """
 

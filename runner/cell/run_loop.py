@@ -73,11 +73,11 @@ class RunLoop:
         self._drain_fork_server = drain_fork_server
         resources = spec.resources
         split = first_split(spec, has_planner=loaded.has_planner)
+        self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         # In lockstep a planner holds a slot for each lane while as many plans wait for a renderer.
         lockstep = min(_MOST_SLOTS, 2 * loaded.lanes * split[0]) if loaded.lanes > 1 else 0
         slots = max(resources.slots or 2 * sum(split) + 2, lockstep)
         shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
-        self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         self.pool = WorkerPool(
             spec,
             selector,

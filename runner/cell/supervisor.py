@@ -16,12 +16,13 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError, single_line
 from nimbus.runner.cell.transport.channel import Channel, pair
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.fork_server import main as run_fork_server
 from nimbus.runner.isaac.instance import IsaacInstances
 from nimbus.runner.system import processes
+from nimbus.runner.system.output import write_error
 
 if TYPE_CHECKING:
     from nimbus.runner.cell.run_loop import RunLoop
@@ -37,6 +38,8 @@ _OPENING = 60.0
 """Longest time to open the dataset beyond the estimate from its ledger's size, and longest time to end a run [s]."""
 _COLLECT = 20_000
 """Threshold of the garbage collector [net allocations]; messages and ledger rows form no cycles."""
+_AWAY = 5.0
+"""Interval between attempts to open a dataset whose store does not answer [s]."""
 _FORK_SERVERS = 5
 """Fork servers that may end while loading before the run is given up."""
 
@@ -65,6 +68,11 @@ class Supervisor:
         self._stop_asked = False
         self._fork_server_deaths = 0
         self._run_loop: RunLoop | None = None
+        self._loaded: Loaded | None = None
+        """Fork server's description of the job, until the dataset is open."""
+        self._open_at = 0.0
+        self._is_ready = False
+        """True once the fork server can fork."""
         self._started = time.time()
         self._start_fork_server()  # before anything else is loaded: both load at the same time
 
@@ -96,8 +104,12 @@ class Supervisor:
             return self._refusal
         if self._fork_server_due and now > self._fork_server_due:
             processes.kill_group(self._fork_server_pid)  # its end is handled like that of any other process
+        if self._run_loop is None and self._stop_asked:
+            return self._interrupted()
+        if self._loaded and now >= self._open_at:
+            self._open(self._loaded)
         if self._run_loop is None:
-            return self._interrupted() if self._stop_asked else None
+            return self._refusal
         if self._stop_asked:
             self._run_loop.drain(now)
         return self._run_loop.go_on(now, is_tick=is_tick)
@@ -119,6 +131,7 @@ class Supervisor:
 
     def _start_fork_server(self) -> None:
         self._refusal: Ended | None = None
+        self._is_ready = False
         self.fork_server, theirs = pair()
         supervisor = os.getpid()
         # In memory: the folder of the run may not exist yet, and a full disk must not hide why loading failed.
@@ -144,19 +157,19 @@ class Supervisor:
             message = from_bytes(received)
             if isinstance(message, Spawned) and self._run_loop:
                 self._run_loop.register_process(message.worker, message.pid)
-            elif isinstance(message, Loaded):
-                self._loaded(message)
-            elif isinstance(message, Ready) and self._run_loop:
-                self._fork_server_due = None
-                self._run_loop.fork_server_ready(self.fork_server)
+            elif isinstance(message, Loaded) and self._run_loop is None:
+                self._loaded = message
+            elif isinstance(message, Ready):
+                self._fork_server_due, self._is_ready = None, True
+                if self._run_loop:
+                    self._run_loop.fork_server_ready(self.fork_server)
             elif isinstance(message, WorkerError):
                 self._refusal = exit_code_of(message)
         if self.fork_server.closed_by_peer and self.fork_server in self._selector.get_map():
             self._selector.unregister(self.fork_server)
 
-    def _loaded(self, loaded: Loaded) -> None:
-        if self._run_loop is not None:
-            return
+    def _open(self, loaded: Loaded) -> None:
+        """Open the dataset and begin the run; a store that does not answer is asked again later."""
         self._beat(patience=_OPENING)
         from nimbus.runner.cell.run_loop import RunLoop
         from nimbus.runner.cell.start_run import opening_seconds
@@ -173,11 +186,20 @@ class Supervisor:
                 started=self._started,
                 tick=TICK,
             )
-            gc.freeze()  # loaded objects are never garbage: later collections skip them
-            gc.set_threshold(_COLLECT)
-            self._beat()  # the long silence that was announced for loading is over
+        except StoreAwayError as error:  # the uploads wait for the store, too
+            if not self._open_at:
+                write_error(single_line(f"{error.where}: {error.what}; the run waits for it") + "\n")
+            self._open_at = time.monotonic() + _AWAY
+            return
         except InputError as error:
             self._refusal = Ended(code=error.exit_code, state="failed", line=str(error))
+            return
+        self._loaded = None
+        if self._is_ready:
+            self._run_loop.fork_server_ready(self.fork_server)
+        gc.freeze()  # loaded objects are never garbage: later collections skip them
+        gc.set_threshold(_COLLECT)
+        self._beat()  # the long silence that was announced for loading is over
 
     def _replace_fork_server(self) -> None:
         self._read_fork_server()

@@ -11,6 +11,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -19,7 +20,7 @@ from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.tasks.control_flow.recover import Retry, Try
 from nimbus.datagen.tasks.control_flow.repeat import Repeat
 from nimbus.datagen.tasks.steps import Step, Steps
-from nimbus.datagen.tasks.task import Task
+from nimbus.datagen.tasks.task import BaseTask, Task
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
@@ -133,8 +134,6 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
-        from nimbus.runner.cell.transport.spec import CellSpec
-        from nimbus.runner.cell.worker.job import job_of
         from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
@@ -148,6 +147,12 @@ class _Maker:
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
+            task = stored_task(episode)
+            check_pipeline(task, where=str(episode.path))
+
+            from nimbus.runner.cell.transport.spec import CellSpec
+            from nimbus.runner.cell.worker.job import job_of
+
             spec = CellSpec(
                 folder=str(self._folder),
                 task=key.task,
@@ -157,7 +162,6 @@ class _Maker:
                 device=settings.get("device", "cpu"),
                 settings={"images": settings["images"]} if "images" in settings else {},
             )
-            task = stored_task(episode)
             if isinstance(task, Task):
                 check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
             job = job_of(spec, task)
@@ -167,6 +171,17 @@ class _Maker:
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
+
+
+def check_pipeline(task: BaseTask, *, where: str) -> None:
+    """Refuse a stored task that names a pipeline by path: its file can name a policy, which is code, and programs.
+
+    Raises:
+        InputError: The pipeline is a file.
+    """
+    if is_path(task.pipeline):
+        what = f"its pipeline '{task.pipeline}' is a file, which can run programs of others"
+        raise InputError(what, where=where, instead="compare two runs with 'nimbus hash'")
 
 
 def check_length(steps: Steps, *, members: int, where: str) -> None:

@@ -17,6 +17,7 @@ from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
     Beaten,
+    Details,
     Done,
     Faults,
     Finished,
@@ -231,6 +232,8 @@ class Head:
                 if evidence := self._drained.get(node):
                     return Beaten(recall=recall, drain=evidence, has_failed=True)
                 return Beaten(recall=recall, drain=self._is_stopping or ("done" if balance.done else ""))
+            case Details(status=status):
+                self.status.details.add(node, status)
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):

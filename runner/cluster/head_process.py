@@ -9,8 +9,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, single_line
-from nimbus.datagen.store.remote.object_store import StoreAwayError
+from nimbus.datagen.errors import InputError, StoreAwayError, single_line
 from nimbus.runner.cell.start_run import completed_before
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry

@@ -11,6 +11,7 @@ from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.messages import Join, NodeReading
 from nimbus.runner.cluster.node_record import NodeLease
+from nimbus.runner.monitor.node_details import NodeDetails
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus
 
@@ -41,6 +42,7 @@ class HeadStatus:
 
     def __init__(self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None) -> None:
         self.progress = progress
+        self.details = NodeDetails(progress.folder)
         self._prices = dict(price_per_hour or {})
         self._nodes: dict[str, _ListedNode] = {}
         self._leases = 0
@@ -96,6 +98,7 @@ class HeadStatus:
         """
         if node := self._nodes.get(name):
             node.left = time.monotonic()
+            self.details.remove(name)
             state, rate = "failed" if has_failed else "gone", settled / max(1e-3, node.left - node.joined)
             node.status = replace(node.status, state=state, why=why, stored=settled, rate=round(rate, 4))
         self.tell(f"node {name} left: {why}", kind="fault" if has_failed else "workers")
@@ -162,6 +165,7 @@ class HeadStatus:
         )
         slots = sum(node.slots for node in nodes if node.state not in LEFT_STATES)
         self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
+        self.details.write()
 
     def _current(self, node: _ListedNode, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:
         record = balance.nodes.get(node.status.name)

@@ -16,7 +16,7 @@ from nimbus.datagen.tasks.task import check_form
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.job import NodeNeeds
 
-RESERVED = ("nodes", "status.json", "status.json.tmp")
+RESERVED = ("nodes", "nodes.json", "nodes.json.tmp", "status.json", "status.json.tmp")
 """Reserved names in the folder of a job."""
 ByteCount = Annotated[float, Quantity("a size", "'8 GB'", (("B", 1.0), ("MB", 1e6), ("GB", 1e9))), Field(ge=0)]
 

@@ -109,7 +109,7 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: 
 #SBATCH --requeue
 set -euo pipefail
 export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
-(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate)
+(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate > /dev/null)
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 srun ray symmetric-run --address "$head:{port}" --min-nodes {shape.nodes} --num-cpus {shape.cpus} -- \\
     {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])}

@@ -9,6 +9,7 @@ import msgspec
 from nimbus.datagen.files.bounded import Count, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.monitor.status import Status
 
 MOST_BYTES = 64_000
 """Size limit of a message [bytes]; larger content is sent in parts, so that no message delays others for long."""
@@ -164,6 +165,13 @@ class SignatureRequest(Struct, frozen=True, kw_only=True, tag="sign"):
     method: Annotated[str, msgspec.Meta(pattern=r"\A(?:PUT|GET|HEAD)\Z")]
 
 
+class Details(Struct, frozen=True, kw_only=True, tag="details"):
+    """Status of the cell that works on a node, for its own page."""
+
+    node: NodeName
+    status: Status
+
+
 class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     """Last message of an agent."""
 
@@ -264,7 +272,7 @@ class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
     """Answer to a node that the head does not know; it must join first."""
 
 
-Request: TypeAlias = Join | LeaseRequest | Report | Beat | GiveBack | Vote | Faults | SignatureRequest | Leave
+Request: TypeAlias = Join | LeaseRequest | Report | Beat | Details | GiveBack | Vote | Faults | SignatureRequest | Leave
 Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Signed | Done | Unknown
 
 _encode = msgspec.json.Encoder().encode

@@ -21,6 +21,7 @@ from nimbus.runner.cluster.messages import (
     Beat,
     Beaten,
     Capabilities,
+    Details,
     Finished,
     GiveBack,
     Join,
@@ -43,6 +44,8 @@ _TICK = 0.05
 _BEAT = 2.0
 _CAPABILITIES = 30.0
 """Interval between reports of free resources [s]."""
+_DETAILS = 10.0
+"""Interval between reports of the cell's status [s]."""
 _POLL = 0.2
 """Interval between readings of the cell's ledger [s]."""
 _RETRY = 1.0
@@ -198,6 +201,8 @@ class NodeAgent:
         self._return(self._cells.take_back(answer.recall))
         if answer.drain:
             self._end_work(answer.drain, has_failed=answer.has_failed)
+        if self._is_due("details", time.monotonic(), _DETAILS) and (status := self._cells.details()):
+            self._ask(Details(node=self._options.node, status=status))
 
     def _pull(self, now: float) -> None:
         """Pull a lease if slots have no work, or none after their current episode."""

@@ -13,6 +13,8 @@ from nimbus.runner.cluster.machine import free_disk
 from nimbus.runner.cluster.messages import CellTask, Leased, NodeReading
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult
+from nimbus.runner.monitor.node_details import shorten
+from nimbus.runner.monitor.status import Status
 from nimbus.runner.system.processes import resident_bytes
 
 
@@ -145,6 +147,11 @@ class NodeCells:
             results = [(work.fed.pop(result.index), result) for result in cell.results(list(work.fed))]
             found.append((cell, results, cell.faults()))
         return found
+
+    def details(self) -> Status | None:
+        """Return the status of the cell that works, shortened for one message; None without one."""
+        status = self.running[0].status() if self.running else None
+        return shorten(status) if status else None
 
     def read(self, *, is_leaving: bool, outbox_bytes: int) -> NodeReading:
         """Return the state of the node for a heartbeat.

@@ -7,8 +7,9 @@ import re
 import threading
 from collections.abc import Callable
 
+from nimbus.datagen.errors import StoreAwayError
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, has_credentials
+from nimbus.datagen.store.remote.object_store import ObjectStore, has_credentials
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.messages import SignatureRequest, Signed
 

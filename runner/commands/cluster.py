@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -61,10 +62,12 @@ def command(
     count = nodes or CountRange(4, 4)
     shape = ClusterShape(nodes=count.least, most_nodes=count.most, cpus=cpus, memory_gb=memory, gpus=gpus)
     if kind == "slurm":
-        write_out(slurm_script(words, shape, name=f"nimbus-{task}"))
+        write_out(slurm_script(words, shape, name=f"nimbus-{Path(task).stem}"))
         return 0
     if not image:
         instead = "give --image NAME of an image with 'nimbus-datagen[cluster]'; docs/cluster.md has a Dockerfile"
         raise InputError("a manifest needs an image", where="--image", instead=instead)
-    write_out(to_yaml(ray_job(words, shape, name=f"nimbus-{task}", image=image, service_account=service_account)))
+    write_out(
+        to_yaml(ray_job(words, shape, name=f"nimbus-{Path(task).stem}", image=image, service_account=service_account))
+    )
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import asdict, replace
@@ -143,6 +142,7 @@ def _estimate_cluster(
     from nimbus.runner.cluster.demand import HORIZON, NodeBounds, wanted_nodes
     from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster, slot_counts
     from nimbus.runner.cluster.job_file import is_job, load_job
+    from nimbus.runner.monitor.dashboard_view import duration
 
     items = load_job(Path(spec.task), spec) if is_job(spec.task) else []
     probes = [(item.name, item.spec.episodes, item.priority, item.spec) for item in items]
@@ -171,10 +171,10 @@ def _estimate_cluster(
         return 0
     total = sum(task.episodes for task in tasks)
     lines = [f"{total} episodes on nodes of {node_slots} slots, from {PROBE} of each task that were made:"]
-    lines.append("  slots  nodes       time  useful  with faults  node hours" + ("      cost" if price else ""))
+    lines.append("  slots  nodes         time  useful  with faults  node hours" + ("      cost" if price else ""))
     for row in rows:
-        told = f"  {row.slots:5}  {row.nodes:5}  {_time(row.wall_seconds):>9}  {row.efficiency:6.1%}  "
-        told += f"{_time(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
+        told = f"  {row.slots:5}  {row.nodes:5}  {duration(row.wall_seconds):>11}  {row.efficiency:6.1%}  "
+        told += f"{duration(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
         lines.append(told + (f"  {row.cost:8.2f}" if price else ""))
     if wanted is not None:
         lines.append(f"  recommended: {wanted} nodes, for an end within an hour")
@@ -183,10 +183,12 @@ def _estimate_cluster(
 
 
 def _lines(told: RunForecast, price: float | None) -> list[str]:
+    from nimbus.runner.monitor.dashboard_view import duration
+
     rows = [
         f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
-        f"  time    {_said(told.wall_seconds, _time)}",
-        f"  CPU     {_said(told.cpu_seconds, _time)}",
+        f"  time    {_said(told.wall_seconds, duration)}",
+        f"  CPU     {_said(told.cpu_seconds, duration)}",
         f"  disk    {_said(told.byte_count, _size)}",
         f"  stored  {_said(told.stored, lambda count: f'{count:.0f}')}",
     ]
@@ -196,12 +198,6 @@ def _lines(told: RunForecast, price: float | None) -> list[str]:
 
 def _said(interval: Interval, text: Callable[[float], str]) -> str:
     return f"{text(interval.expected)}  ({text(interval.low)} to {text(interval.high)}, 9 times of 10)"
-
-
-def _time(seconds: float) -> str:
-    if seconds >= 36000:
-        return f"{seconds / 3600:.0f} h"
-    return time.strftime("%H:%M:%S", time.gmtime(seconds))
 
 
 def _size(byte_count: float) -> str:

@@ -1,4 +1,4 @@
-"""``nimbus merge PART… --out OUT``: merges parts that several machines made into one dataset."""
+"""``nimbus merge PART… --out OUT``: merges the parts of a dataset that several machines made."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def command(
         raise InputError(what, where="--images none", instead="write --images lossless, video or both")
     paths = episode_paths(folder, ids)
     if out.resolve() == folder.resolve():
-        raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
+        raise InputError("the folder is the source dataset", where=f"--out {out}", instead="choose another folder")
     prepare_libraries(skill_folders=skills or [], device=device)
     discover_components()
     if task_name:

@@ -51,7 +51,7 @@ def command(
         raise InputError("no model is given", where="nimbus reword", instead=instead)
     paths = episode_paths(folder, ids or [])
     if out.resolve() == folder.resolve():
-        raise InputError("this is the dataset itself", where=f"--out {out}", instead="choose another folder")
+        raise InputError("the folder is the source dataset", where=f"--out {out}", instead="choose another folder")
     source = read_single_task_info(folder)
     images = _images(paths[0]) if paths else "lossless"
     asked = open_model(model, model_name, budget, replay, out)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +13,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.npy_files import read_npz
 from nimbus.datagen.policies.correction import POLICY
 from nimbus.datagen.policies.state_policy import input_width
 from nimbus.datagen.policies.state_training import Demonstrations
@@ -24,6 +23,8 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
+_LARGEST = 64 << 30
+"""Largest rows of a round [bytes]; a million rows of 500 numbers have 4 GB."""
 HEAVIEST = 20.0
 """Largest weight of a row (AWR), so that one lucky episode does not dominate the training (Peng et al., 2019)."""
 
@@ -61,16 +62,16 @@ class WeightedRows:
             InputError: The file is damaged, or another version of Nimbus wrote it in another form.
         """
         try:
-            with np.load(path, allow_pickle=False) as held:
-                data = Demonstrations(
-                    inputs=held["inputs"],
-                    targets=held["targets"],
-                    episodes=held["episodes"],
-                    settings=from_json(TrainedSettings, str(held["settings"])),
-                )
-                sources = from_json(dict[str, int], str(held["sources"]))
-                found = cls(data=data, weights=held["weights"], sources=sources)
-        except (OSError, EOFError, KeyError, ValueError, MemoryError, BadZipFile, zlib.error) as error:
+            held = read_npz(path, limit=_LARGEST)
+            data = Demonstrations(
+                inputs=held["inputs"],
+                targets=held["targets"],
+                episodes=held["episodes"],
+                settings=from_json(TrainedSettings, str(held["settings"])),
+            )
+            sources = from_json(dict[str, int], str(held["sources"]))
+            found = cls(data=data, weights=held["weights"], sources=sources)
+        except (OSError, KeyError, ValueError) as error:
             what = f"cannot be read: {error}"
             raise InputError(what, where=str(path), instead="delete it, then run the same command again") from None
         found.check_form(path)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.style import Style
 from rich.table import Table
 from rich.text import Text
@@ -17,6 +18,8 @@ from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus,
 _COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "failed": "red"}
 _WHY = 60
 """Longest reason in the table [characters]; the page of the node has all of it."""
+_WIDE = 110
+"""Width from which the table has all columns [characters]."""
 
 
 def status_view(status: Status, *, link: Callable[[NodeStatus], str] | None = None) -> RenderableType:
@@ -53,6 +56,16 @@ def node_rows(node: NodeStatus) -> dict[str, str]:
     return {name: text for name, text in rows.items() if text}
 
 
+def node_view(node: NodeStatus, details: Status | None) -> RenderableType:
+    """Return the view of one node: what the head knows of it, and the run of its cell."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column("", style="dim")
+    table.add_column("")
+    for name, text in {"node": node.name, **node_rows(node)}.items():
+        table.add_row(name, Text(text, style=_COLORS.get(node.state, "") if name == "state" else ""))
+    return Group(table, "", view(details)) if details else table
+
+
 def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
     """Sort nodes by name, n2 before n10, with nodes that have left at the end."""
 
@@ -71,14 +84,6 @@ def _nodes_view(
     cluster: ClusterStatus, stored: int, link: Callable[[NodeStatus], str] | None
 ) -> tuple[RenderableType, ...]:
     """Return a table of the nodes, and a line about leases and cost of the stored episodes."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("node", "host", "state", "task"):
-        table.add_column(name)
-    for name in ("slots", "held", "stored", "per hour", "memory", "disk free", "outbox", "last message"):
-        table.add_column(name, justify="right")
-    for node in in_order(cluster.nodes):
-        name = Text().append(node.name, style=Style(link=link(node)) if link else "")  # without a link on the padding
-        table.add_row(name, *_cells(node))
     parts = [f"{cluster.waiting} waiting", f"{cluster.held} with nodes", f"{cluster.leases} leases"]
     parts.append(f"{cluster.node_hours:.2f} node hours")
     if cluster.useful:
@@ -89,24 +94,49 @@ def _nodes_view(
         parts.append(f"{cluster.wanted_nodes} nodes wanted")
     if cluster.cost:
         parts.append(f"cost {cluster.cost:.2f}" + (f", {cluster.cost / stored:.4f} a stored episode" if stored else ""))
-    return table, Text("; ".join(parts), style="dim")
+    return _NodesTable(in_order(cluster.nodes), link), Text("; ".join(parts), style="dim")
 
 
-def _cells(node: NodeStatus) -> tuple[str | Text, ...]:
+@dataclass(frozen=True)
+class _NodesTable:
+    """Table of the nodes, without host and free disk in a narrow terminal."""
+
+    nodes: Sequence[NodeStatus]
+    link: Callable[[NodeStatus], str] | None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        is_wide = options.max_width >= _WIDE
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0) if is_wide else (0, 1, 0, 0), header_style="dim")
+        for name in _cells(NodeStatus(name=""), None, is_wide=is_wide):
+            is_text = name in ("node", "host", "state", "task")
+            table.add_column(name, justify="left" if is_text else "right", no_wrap=name != "state")
+        for node in self.nodes:
+            table.add_row(*_cells(node, self.link, is_wide=is_wide).values())
+        yield table
+
+
+def _cells(node: NodeStatus, link: Callable[[NodeStatus], str] | None, *, is_wide: bool) -> dict[str, RenderableType]:
+    """Return the cells of a node by column."""
     state = f"{node.state}: {node.why}" if node.why else node.state
-    return (
-        Text(node.host),
-        Text(state if len(state) <= _WHY else f"{state[: _WHY - 1]}\u2026", style=_COLORS.get(node.state, "")),
-        Text(node.group),
-        f"{node.slots}",
-        f"{node.held}",
-        f"{node.stored}",
-        f"{3600 * node.rate:.0f}",
-        _size(node.resident),
-        _size(node.disk_free),
-        _size(node.outbox),
-        f"{node.since_beat:.0f} s" if node.state not in LEFT_STATES else "",
-    )
+    address = Style(link=link(node)) if link else ""
+    cells: dict[str, RenderableType] = {
+        "node": Text().append(node.name, style=address),  # without a link on the padding
+        "host": Text(node.host),
+        "state": Text(state if len(state) <= _WHY else f"{state[: _WHY - 1]}\u2026", style=_COLORS.get(node.state, "")),
+        "task": Text(node.group),
+        "slots": f"{node.slots}",
+        "held": f"{node.held}",
+        "stored": f"{node.stored}",
+        "per hour": f"{3600 * node.rate:.0f}",
+        "memory": _size(node.resident),
+        "disk free": _size(node.disk_free),
+        "outbox": _size(node.outbox),
+        "last message": f"{node.since_beat:.0f} s" if node.state not in LEFT_STATES else "",
+    }
+    if not is_wide:
+        del cells["host"], cells["disk free"]
+        cells["heard"] = cells.pop("last message")
+    return cells
 
 
 def _size(byte_count: int) -> str:

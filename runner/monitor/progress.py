@@ -62,6 +62,7 @@ class Progress:
             started=started or now,
             updated=now,
         )
+        self.folder = folder
         self._path = folder / FILE_NAME
         self._written = 0.0
         self._plans: dict[tuple[int, int], None] = {}

@@ -11,17 +11,20 @@ from dataclasses import asdict
 from http import HTTPStatus
 from urllib.parse import quote, unquote
 
+from rich.console import RenderableType
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
+from nimbus.runner.monitor.dashboard_view import view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
 from nimbus.runner.monitor.status import Event, NodeStatus, Status
 from nimbus.runner.system.console import TerminalConsole
 
 _WIDTH = 150
 _HTML = "text/html; charset=utf-8"
+_STATUS = "/status.json"
 _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>body {{ color: #d8dee9; background: #15181d; font: 14px monospace; margin: 1.5rem; }}
@@ -34,18 +37,21 @@ td {{ padding: 0 2rem 0.2rem 0; vertical-align: top; }} td:first-child {{ color:
 
 
 class StatusServer(LocalServer):
-    """Serves ``/``, ``/node/NAME``, ``/status.json`` and ``/metrics`` on 127.0.0.1.
+    """Serves ``/``, ``/node/NAME``, the ``status.json`` of both, and ``/metrics`` on 127.0.0.1.
 
     Args:
         port: Port; 0 for any free one.
         read: Reads the status.
+        read_node: Reads the status of a node's cell by the node's name; None while it is unknown.
 
     Raises:
         InputError: The port is taken.
     """
 
-    def __init__(self, port: int, read: Callable[[], Status]) -> None:
-        self.read = read
+    def __init__(
+        self, port: int, read: Callable[[], Status], read_node: Callable[[str], Status | None] = lambda _: None
+    ) -> None:
+        self.read, self.read_node = read, read_node
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -67,21 +73,30 @@ class _Handler(LocalHandler):
         try:
             assert isinstance(self.server, StatusServer)
             status = self.server.read()
+            path = unquote(self.path.partition("?")[0])
+            name = path.removeprefix("/node/").removesuffix(_STATUS) if path.startswith("/node/") else ""
+            node = _node(status, name)
+            details = self.server.read_node(name) if node else None
         except InputError as error:
             self._answer(f"{error}\n", "text/plain; charset=utf-8", HTTPStatus.SERVICE_UNAVAILABLE)
             return
-        path = unquote(self.path.partition("?")[0])
-        node = _node(status, path.removeprefix("/node/")) if path.startswith("/node/") else None
         if path == "/":
             self._answer(page(status), _HTML)
         elif path == "/metrics":
             self._answer(metrics_text(status), CONTENT_TYPE)
-        elif path == "/status.json":
+        elif path == _STATUS:
             self._answer(json.dumps(status.to_plain(), default=_plain), "application/json")
+        elif node and path.endswith(_STATUS):
+            plain = details.to_plain() if details else None
+            self._answer(json.dumps(plain, default=_plain), "application/json")
         elif node:
-            self._answer(node_page(status, node), _HTML)
+            self._answer(node_page(status, node, details), _HTML)
         else:
-            self._answer("not found; see /, /node/NAME, /status.json, /metrics\n", "text/plain", HTTPStatus.NOT_FOUND)
+            self._answer(
+                "not found; see /, /node/NAME, /node/NAME/status.json, /status.json, /metrics\n",
+                "text/plain",
+                HTTPStatus.NOT_FOUND,
+            )
 
     def _answer(self, text: str, kind: str, code: HTTPStatus = HTTPStatus.OK) -> None:
         content = text.encode()
@@ -94,14 +109,25 @@ class _Handler(LocalHandler):
 
 def page(status: Status) -> str:
     """Return the page of a run, which shows the same as the terminal and links each node to its own page."""
+    shown = status_view(status, link=lambda node: f"/node/{quote(node.name, safe='')}")
+    return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=_exported(shown))
+
+
+def _exported(shown: RenderableType) -> str:
+    """Return a view of the terminal as HTML."""
     console = TerminalConsole(width=_WIDTH, record=True, file=io.StringIO(), force_terminal=True)
-    console.print(status_view(status, link=lambda node: f"/node/{quote(node.name, safe='')}"))
-    view = console.export_html(theme=MONOKAI, inline_styles=True, code_format="<pre>{code}</pre>")
-    return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=view)
+    console.print(shown)
+    return console.export_html(theme=MONOKAI, inline_styles=True, code_format="<pre>{code}</pre>")
 
 
-def node_page(status: Status, node: NodeStatus) -> str:
-    """Return the page of one node, with everything it reports and the events that name it, newest first."""
+def node_page(status: Status, node: NodeStatus, details: Status | None = None) -> str:
+    """Return the page of one node: what it reports, the run of its cell, and events that name it, newest first.
+
+    Args:
+        status: Status of the run.
+        node: The node.
+        details: Status of its cell; None while it is unknown.
+    """
     rows = "".join(
         f"<tr><td>{name}</td><td{_color(name, node)}>{html.escape(text)}</td></tr>"
         for name, text in node_rows(node).items()
@@ -112,6 +138,9 @@ def node_page(status: Status, node: NodeStatus) -> str:
     )
     name = html.escape(node.name)
     body = f'<p><a href="/">{html.escape(status.task)}</a></p><h1>node {name}</h1><table>{rows}</table>'
+    if details:
+        address = f"/node/{quote(node.name, safe='')}{_STATUS}"
+        body += f'<h2>its cell (<a href="{html.escape(address)}">status.json</a>)</h2>{_exported(view(details))}'
     if events:
         body += f"<h2>events</h2><table>{events}</table>"
     return _PAGE.format(title=f"node {name}: {html.escape(node.state)}", body=body)

@@ -64,7 +64,7 @@ def print_summary(summary: Summary, *, console: Console | None = None) -> None:
     for flag in summary.yields.flags:
         console.print(flag_words(flag), style="red", soft_wrap=True)
     for path in summary.outdated[:1]:
-        more = f" and {len(summary.outdated) - 1} more" if len(summary.outdated) > 1 else ""
+        more = f" and {summary.outdated_count - 1} more" if summary.outdated_count > 1 else ""
         what = f"{path}{more}: missing or changed; the next run makes missing episodes again"
         console.print(what, style="red", soft_wrap=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from nimbus.datagen.store.remote.uploads import has_files
 ONCE = ("load",)
 """Stages whose work is done at a run's start, for all of its episodes."""
 MOST_LISTED = 1000
-"""Largest number of stored episodes that a report lists."""
+"""Largest number of stored episodes, and of missing files, that a report lists."""
 MOST_SAMPLED = 10_000
 """Largest number of episodes for yields, maps and charts; of a larger dataset, evenly spaced episodes are used."""
 
@@ -61,10 +60,12 @@ class RowSums:
     """CPU time by stage [s]."""
     waits: dict[str, float] = field(default_factory=dict)
     """Waiting time by queue [s]."""
-    durations: array[float] = field(default_factory=lambda: array("d"))
-    """Length of each stored motion [s]."""
+    durations: Counter[float] = field(default_factory=Counter)
+    """Stored motions by length [s]; few lengths occur, because a motion lasts a whole number of steps."""
     listed: list[Attempt] = field(default_factory=list)
     outdated: list[str] = field(default_factory=list)
+    """First of the files that are missing or changed."""
+    outdated_count: int = 0
     runs: list[RunSums] = field(default_factory=list)
 
     @classmethod
@@ -103,11 +104,13 @@ class RowSums:
             run.stored, run.last = run.stored + bool(row.path), max(run.last, row.ended)
         if row.path:
             self.stored += 1
-            self.durations.append(row.duration)
+            self.durations[row.duration] += 1
             if len(self.listed) < MOST_LISTED:
                 self.listed.append(row)
             if not has_files(self.folder, row):
-                self.outdated.append(row.path)
+                self.outdated_count += 1
+                if len(self.outdated) < MOST_LISTED:
+                    self.outdated.append(row.path)
 
     def _add_plan(self, plan: Attempt) -> None:
         self.plans += 1
@@ -125,14 +128,16 @@ class RowSums:
 
     def motions(self) -> dict[str, float]:
         """Return the shortest, median, longest and total stored motion [s]."""
-        seconds = np.frombuffer(self.durations) if self.durations else np.zeros(0)
-        if not len(seconds):
+        if not self.durations:
             return {}
+        seconds = np.array(sorted(self.durations))
+        ends = np.cumsum([self.durations[value] for value in seconds.tolist()])
+        middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
         return {
-            "shortest": float(seconds.min()),
-            "median": float(np.median(seconds)),
-            "longest": float(seconds.max()),
-            "total": float(seconds.sum()),
+            "shortest": float(seconds[0]),
+            "median": float(seconds[middle].mean()),
+            "longest": float(seconds[-1]),
+            "total": float(seconds @ np.diff(ends, prepend=0)),
         }
 
 

@@ -88,7 +88,9 @@ class Summary:
     episodes: tuple[Attempt, ...]
     """The first stored episodes, by index and variant."""
     outdated: tuple[str, ...] = ()
-    """Files of stored episodes that are missing or have another size; the next run makes these episodes again."""
+    """First files of stored episodes that are missing or have another size; a run makes these episodes again."""
+    outdated_count: int = 0
+    """Number of all of these files."""
     wall_seconds: float = 0.0
     """Duration of all runs together [s]."""
     startup_seconds: float = 0.0
@@ -237,6 +239,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         failure_bytes=sums.failure_bytes,
         episodes=tuple(sums.listed),
         outdated=tuple(sums.outdated),
+        outdated_count=sums.outdated_count,
         wall_seconds=wall,
         startup_seconds=sum(run.startup_seconds for run in run_rows),
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,

@@ -63,7 +63,7 @@ def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.C
 def test_failed_mirror_frees_its_lock(stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch):
     folder, place = stored
     from nimbus.datagen.datasets.mirror import Mirror
-    from nimbus.datagen.store.remote.object_store import StoreAwayError
+    from nimbus.datagen.errors import StoreAwayError
 
     mirror = Mirror(str(folder), f"{place}/c")
     monkeypatch.setattr(Mirror, "_copy", lambda *_: (_ for _ in ()).throw(StoreAwayError("no answer")))

@@ -123,7 +123,9 @@ def test_skills_do_in_physx_what_they_do_by_default(isaac: MujocoPhysics):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["open_drawer", "handover_block", "stack_blocks"])
+@pytest.mark.parametrize(
+    "name", ["open_drawer", "handover_block", pytest.param("stack_blocks", marks=pytest.mark.long)]
+)
 def test_drawers_and_two_arms_work_in_physx(isaac: MujocoPhysics, name: str):
     task = load_task(name)
     assets = load_assets(task)

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.store.dataset import Dataset, read_info
-from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from tests.support.described import describe
 from tests.support.refusals import refusal

@@ -56,6 +56,9 @@ CASES = {
 GROUPS_DONE = {("before_intent", 2): 1, ("after_intent", 2): 1, ("after_link", 5): 1, ("after_directory_sync", 2): 1}
 GROUPS_DONE |= {("after_done", 1): 1, ("after_done", 2): 2, ("after_unlink", 1): 1, ("after_unlink", 2): 1}
 GROUPS_DONE |= {("after_unlink", 6): 2}
+ALIKE = {(place, 2) for place in ("before_intent", "after_intent", "after_directory_sync", "after_done")}
+ALIKE |= {("after_link", 3)}
+"""Cases that differ from the one before them only by the group or file at which the process dies."""
 
 
 def die(script: str, *arguments: object, failpoint: str) -> list[str]:
@@ -88,7 +91,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return dataset_hashes(folder)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=(pytest.mark.slow, pytest.mark.long) if case in ALIKE else ()) for case in CASES],
+    ids=lambda case: f"{case[0]}-{case[1]}",
+)
 def test_a_commit_that_dies_anywhere_is_finished_or_undone_exactly(
     tmp_path: Path, case: tuple[str, int], undisturbed: dict[str, str]
 ) -> None:

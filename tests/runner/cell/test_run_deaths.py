@@ -78,11 +78,12 @@ def test_a_worker_killed_while_its_file_is_being_written_is_replaced(undisturbed
 
 
 def test_a_dead_fork_server_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
-    mishaps = {"view 2 0": "nap x1", "view 4 0": "kill x1"}
+    mishaps = {"view 2 0": "hold", "view 4 0": "kill x1"}
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=EPISODES)
     run = Run(spec, until="view 2 0")
     workers = set(run.processes()) - {run.supervisor(), run.fork_server()}
     os.kill(run.fork_server(), signal.SIGKILL)
+    run.let_go()
     assert run.finish() == undisturbed
     assert {pid for _, pid in events(spec, "plan")} & workers
     assert sorted(fault.kind for fault in run.faults()) == ["sigkill", "zygote"]

@@ -1,12 +1,18 @@
-"""Limit of the steps that verify does again: the task's text comes with the dataset."""
+"""Limits of a comparison: the text of the task comes with the dataset."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.tasks.task import parse_task
-from nimbus.runner.checks.recompute import check_length, count_steps
+from nimbus.runner.checks.recompute import _Maker, check_length, count_steps
+from nimbus.runner.system import threads
 
 _TASK = """instructions: [Tidy up.]
 robot: panda
@@ -40,3 +46,19 @@ def test_a_foreign_task_of_endless_loops_is_one_line() -> None:
     ) as error:
         check_length(steps, members=4, where="a.hdf5")
     assert error.value.where == "a.hdf5"
+
+
+def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can name a policy, a Python file beside it."""
+    (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
+    pipeline = {"load": "usd", "randomize": "tabletop", "plan": {"policy": {"policy": "evil.py:make"}}}
+    (tmp_path / "evil.yaml").write_text(json.dumps(pipeline | {"render": "newton", "store": "hdf5"}))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(threads, "prepare_libraries", lambda **_: None)  # seconds, and the task is refused before
+    for name in ("evil.yaml", "./evil.yaml", str(tmp_path / "evil.yaml")):
+        provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={})
+        layout = SimpleNamespace(key=SimpleNamespace(task="tidy", seed=0), physical=SimpleNamespace(objects=()))
+        episode: Any = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda made=layout: made)
+        maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), ())  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="is a file, which can run programs of others"):
+            maker._load(episode)

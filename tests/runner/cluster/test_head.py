@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.records import Fault
-from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import admission, head_process
 from nimbus.runner.cluster.demand import NodeBounds
@@ -26,6 +25,7 @@ from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
     Beaten,
+    Details,
     EpisodeReport,
     Faults,
     Finished,
@@ -40,8 +40,11 @@ from nimbus.runner.cluster.messages import (
     Report,
     Reported,
     Request,
+    Unknown,
     Vote,
 )
+from nimbus.runner.monitor.node_details import read_details
+from nimbus.runner.monitor.status import Status
 from tests.support.cells import make_spec
 from tests.support.clusters import job_of
 from tests.support.synthetic import failed_attempts
@@ -102,6 +105,21 @@ def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pyte
     server.head.look(3.0)
     known = server._entries["drive"].dataset.ledger.episode(3)
     assert known and known.state == "QUARANTINED" and not server.head._unwritten
+
+
+def test_a_clock_hours_apart_is_one_line(server: HeadServer):
+    (answer,) = answers(server, join(clock=time.time() - 7200.0))
+    assert isinstance(answer, Joined)
+    (told,) = [event.text for event in server.progress.status.events if "clock" in event.text]
+    assert told == "node n1: its clock differs by -7200 s; times in the ledger are its own"
+
+
+def test_the_head_keeps_what_a_node_says_of_its_cell(server: HeadServer):
+    answers(server, join(), Details(node="n1", status=Status(task="drive", stored=5)))
+    server.head.look(1.0)
+    found = read_details(server.progress.folder, "n1")
+    assert found and found.stored == 5
+    assert answers(server, Details(node="n2", status=Status(task="drive"))) == [Unknown()]
 
 
 def test_repeated_faults_count_once(server: HeadServer):

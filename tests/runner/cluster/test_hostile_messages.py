@@ -59,6 +59,7 @@ HOSTILE: list[dict[str, Any] | bytes] = [
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": 2}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"attempts": [ROW | {"path": "../../x.hdf5"}]}]},
     {"kind": "pull", "node": "n1", "idle": -1, "ahead": 0},
+    {"kind": "details", "node": "n1", "status": {"task": "drive", "target": 1e300}},
 ]
 
 

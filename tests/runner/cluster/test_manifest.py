@@ -83,9 +83,11 @@ def test_nodes_of_a_manifest_follow_the_demand(capsys: pytest.CaptureFixture[str
 
 
 def test_script_of_slurm_is_read_by_a_shell(capsys: pytest.CaptureFixture[str]):
-    assert main(["cluster", "slurm", "--task", "a b.yaml", "--out", "s3://b/x", "--nodes", "5"]) == 0
+    assert main(["cluster", "slurm", "--task", "/tasks/a b.yaml", "--out", "s3://b/x", "--nodes", "5"]) == 0
     script = capsys.readouterr().out
-    assert "#SBATCH --nodes=5\n" in script and "nimbus run --task 'a b.yaml'" in script
+    assert "#SBATCH --nodes=5\n" in script and "nimbus run --task '/tasks/a b.yaml'" in script
+    assert "#SBATCH --job-name=nimbus-a-b\n" in script
+    assert "get-auth-token --generate > /dev/null" in script  # it prints the token, into the job's log
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 

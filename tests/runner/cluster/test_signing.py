@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import StoreAwayError
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.line_socket import HeadClient
 from nimbus.runner.cluster.messages import Answer, Request, SignatureRequest, Signed

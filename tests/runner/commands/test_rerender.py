@@ -135,7 +135,7 @@ def test_source_hashed_dataset_is_not_rerendered(copy: Path, tmp_path: Path, cap
 def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
     before = sound(copy)
     assert rerender(copy, min(copy.glob("episodes/*")).stem, copy) == 2
-    assert capsys.readouterr().err == f"--out {copy}: this is the dataset itself; choose another folder\n"
+    assert capsys.readouterr().err == f"--out {copy}: the folder is the source dataset; choose another folder\n"
     assert sound(copy) == before
 
 

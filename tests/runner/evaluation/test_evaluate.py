@@ -119,18 +119,20 @@ def test_replayed_demonstrations_succeed_with_equal_states(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_workers_or_kills(tmp_path: Path):
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.long)], ids=["whole", "killed"])
+def test_results_do_not_depend_on_workers_or_kills(is_killed: bool, tmp_path: Path):
     policy = idle(tmp_path)
     path = Path(policy.partition(":")[0])
     path.write_text(path.read_text().replace("0.04]", "0.05]"))  # beyond the gripper's limit: clipped
     assert evaluate(policy, tmp_path / "serial", "--serial") == 0
     words = ["evaluate", str(TINY), "--policy", policy, "--layouts", str(LAYOUTS), "--out", str(tmp_path / "cell")]
-    killed = start(*words)
-    deadline = time.monotonic() + 300
-    while not (tmp_path / "cell" / "ledger.sqlite").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    if is_killed:
+        killed = start(*words)
+        deadline = time.monotonic() + 300
+        while not (tmp_path / "cell" / "ledger.sqlite").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.communicate()
     assert main(words) == 0
     assert (tmp_path / "cell" / NAME).read_bytes() == (tmp_path / "serial" / NAME).read_bytes()
     found = read_evaluation(tmp_path / "serial")

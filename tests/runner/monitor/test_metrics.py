@@ -58,3 +58,5 @@ def test_nodes_are_in_the_order_of_their_numbers():
     names = [replace(NODES[0], name=f"n{number}") for number in (10, 2)]
     assert [node.name for node in in_order([NODES[1], *names])] == ["n2", "n10", "n2"]
     assert in_order([NODES[1], *names])[-1].state == "failed"
+    long = [replace(NODES[0], name="n" + digit * 5000) for digit in "21"]  # more digits than Python converts
+    assert [node.name[1] for node in in_order(long)] == ["1", "2"]

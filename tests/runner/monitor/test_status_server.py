@@ -10,17 +10,21 @@ from dataclasses import replace
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.monitor.status import Event
+from nimbus.runner.monitor.status import Event, Status, WorkerStatus
 from nimbus.runner.monitor.status_server import StatusServer
 from tests.runner.monitor.test_metrics import STATUS
 
 EVENTS = ("node n2: drained <script>", "node n20 on b: 1 slot", "else")
+CELL = Status(
+    task="drive",
+    workers=(WorkerStatus(number=7, seat=0, pid=1, role="render<er>", phase="render", index=3, age=0.1, in_phase=2.0),),
+)
 SHOWN = replace(STATUS, events=tuple(Event(number=number, text=text) for number, text in enumerate(EVENTS)))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[StatusServer]:
-    with StatusServer(0, lambda: SHOWN) as found:
+    with StatusServer(0, lambda: SHOWN, {"n1": CELL}.get) as found:
         threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         yield found
         found.shutdown()
@@ -43,6 +47,13 @@ def test_page_shows_nodes_and_leads_to_each(server: StatusServer):
         and "else" not in node
     )
     assert "2 plan, 5 render" in get(server, "node/n1") and "40, 360 per hour" in get(server, "node/n1")
+
+
+def test_page_of_a_node_opens_its_own_status(server: StatusServer):
+    text = get(server, "node/n1")
+    assert "render&lt;er&gt;" in text and 'href="/node/n1/status.json"' in text
+    assert json.loads(get(server, "node/n1/status.json"))["workers"][0]["number"] == 7
+    assert json.loads(get(server, "node/n2/status.json")) is None and "its cell" not in get(server, "node/n2")
 
 
 def test_metrics_and_status_are_served(server: StatusServer):

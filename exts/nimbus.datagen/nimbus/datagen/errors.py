@@ -125,6 +125,10 @@ class StorageError(InputError):
     exit_code = 1
 
 
+class StoreAwayError(StorageError):
+    """Raised when a store does not answer, or answers unexpectedly; a repeated call may succeed."""
+
+
 def single_line(text: str) -> str:
     """Return text as one line with unprintable characters escaped, because terminals would interpret them."""
     return visible(text.replace("\n", " ").replace("\t", "\\t"))

@@ -21,7 +21,7 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault, check_actions
-from nimbus.datagen.policies.wires import remote_policy
+from nimbus.datagen.policies.wires import groot, remote_policy, websocket
 from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires.codec import OPENPI, VLA_EVAL
 from nimbus.datagen.policies.wires.server import PolicyServer
@@ -362,3 +362,49 @@ def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
         first.recv()
         with pytest.raises(InvalidStatus, match="503"), connect(address):
             pass
+
+
+def send_parts_without_end(connection: socket.socket) -> None:
+    """Greet as ZeroMQ, then send parts of a message that never ends."""
+    connection.settimeout(60.0)
+    connection.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
+    ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03REP"
+    connection.sendall(b"\x04" + bytes([len(ready)]) + ready)
+    with connection.makefile("rb") as file:
+        file.read(64)
+        for _ in ("READY", "delimiter", "request"):
+            file.read(file.read(2)[1])
+    connection.sendall(b"\x01\x00")
+    part = b"\x03" + (1 << 22).to_bytes(8, "big") + bytes(1 << 22)
+    for _ in range(200):
+        connection.sendall(part)
+
+
+def test_groot_message_without_end_is_a_fault(monkeypatch: pytest.MonkeyPatch):
+    """ZeroMQ keeps all parts of a message, however many there are."""
+    monkeypatch.setattr(groot, "_MOST_MEMORY", 32 << 20)
+    monkeypatch.setattr(groot, "_LOOK", 0.01)
+    with raw_server(send_parts_without_end) as port:
+        wire = groot.GrootWire(f"tcp://{HOST}:{port}")
+        with pytest.raises(PolicyFault, match="more than 32 MiB at once"):
+            wire.open(seconds=60.0)
+
+
+def test_frame_of_tiny_parts_is_a_fault(monkeypatch: pytest.MonkeyPatch):
+    """A part of one byte takes a hundred times as much memory."""
+    stop = threading.Event()
+
+    def talk(connection: Any) -> None:
+        connection.send(OPENPI.pack({"checkpoint": "c"}))
+        connection.recv()
+        connection.send(iter(lambda: b"" if stop.wait(0.01) else b"x", b""))
+
+    with websocket_server(talk) as address:
+        connection = websocket.Socket(address, seconds=60.0)
+        connection.send(b"x", seconds=60.0)
+        connection.receive(seconds=60.0)
+        monkeypatch.setattr(websocket, "_MOST_MEMORY", -1)
+        monkeypatch.setattr(websocket, "_LOOK", 0.01)
+        with pytest.raises(PolicyFault, match="in parts that take more than"):
+            connection.receive(seconds=60.0)
+        stop.set()

@@ -49,7 +49,7 @@ def rendered(renderer, names, positions, wxyz):
     }
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_reused_pixels_are_those_rendered_afresh(renderers, seed):
     """For stacks of every size, and whatever was shown before: a renderer goes on with the last example's pictures."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from nimbus.datagen.errors import StoreAwayError
 from nimbus.datagen.store.remote import multipart
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.multipart import create_large
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 
 
 @pytest.fixture

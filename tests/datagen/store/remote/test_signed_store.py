@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import ConflictError, send_attempt
 from nimbus.datagen.store.remote.signed_store import SignedStore
 from tests.support.synthetic import make_rendered, write_dataset

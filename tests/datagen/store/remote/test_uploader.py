@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.stages import Rendered
 from nimbus.datagen.store.remote import uploader as uploader_module
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.datasets.training.reader import Reader
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.store.remote import lru, working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.block_memory import MEMORY
 from nimbus.datagen.store.remote.cache_root import note_origin
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.working_copy import TRAFFIC, local, open_dataset
 from nimbus.datagen.store.verify import dataset_hashes, verify

@@ -21,7 +21,7 @@ _PERSISTENCE = 0.8
 _QUIET_ROWS = 2
 """Rows without noise at the end of a motion, because the simulator interpolates over three commands."""
 _FADING = 0.25
-"""Largest change of the noise between rows, as a fraction: it fades out over the last six rows."""
+"""Largest change of the fraction of noise between rows, so that the noise fades in and out."""
 _SHARES = (1.0, 0.5, 0.25)
 """Fractions of the noise, tried in this order until the arm stays clear of obstacles."""
 _CLEARANCE = 0.02

@@ -33,6 +33,7 @@ class GripperControl:
         cell, meter, gripper = self._cell, self._cell.meter, self._cell.robot.gripper
         target = gripper.open
         if room is not None:
+            # The sign of the travel is the direction of opening: some joints open toward smaller positions.
             way = np.sign(gripper.travel_per_metre)
             widest = float((way * cell.finger_positions()).max())
             target = float(way * min(way * target, widest + room * abs(gripper.travel_per_metre)))

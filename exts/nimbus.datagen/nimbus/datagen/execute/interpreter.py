@@ -81,6 +81,7 @@ class TaskJudge:
     def failure(self, conditions: Steps, scope: Scope) -> Outcome | None:
         """Return the first condition that does not hold, with its subject in ``phase``; None when all hold."""
         for condition in conditions:
+            # Conditions such as any: and not: evaluate the conditions inside them.
             if not isinstance(condition, Step):
                 failure, said = condition.failure(self, scope), ""
             else:

@@ -66,6 +66,7 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
     """Plan the drive of a layout, and evaluate it."""
     goal: dict[str, Any] = physical.drawn["goal"]
     start = np.array([goal["start"][0], goal["start"][1], goal["start"][3]])
+    # The randomizer found no valid goal; its reason becomes the outcome of the attempt.
     if goal["refused"]:
         return _failed(task, start, goal, refusal(goal["refused"]))
     route = find_route(
@@ -111,6 +112,7 @@ def drive_again(
 ) -> Trajectory:
     """Integrate stored actions from the stored start, and evaluate the drive against the scene's triangles."""
     poses = integrate(stored.start.joint_positions, stored.actions, stored.rate)
+    # Actions are planar; the height of the floor is that of the stored drive.
     heights = stored.body_positions[:, 0, 2]
     feet = np.column_stack([poses[:, :2], heights])
     body, goal = task.body, physical.drawn["goal"]

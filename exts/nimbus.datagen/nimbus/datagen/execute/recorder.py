@@ -80,6 +80,7 @@ class Recorder:
 
     def _end_relation(self, relation: tuple[str, str, str], *, stop: int) -> None:
         start, (name, one, other) = self._relations.pop(relation), relation
+        # A relation that began and ended at the same boundary has no rows.
         if start < stop:
             self._spans.append(RelationSpan(start=start, stop=stop, relation=name, object=one, target=other))
 
@@ -115,6 +116,7 @@ class Recorder:
         simulation, count = self._simulation, self.step_count
         rows = {name: np.array(values) for name, values in self._rows.items()}
         names = sorted({name for plan in plan_statistics for name in plan})
+        # The state after the last row has the number ``count``: relations that hold there end one later.
         for relation in tuple(self._relations):
             self._end_relation(relation, stop=count + 1)
         return Trajectory(

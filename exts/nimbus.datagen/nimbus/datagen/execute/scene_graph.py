@@ -158,6 +158,7 @@ def describe_scene(world: World) -> tuple[Relation, ...]:
 
 def _below(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
     world = view.world
+    # Anchored objects, such as cabinets, are fixed to the world and not placed on or in anything.
     if world.objects[name].anchored:
         return
     containers = [other for other in view.bounds if other != name]
@@ -176,6 +177,7 @@ def _states(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
     for part in model.parts:
         label = f"{name}.{part.name}" if len(model.parts) > 1 else name
         share = world.joint_fraction(name, part.name)
+        # A spring returns a pressed part; therefore its largest fraction so far decides.
         if part.joint.stiffness > 0.0:
             if world.largest_fraction(name, part.name) >= PRESSED:
                 yield Relation("pressed", label)
@@ -188,6 +190,7 @@ def _states(view: _SceneSnapshot, name: str) -> Iterator[Relation]:
     for state, angle in (("upright", 0.0), ("lying", math.pi / 2), ("inverted", math.pi)):
         if abs(lean - angle) <= LEAN:
             yield Relation(state, name)
+    # An object that also touches something else may be supported by it.
     if is_gripped(world, name) and not view.touched(name) - _gripper_links(world):
         yield Relation("held", name)
     way, turn = measure_motion(world, name)

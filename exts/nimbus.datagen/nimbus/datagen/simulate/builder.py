@@ -63,6 +63,7 @@ def _unmirror(builder: newton.ModelBuilder) -> None:
         if not isinstance(mesh, newton.Mesh) or scale.min() >= 0.0:
             continue
         faces = np.asarray(mesh.indices).reshape(-1, 3)
+        # An odd number of mirrored axes turns faces inside out; their reversed order restores them.
         turned = faces[:, ::-1] if scale.prod() < 0.0 else faces
         mirrored = newton.Mesh(
             np.asarray(mesh.vertices) * np.sign(scale),

@@ -17,7 +17,7 @@ from nimbus.datagen.episode.layout import Vector
 from nimbus.datagen.simulate.physics_world import BodyStates, JointGroup, PhysicsWorld, WorldParts
 
 Order = dict[str, Any]
-"""``do`` is ``open``, ``act`` or ``end``; the other fields depend on it."""
+"""Message to the host: ``do`` is ``open``, ``act`` or ``end``; the other fields depend on it."""
 Exchange = Callable[[Order], dict[str, Any]]
 """Sends an order and waits for its answer."""
 _STATE = ("positions", "velocities")

@@ -189,6 +189,7 @@ class IsaacSimSimulation(NewtonSimulation):
         assert self._loaded is not None and self._loaded.disturbance is not None
         push = self._loaded.disturbance
         begin, end = (round(time * REFERENCE_RATE) for time in (push.time, push.time + push.duration))
+        # A step of PhysX may contain only a part of the push: the scaled force gives the same impulse.
         share = max(0, min(end, first + count) - max(begin, first)) / count
         if share > 0.0:
             x, y, z = (share * value for value in push.force)
@@ -247,6 +248,7 @@ class IsaacSimSimulation(NewtonSimulation):
         angular = np.einsum("nji,nj->ni", turns, bodies.angular)
         data.qvel[self._free_velocities] = np.hstack([linear, angular])
         data.ctrl[self._actuators] = order
+        # The stages of a forward pass up to the drive forces; contact forces are never solved here.
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_fwdVelocity(model, data)
         mujoco.mj_fwdActuation(model, data)

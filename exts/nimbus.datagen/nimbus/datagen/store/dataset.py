@@ -14,7 +14,7 @@ from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.meaning import TaskMeaning
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.folder_lock import FolderLock
 from nimbus.datagen.files.own_files import make_subfolder
@@ -39,7 +39,6 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, TimeSpan
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.recovery import RecoveryReport, recover
-from nimbus.datagen.store.remote.object_store import StoreAwayError
 from nimbus.datagen.store.remote.uploads import has_files, is_stored
 
 _log = logging.getLogger(__name__)

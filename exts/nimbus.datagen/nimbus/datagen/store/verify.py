@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.folder_lock import is_locked
 from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
@@ -33,7 +33,7 @@ from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
-from nimbus.datagen.store.remote.object_store import MissingObjectError, StoreAwayError
+from nimbus.datagen.store.remote.object_store import MissingObjectError
 from nimbus.datagen.store.remote.working_copy import fetched_ahead, forget_local, is_remote, local, names_in
 
 _PAGE = 400

@@ -62,6 +62,8 @@ def find_turns(symmetry: str, size: Size | None = None) -> list[FloatArray]:
         return [make_transform((0, 0, 0), quat_from_axis_angle((0, 0, 1), angle)) for angle in angles]
     if symmetry != "box":
         return [np.eye(4)]
+    # Permutations and signs of the axes with determinant 1 are the 24 rotations of a cube. A rotation that exchanges
+    # unequal sides changes the shape; without a size, all sides count as unequal.
     sides = np.array(size or (1.0, 2.0, 3.0))
     turns: list[FloatArray] = []
     for order in permutations(range(3)):

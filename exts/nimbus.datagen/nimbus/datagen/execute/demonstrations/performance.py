@@ -129,6 +129,7 @@ class DemonstratedMotion:
         pose, kind, symmetry = self._own_frame()
         if self._demonstration.axes == "thing":
             return pose, kind, symmetry
+        # With the axes of the world, the object only shifts the motion; its heading does not turn it.
         upright = np.eye(4)
         upright[:3, 3] = pose[:3, 3]
         return upright, kind, "none"
@@ -178,6 +179,7 @@ class DemonstratedMotion:
         for candidate in self._candidates()[:_MOST_TRIES]:
             plans: dict[str, MotionPlan] = {}
             postures: dict[str, FloatArray] = {}
+            # A candidate needs a path for every arm; the first arm without one excludes it.
             for name, arm in self._arms.items():
                 found = self._reach(arm, candidate, name)
                 if isinstance(found, str):
@@ -205,6 +207,7 @@ class DemonstratedMotion:
         scene, needed, reason = arm.look(), _needed_rows(candidate.take), "starts out of reach"
         for start in self._starts(arm, scene, path[0], candidate.take.tracks[name].posture, rng):
             postures = trace_curve(scene, start, list(path[1:]))
+            # An exact path may end at a joint limit that a path with small deviations passes.
             if len(postures) < len(path):
                 postures = _trace_nearly(scene, start, path[1:])
             if len(postures) < needed:
@@ -278,6 +281,7 @@ class DemonstratedMotion:
     def _events(self, tracks: Mapping[str, Track], begin: int, done: set[int], *, is_last: bool) -> None:
         works = {}
         for name, track in tracks.items():
+            # The last reachable row also performs the events of later rows.
             events = [event for event in track.events if id(event) not in done and (event.row <= begin or is_last)]
             done.update(map(id, events))
             if events:
@@ -376,4 +380,5 @@ def _follow_rows(arm: Workcell, start: FloatArray, path: FloatArray) -> None:
             if failure.reason is not Reason.TRACKING_ERROR or yields > _YIELDS:
                 raise
             actual = np.array([arm.simulation.data.joint(name).qpos[0] for name in arm.robot.arm.joints])
+            # Catching up with the path would press harder against the obstacle.
             shift, kept = np.zeros(len(start)), actual - posture

@@ -91,6 +91,7 @@ class Alignment:
             Final pose (4, 4) that belongs to the chosen pose.
         """
         cell = self._cell
+        # If no final pose is reachable, all poses are planned for: the planner's error then states the reason.
         pairs = [(self.tool_at(pose), end) for pose, end in zip(poses, final, strict=True)]
         reached = [
             (tool, end)

@@ -75,6 +75,7 @@ def releases_inside(
             release[:3, :3] = object_turn
             release[:2, 3] = middle - (lower + upper)[:2] / 2
             release[2, 3] = low[2] + drop + raised - lower[2]
+            # The straight descent begins with the whole object above the rim.
             above = release.copy()
             above[2, 3] = max(high[2] + over - lower[2], release[2, 3])
             object_T_tool = np.linalg.inv(tool_T_object)

@@ -36,7 +36,7 @@ _APART = 0.03
 _FAR = 0.07
 """Distance between the two hands above which a larger one no longer improves the score [m]."""
 _LEAST_ANGLE = np.cos(np.radians(35))
-"""Cosine of the smallest angle between the approaches of two hands that do not touch."""
+"""Cosine of the smallest angle between the approaches of the two hands; at smaller angles the hands touch."""
 _PUTS_DOWN = np.cos(np.radians(62))
 """Cosine of the largest tilt from straight down at which the object can be put down later."""
 _ABOVE_TABLE = 0.003
@@ -124,7 +124,7 @@ def _is_above(grasp: Grasp, gripper: GripperShape, height: float) -> bool:
 
 
 def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
-    """Return grasps with a tilted hand for the object's current pose that leave room for the arm, best first.
+    """Return grasps of an object with a tilted hand, without those that leave no clearance for the arm, best first.
 
     Args:
         cell: The scene.
@@ -223,6 +223,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, 
     A rest pose in which the open fingers would penetrate the table does not count.
     """
     world_T_object, gripper = cell.pose(name), axes.gripper
+    # Hands in the object's frame, because rest poses are given in that frame.
     turned = world_T_object[:3, :3].T @ frames
     places = (origins - world_T_object[:3, 3]) @ world_T_object[:3, :3]
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])

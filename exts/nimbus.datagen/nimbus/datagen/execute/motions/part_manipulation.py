@@ -175,6 +175,7 @@ class PartManipulator:
         cell, part = self._cell, self._part
         rng, start = cell.rng(), part.position
         for grip in [grip for grip in grips if not any(map(grip.resembles, self._tried))][:_MOST_GRIPS]:
+            # A half turn of the hand gives the same grasp with other joint positions.
             for pose in (grip.world_T_tool, grip.world_T_tool @ _HALF_TURN):
                 one = replace(grip, world_T_tool=pose)
                 reach = self._reach(one, rng)
@@ -274,6 +275,7 @@ class PartManipulator:
         """Convert a displacement of the hand [m] to a joint displacement [rad or m]."""
         if self._part.model.joint.kind == "slide":
             return distance
+        # Arc over radius is the angle; the floor avoids huge angles for a hand close to the axis.
         return distance / max(float(np.linalg.norm(self._cell.tool_pose()[:3, 3] - self._part.pose[:3, 3])), 0.02)
 
     def _retreat(self) -> None:
@@ -289,6 +291,7 @@ class PartManipulator:
                 chosen = plan
                 break
             chosen = chosen or plan
+        # No straight retreat exists: a free motion home may still leave the contact.
         if not chosen:
             with scene.allow(part.label):
                 chosen = cell.planner.plan_joints(scene, cell.arm_command, cell.robot.arm.home, rng=cell.rng())

@@ -128,6 +128,7 @@ def _stroke(
     front = gripper.pad_width / 2 + 0.003
     reach = back + front if reach is None else reach
 
+    # The lean lowers the front edge of the pads: the tool's height keeps the tips just above the support.
     hand = np.eye(4)
     hand[:3, :3] = align_hand(direction, lean=lean)
     hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)
@@ -142,6 +143,7 @@ def _stroke(
     cell.wait(2)
     reached = float((object_center(cell, name) - ahead) @ direction)
     cell.begin("retreat")
+    # Back before up: fingers that rise along the object would tip it over.
     along[:2, 3] -= _BEHIND[0] * direction
     plan_straight(cell, along @ turn, touching=touching)
     along[2, 3] = points[:, 2].max() + _OVER
@@ -159,6 +161,7 @@ def _come_behind(
     """
     plan = MotionPlan(status=MotionStatus.NO_IK)
     for spread, behind in itertools.product((0.6 * width, 0.0), _BEHIND):
+        # Spread fingers push a wide object without turning it; closed fingers fit into narrow gaps.
         set_fingers(cell, spread)
         down = hand.copy()
         down[:2, 3] = contact - behind * direction

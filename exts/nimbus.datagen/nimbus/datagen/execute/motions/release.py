@@ -157,6 +157,7 @@ def _standing_height(
 ) -> float | None:
     """Return the height at which a shape, points (n, 3) about its origin, is supported; None if it cannot stand."""
     lower, upper = points.min(axis=0), points.max(axis=0)
+    # Vertices alone would miss obstacles between them; the grid checks the area below the outline.
     grid = _grid(lower[:2], upper[:2], 5)
     low = np.concatenate([points[:, 2], np.full(len(grid), lower[2])])
     support = measure_support_heights(cell, origin + np.vstack([points[:, :2], grid]), top=top)
@@ -207,6 +208,7 @@ def find_spots_inside(center: FloatArray, size: FloatArray, *, outline: FloatArr
     )
     spots = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     sticks_out = np.maximum(np.abs(spots) - _inner_half(size, outline), 0.0).max(axis=1) > 1e-9
+    # Rounded distances make the order of symmetric spots independent of the last bit.
     order = np.lexsort((np.linalg.norm(spots, axis=1).round(6), sticks_out))
     return [ReleaseSpot(center + spots[place]) for place in order]
 

@@ -25,7 +25,7 @@ _BATCH = 4
 _MOST_WAYS = 192
 """Largest number of releases that are tried; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012
-"""Preferred clearance of a carried object [m]; a motion may ignore it only if none keeps it."""
+"""Preferred clearance of a carried object [m]; if no motion keeps this clearance, a closer one is accepted."""
 _BACK = 0.08
 """Retreat of the hand after a release [m]."""
 _OFF = 0.03
@@ -49,6 +49,7 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
     for some in _batches(itertools.islice(ways, _MOST_WAYS), _BATCH):
         while some:
             carry = _plan_carry(cell, [above for above, _ in some])
+            # None of this group can be reached; the next group may be in another place.
             if not carry:
                 failure = carry
                 break
@@ -81,6 +82,7 @@ def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPo
     place = cell.look().tool_pose(lower.end) @ cell.tool_T_held()
     cell.note(place_x=float(place[0, 3]), place_y=float(place[1, 3]))
     cell.follow_all(carry, lower)
+    # The reference is the pose before the fingers open, because opening them may already push the object.
     let_go = cell.pose(name)
     cell.begin("release")
     cell.open(room=FIRST_OPENING, steps=4)

@@ -40,6 +40,7 @@ def track_object(cell: Workcell, name: str, speed: FloatArray, object_T_tool: Fl
     Raises:
         SkillFailure: There is no such motion, or it takes too long.
     """
+    # The duration of a motion is known only after planning it; it changes little with the meeting point.
     for _ in range(5):
         meet = cell.pose(name)
         meet[:3, 3] += speed * periods / cell.simulation.rate

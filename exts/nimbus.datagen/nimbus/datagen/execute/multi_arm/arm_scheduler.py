@@ -34,6 +34,7 @@ def wait_for_way(cell: SimulatedWorkcell, positions: FloatArray) -> None:
 def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: SimulatedWorkcell) -> bool:
     """Return True if a plan that begins now would come near another arm, which follows the rest of its own plan."""
     scene, qpos = one.look(), one.simulation.data.qpos.copy()
+    # Up to the end of the longer plan: an arm that has finished stays where it is.
     theirs, count = other.upcoming, max(len(positions), len(other.upcoming))
     at = one.simulation.qpos_index[other.arm_joints]
     held = other.held
@@ -51,6 +52,7 @@ def paths_conflict(one: SimulatedWorkcell, positions: FloatArray, other: Simulat
                 if not already.issuperset(scene.contacts(_row(positions, moment))):
                     return True
     finally:
+        # The check has moved the arms in their planning scenes; this restores the current state.
         one.look()
         other.look()
     return False

@@ -14,6 +14,7 @@ import zmq
 import zmq.utils.monitor
 
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
 from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST, FrameError
 from nimbus.datagen.policies.wires.conventions import Declaration
@@ -23,6 +24,11 @@ from nimbus.datagen.policies.wires.remote_policy import Wire
 
 _N17_MARK = b"__ModalityConfig__"
 _LOST = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+_LOOK = 0.1
+"""Interval between readings of the memory during a wait [s]."""
+_MOST_MEMORY = 8 * LARGEST
+"""Memory that this process may grow by during a wait [bytes]: ZeroMQ limits the parts of a message, not their number,
+and keeps all of them until the last one."""
 _REFUSED = zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 """Events of a connection that could not be established."""
 
@@ -125,11 +131,14 @@ class GrootWire(Wire):
         return answer
 
     def _receive(self, socket: zmq.Socket[bytes], seconds: float) -> bytes:
-        poller, end = zmq.Poller(), time.monotonic() + seconds
+        poller, end, before = zmq.Poller(), time.monotonic() + seconds, resident_bytes()
         poller.register(socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
         while (left := end - time.monotonic()) > 0:
-            ready = dict(poller.poll(math.ceil(left * 1000)))
+            ready = dict(poller.poll(math.ceil(min(left, _LOOK) * 1000)))
+            if resident_bytes() - before > _MOST_MEMORY:
+                self.close()
+                raise PolicyFault(Reason.POLICY_ERROR, f"the server sent more than {_MOST_MEMORY >> 20} MiB at once")
             if socket in ready:
                 return socket.recv(copy=True)
             if self._monitor in ready:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from typing import NoReturn
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
 
+_LOOK = 0.5
+"""Interval between readings of the memory during a wait [s]."""
+_MOST_MEMORY = 8 * LARGEST
+"""Memory that this process may grow by during a wait [bytes]: a part of one byte takes 200 in memory."""
 _CLOSING = 1.0
 """Time for the other side to confirm the close [s]."""
 
@@ -73,12 +79,19 @@ class Socket:
             PolicyFault: No frame arrives in time, the connection is closed, or the frame is a text, the server's
                 traceback.
         """
-        try:
-            frame = self._connection.recv(timeout=seconds)
-        except TimeoutError:
-            raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s") from None
-        except ConnectionClosed as error:
-            _fail(error)
+        frame, end, before = None, time.monotonic() + seconds, resident_bytes()
+        while frame is None:
+            try:
+                frame = self._connection.recv(timeout=max(0.0, min(end - time.monotonic(), _LOOK)))
+            except TimeoutError:
+                if time.monotonic() >= end:
+                    raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s") from None
+                if resident_bytes() - before > _MOST_MEMORY:
+                    self._connection.close_socket()
+                    what = f"the server sends a frame in parts that take more than {_MOST_MEMORY >> 20} MiB"
+                    raise PolicyFault(Reason.POLICY_ERROR, what) from None
+            except ConnectionClosed as error:
+                _fail(error)
         if isinstance(frame, str):
             lines = [line for line in frame.splitlines() if line.strip()]
             raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {lines[-1].strip()[:300] if lines else ''}")

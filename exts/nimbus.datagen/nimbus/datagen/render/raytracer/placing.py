@@ -97,6 +97,7 @@ def _place_rectangle(
     towards: wp.vec3d,
 ) -> wp.bool:
     """Write a rectangle and its shadow's planes; True if the light meets its front."""
+    # Rows 2 and 3 are edges over their squared lengths: a product with them is 0 to 1 inside the rectangle.
     corner = rotation * scene.rectangles[mesh * 4] + position
     normal = rotation * scene.rectangles[mesh * 4 + 1]
     one = rotation * scene.rectangles[mesh * 4 + 2]
@@ -128,6 +129,7 @@ def _place_map(steps: Steps, placed: Placed, row: int, slot: int, turned: wp.mat
     """
     middle = turned * box[0] + offset
     half = box[1]
+    # The box around the rotated bounding box: absolute values select its furthest corner on each axis.
     reach = wp.vec3d(wp.dot(wp.abs(turned[0]), half), wp.dot(wp.abs(turned[1]), half), wp.dot(wp.abs(turned[2]), half))
     side = wp.float64(wp.float32(MAP))
     scale = wp.vec3d(side / wp.max(_TWO * reach[0], _SMALLEST), side / wp.max(_TWO * reach[1], _SMALLEST), _ONE)
@@ -231,6 +233,7 @@ def _is_elsewhere(placed: Placed, one: int, other: int) -> wp.bool:
 @wp.kernel
 def choose_maps(scenes: wp.array(dtype=DeviceScene), steps: Steps, placed: Placed, count: int):
     """Select the height maps to draw: that of an earlier step serves while its mesh does not move."""
+    # One thread per mesh goes through the steps in order, because a step may use the map of an earlier one.
     mesh = wp.tid()
     last = wp.int32(0)
     for step in range(count):
@@ -266,6 +269,7 @@ def place_views(scenes: wp.array(dtype=DeviceScene), steps: Steps, placed: Place
     wide = wp.float64(wp.float32(views.width))
     tall = wp.float64(wp.float32(views.height))
     local = wp.transpose(rotation)
+    # The difference is taken in double precision; far from the origin, single precision would lose digits.
     views.origins[row] = _single(local * (eye - position))
     views.mesh_R_camera[row] = _single_matrix(local * turn)
     if mesh >= scene.rectangle_count:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.s3_client import object_key, s3_client
 
 LARGE = 64 << 20

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
@@ -31,10 +31,6 @@ EXTRA = "pip install 'nimbus-datagen[store]'"
 
 class MissingObjectError(InputError):
     """Raised when an object or a bucket does not exist."""
-
-
-class StoreAwayError(StorageError):
-    """Raised when the store does not answer, or answers unexpectedly; a repeated call may succeed."""
 
 
 @dataclass(frozen=True, kw_only=True)

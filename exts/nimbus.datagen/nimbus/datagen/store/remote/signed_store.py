@@ -13,11 +13,11 @@ from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat, StoreAwayError
+from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat
 
 _PATIENCE = 60.0
 """Time without progress after which a connection is abandoned [s]."""

@@ -29,7 +29,7 @@ from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 
 T = TypeVar("T")
 STATE = "upload.json"
-PAGES = ("report.html", "certificates.json", "status.json")
+PAGES = ("report.html", "certificates.json", "status.json", "nodes.json")
 """Files of the spool's folder published beside ledger and description."""
 _THREADS = 2
 """Number of parallel uploads; one waits for the network while another is read and hashed."""

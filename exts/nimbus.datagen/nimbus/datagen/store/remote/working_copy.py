@@ -13,7 +13,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_plain, read_typed
 from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
 from nimbus.datagen.store.publish import disk, replace_text
@@ -30,12 +30,14 @@ from nimbus.datagen.store.remote.cache_root import (
     stands_for,
 )
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore, StoreAwayError
+from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
 
-DESCRIPTIONS = ("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "manifest.parquet")
+DESCRIPTIONS = (
+    *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
+)
 """Files fetched when a dataset is opened, if they changed."""
 _LEDGER = "ledger.sqlite"
 _WHOLE = ("nimbus.json", "meta/info.json")
