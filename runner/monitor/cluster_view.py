@@ -63,7 +63,7 @@ def node_view(node: NodeStatus, details: Status | None) -> RenderableType:
     table.add_column("")
     for name, text in {"node": node.name, **node_rows(node)}.items():
         table.add_row(name, Text(text, style=_COLORS.get(node.state, "") if name == "state" else ""))
-    return Group(table, "", view(details)) if details else table
+    return Group(table, "", view(details)) if details and node.state not in LEFT_STATES else table
 
 
 def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:

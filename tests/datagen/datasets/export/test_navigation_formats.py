@@ -178,7 +178,7 @@ def test_export_gives_equal_bytes(data: Path, tmp_path: Path, to: str):
 @pytest.mark.parametrize("to", NAVIGATION_FORMATS)
 def test_manipulation_sets_are_refused(tmp_path: Path, to: str):
     write_dataset(tmp_path / "data")
-    with pytest.raises(InputError, match="is a manipulation set") as caught:
+    with pytest.raises(InputError, match="is a manipulation dataset") as caught:
         export(tmp_path / "data", tmp_path / "out", to=to)
     assert f"--to {to}" in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
