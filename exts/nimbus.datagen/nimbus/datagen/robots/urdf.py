@@ -135,7 +135,7 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
 def drop_inertials(root: Element, links: Iterable[str]) -> None:
     """Remove the inertials of some links, whose masses then come from their collision shapes."""
     for link in root.findall("link"):
-        if link.get("name") in links and (inertial := link.find("inertial")) is not None:
+        if link.get("name", "") in links and (inertial := link.find("inertial")) is not None:
             link.remove(inertial)
 
 
