@@ -10,8 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.observation import Labels, Observation
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
+from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel, ModelUnavailable
 from nimbus.datagen.navigate.instruct.claims import StoredInstruction, noun_of, room_noun
 from nimbus.datagen.navigate.instruct.compose import with_instruction
 from nimbus.datagen.navigate.instruct.proof import DriveRecord, find_false_claims
@@ -156,11 +155,7 @@ def _asked(stored: StoredInstruction, model: LanguageModel, nouns: set[str]) -> 
     """Return the model's wording and an empty text, or the old wording and the reason why there is no new one."""
     try:
         return reword(stored, model, nouns)
-    except BudgetSpent as error:
-        return stored, str(error.what)
-    except InputError as error:
-        if "no answer after" not in error.what:
-            raise
+    except (BudgetSpent, ModelUnavailable) as error:
         return stored, error.what
 
 

@@ -36,6 +36,10 @@ class BudgetSpent(InputError):
     exit_code = 1
 
 
+class ModelUnavailable(InputError):
+    """Raised when a server gave no readable answer in any of the allowed tries."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits on requests, and on the tokens of a command."""
@@ -131,7 +135,7 @@ class LanguageModel:
         if unread is not None:
             return unread
         instead = f"start the server, or try again; {_KEPT}"
-        raise InputError(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
+        raise ModelUnavailable(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
 
     def _payload(self, question: ModelQuestion, limit: int, lower: int) -> dict[str, Any]:
         """Return the body of a request.

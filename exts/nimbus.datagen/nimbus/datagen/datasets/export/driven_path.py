@@ -42,7 +42,7 @@ class DrivenEpisode:
     goal_name: str
     """Name of the object or room; empty for a point."""
     goal_class: str
-    """Class of the goal object or kind of the goal room; empty for a point."""
+    """Class of the goal object; empty if the goal is not an object."""
     geodesic: float
     """Length of the shortest path from the start to the goal [m]."""
     cameras: Mapping[str, Camera]
@@ -104,7 +104,7 @@ def read_driven(item: ExportItem, episode: EpisodeFile, source: Source) -> Drive
         thing=thing,
         goal_kind=str(goal.get("kind", "point")),
         goal_name=str(goal.get("name", "")),
-        goal_class=str(goal.get("object_class", "")),
+        goal_class=str(goal.get("object_class", "")) if goal.get("facing") else "",
         geodesic=geodesic,
         cameras={camera.name: camera for camera in layout.visual.cameras},
     )
