@@ -35,7 +35,7 @@ def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest
     assert (found.split, len(found.judged), found.trained_layouts) == ("run", 2, 2)
     capsys.readouterr()
     assert main([*known[:1], "pick_and_place", *known[2:], "--policy", "demonstrator"]) == 2
-    assert "its task is not pick_and_place as it is evaluated" in capsys.readouterr().err
+    assert "its task differs from the evaluated pick_and_place" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
