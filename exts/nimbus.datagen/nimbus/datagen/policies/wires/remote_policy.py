@@ -172,11 +172,14 @@ class RemotePolicy(Policy):
         Raises:
             InputError: The server has other conventions.
         """
-        defaults = self._wire.default_names(self._declared, task)
-        names = self._map.over(defaults)
-        self._translation = Translation(names, task, document=self._document, where=self._where)
+        names = self._map.over(self._wire.default_names(self._declared, task))
         mapped = {name for name in NameMap.model_fields if getattr(self._map, name) is not None}
-        compare_conventions(self._declared, task, self._translation, mapped=mapped)
+        try:
+            self._translation = Translation(names, task, document=self._document, where=self._where)
+            compare_conventions(self._declared, task, self._translation, mapped=mapped)
+        except InputError:
+            self.close()  # a connection that is left to the collector is closed in whichever thread that runs in
+            raise
         self._task = task
 
     def reset(self, episode: PolicyEpisode) -> None:
