@@ -29,7 +29,7 @@ ACTIONS = ("forward", "turn")
 
 
 class PathPlanner(Planner["NavigationAssets"]):
-    """Searches, smooths and drives a path.
+    """Finds a path, smooths it, and simulates the drive along it.
 
     A path that a filter rejects is a failed attempt; its outcome contains the measured value and the limit.
 
@@ -66,8 +66,8 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
     """Plan the drive of a layout, and evaluate it."""
     goal: dict[str, Any] = physical.drawn["goal"]
     start = np.array([goal["start"][0], goal["start"][1], goal["start"][3]])
-    # The randomizer found no valid goal; its reason becomes the outcome of the attempt.
     if goal["refused"]:
+        # The randomizer found no valid goal; its reason becomes the outcome of the attempt.
         return _failed(task, start, goal, refusal(goal["refused"]))
     route = find_route(
         assets.place,
@@ -166,7 +166,7 @@ def make_trajectory(
         heights: (T,) height of the floor [m].
         rate: Rate of rows [Hz].
         segments: Rooms crossed.
-        outcome: Success, or the filter that rejects it.
+        outcome: Success, or the filter that rejected the drive.
         signals: Measures (T,) by name.
     """
     half = 0.5 * poses[:, 2]

@@ -93,7 +93,7 @@ class _Growth:
         place = layer.ComputeAbsolutePath(file)
         real = Path(place.split(":SDF_FORMAT_ARGS:")[0].split("[")[0])
         if not real.resolve().is_relative_to(self._folder):
-            instead = "put that file beside it"
+            instead = "copy the file into the folder of the asset"
             raise InputError(f"refers to '{real}' outside its folder", where=str(self._path), instead=instead)
         if not real.is_file():
             return None
