@@ -13,7 +13,7 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
-"""Number of simulated episodes per slot, and their smallest total; the other episodes are assumed to keep all slots busy."""
+"""Number of simulated episodes per slot, and their smallest total; the others are assumed to keep all slots busy."""
 
 
 @dataclass(frozen=True, kw_only=True)

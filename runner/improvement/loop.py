@@ -51,16 +51,16 @@ class LoopSettings:
     """Number of held-out layouts for the evaluation of each version; 0 for no evaluation."""
     objective: str = "dagger"
     staleness: Amount = 0
-    """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
+    """Versions by which a rollout's policy may be older than the version before the one that learns from it."""
     steps: Amount = 2000
     """Training steps of version 0."""
     round_steps: Amount = 1500
     """Training steps of each further version, which starts from the previous version."""
     execute: Amount = 8
     beta: float = 0.2
-    """Advantage that makes a row e times as heavy (AWR)."""
+    """Difference in advantage that multiplies a row's weight by e (AWR)."""
     discount: float = 0.995
-    """Factor of a success for each step that it took (AWR)."""
+    """Factor by which the value of a success falls with each step that it took (AWR)."""
     proposal: str = ""
     """Id of the proposal of the task, for the lineage."""
 

@@ -49,7 +49,7 @@ def flag_rows(yields: Yields) -> list[tuple[YieldRow, float, float]]:
 
 
 def chart_yields(yields: Yields) -> list[KeptChart]:
-    """Chart planned against kept, one chart a parameter; of looks only the first ones."""
+    """Chart planned against kept episodes, one chart per parameter, and only the first charts of visual parameters."""
     factors: dict[str, list[YieldRow]] = {}
     for row in yields.rows:
         if row.factor not in _CATEGORIES:
@@ -83,7 +83,7 @@ def _chart(factor: str, rows: Sequence[YieldRow]) -> KeptChart:
 
 
 def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] = ()) -> None:
-    """Write a CSV file, a line for each row; of those of meanings, successes are first attempts that succeeded.
+    """Write a CSV file with a line for each row. Rows of meanings count episodes that succeeded at the first attempt.
 
     Raises:
         InputError: The file cannot be written.

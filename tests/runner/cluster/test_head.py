@@ -111,7 +111,7 @@ def test_a_clock_hours_apart_is_one_line(server: HeadServer):
     (answer,) = answers(server, join(clock=time.time() - 7200.0))
     assert isinstance(answer, Joined)
     (told,) = [event.text for event in server.progress.status.events if "clock" in event.text]
-    assert told == "node n1: its clock differs by -7200 s; times in the ledger are its own"
+    assert told == "node n1: its clock differs by -7200 s; its times in the ledger are off by as much"
 
 
 def test_the_head_keeps_what_a_node_says_of_its_cell(server: HeadServer):

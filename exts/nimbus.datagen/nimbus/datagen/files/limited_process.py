@@ -179,7 +179,7 @@ def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(reader: int, end: float) -> tuple[bytes, bool]:
-    """Read a child's answer; returns it, and True if it is late. It is empty if the caller has ended."""
+    """Read a child's answer; return it (empty if the caller has ended), and True if it is late."""
     content = b""
     with os.fdopen(reader, "rb", buffering=0) as file:
         while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:

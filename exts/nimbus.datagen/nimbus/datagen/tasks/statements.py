@@ -181,7 +181,7 @@ class Skill(Statement):
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Facts that must hold before the skill: ``("held(object)", "open(into)")``. A fact about an omitted parameter is
-    ignored. Settings in a fact, such as ``side=left``, become parameters of the step that is proposed to establish it."""
+    ignored. Settings in a fact, such as ``side=left``, become parameters of the proposed step that establishes it."""
 
     gives: ClassVar[tuple[str, ...]] = ()
     """Facts that hold after the skill. A skill without any is never proposed."""

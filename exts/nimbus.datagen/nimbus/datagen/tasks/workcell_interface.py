@@ -103,7 +103,7 @@ class SceneState(Protocol):
         ...
 
     def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Return the frame ``world_T_cavity`` (4, 4) of an object's cavity, and its corners (2, 3) in that frame [m]."""
+        """Return the frame ``world_T_cavity`` (4, 4) of an object's cavity, and its corners (2, 3) in the frame [m]."""
         ...
 
     def is_at_rest(self, name: str) -> bool:
@@ -250,7 +250,7 @@ class Workcell(World, Protocol):
         ...
 
     def move_to(self, goals: Sequence[ArrayLike]) -> MotionPlan:
-        """Move freely to the nearest of some poses of the tool, each ``world_T_tool`` (4, 4).
+        """Move freely to the nearest of several poses of the tool, each ``world_T_tool`` (4, 4).
 
         Raises:
             SkillFailure: There is no motion, or the arm did not follow.

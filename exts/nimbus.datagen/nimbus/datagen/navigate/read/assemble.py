@@ -30,7 +30,7 @@ _LEAST_LEVEL = 0.08
 """Smallest fraction of a building's area that is level if z is its up axis."""
 _TRUST = 1.5
 """Factor in favor of the format's usual axis when axes are compared by level area per extent. Buildings are wider than
-high, so that the extent along the up axis is small."""
+they are high, so their extent along the up axis is small."""
 Reader = Callable[[Path, str], NavigationScene]
 """Function that reads a scene from a file, given the file's up axis or ``auto``."""
 
@@ -132,7 +132,7 @@ def make_scene(
     is_lit: bool,
     others: Sequence[Path] = (),
 ) -> NavigationScene:
-    """Combine parts to a scene, after checks of its size.
+    """Combine parts into a scene, after checks of its size.
 
     Args:
         path: File of the scene.

@@ -88,7 +88,7 @@ class Marking:
         except FrameError:
             raise
         except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
-            raise FrameError(f"not valid msgpack: {str(error) or type(error).__name__}") from None
+            raise FrameError(f"invalid msgpack: {str(error) or type(error).__name__}") from None
         _check_levels(value)
         return value
 
@@ -111,7 +111,7 @@ class _EntryCount:
     def add(self, count: int) -> None:
         self._total += 1 + count
         if self._total > _MOST_ENTRIES:
-            raise FrameError(f"the lists and maps have more than {_MOST_ENTRIES} entries in total")
+            raise FrameError(f"lists and maps with more than {_MOST_ENTRIES} entries in total")
 
 
 def _check_levels(value: object) -> None:
@@ -121,7 +121,7 @@ def _check_levels(value: object) -> None:
         level = [entry for held in level if isinstance(held, dict | tuple) for entry in _entries(held)]
         if not level:
             return
-    raise FrameError(f"the lists and maps are nested more than {_MOST_LEVELS} levels deep")
+    raise FrameError(f"lists and maps nested more than {_MOST_LEVELS} levels deep")
 
 
 def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object]:
@@ -134,10 +134,10 @@ def _array(data: object, kind: object, shape: object, *, columns_first: bool = F
         raise FrameError(f"an array of type {ascii(kind)[:60]} is not supported, only arrays of numbers")
     sizes = shape if isinstance(shape, tuple) and len(shape) <= _MOST_AXES else (-1,)
     if any(type(size) is not int or not 0 <= size <= LARGEST for size in sizes):
-        raise FrameError(f"an array has the invalid shape {ascii(shape)[:60]}")
+        raise FrameError(f"an array of the invalid shape {ascii(shape)[:60]}")
     dtype = np.dtype(kind)
     if not isinstance(data, bytes) or len(data) != math.prod(sizes) * dtype.itemsize:
-        raise FrameError(f"the bytes of an array do not match its shape {sizes} and type {kind}")
+        raise FrameError(f"an array whose bytes do not match its shape {sizes} and type {kind}")
     return np.frombuffer(data, dtype).reshape(sizes, order="F" if columns_first else "C")
 
 
@@ -155,7 +155,7 @@ def _read_openpi(held: Mapping[object, object]) -> object:
 
 def _number(value: object) -> object:
     if not isinstance(value, bool | int | float):
-        raise FrameError(f"a number is encoded as {type(value).__name__}")
+        raise FrameError(f"a number encoded as {type(value).__name__}")
     return value
 
 
@@ -188,12 +188,12 @@ def _read_groot(held: Mapping[object, object]) -> object:
     if "__ndarray_class__" not in held:
         return held
     if not isinstance(data := held.get("as_npy"), bytes):
-        raise FrameError("an array has no bytes")
+        raise FrameError("an array without bytes")
     file = io.BytesIO(data)
     try:
         shape, columns_first, dtype = read_npy_header(file)
     except ValueError as error:
-        raise FrameError(f"an array is not valid npy: {error}") from None
+        raise FrameError(f"an array that is not valid npy: {error}") from None
     return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
 
 

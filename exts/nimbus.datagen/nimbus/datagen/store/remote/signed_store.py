@@ -147,7 +147,7 @@ class _TakenError(InputError):
 
 
 def _digest(content: Path | bytes) -> bytes:
-    """Return the MD5 with which S3 checks the received data; it is no protection against tampering."""
+    """Return the MD5 with which S3 checks the received data; it does not protect against tampering."""
     if isinstance(content, bytes):
         return hashlib.md5(content, usedforsecurity=False).digest()
     with content.open("rb") as file:
