@@ -46,9 +46,8 @@ def _stands_alone(case: Case, step: Step) -> bool:
 
 def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
-    touched |= {
-        name for name, group in case.task.objects.items() if group.region in touched
-    }  # objects that start inside
+    # Objects that start inside another are touched with it.
+    touched |= {name for name, group in case.task.objects.items() if group.region in touched}
     for step, loops in conditions:
         fact = _changed(step)
         if fact is None:

@@ -223,8 +223,8 @@ def check_fit(case: Case) -> Iterator[Diagnostic]:
             if not large:
                 continue
             (one, two), (a, b) = sides[large[0]], max(rooms)
-            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, but inside are {a * 100:.0f} x "
-            what += f"{b * 100:.0f} cm"
+            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, but only {a * 100:.0f} x "
+            what += f"{b * 100:.0f} cm are free inside"
             rest = [kind for kind in sides if kind not in large]
             instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name something larger"
             yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)

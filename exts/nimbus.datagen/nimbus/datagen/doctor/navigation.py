@@ -26,7 +26,7 @@ _SCENES = 3
 _PATHS = 5
 """Number of goals that are tried in each scene."""
 _LEAST_JOINED = 0.6
-"""Smallest acceptable fraction of the largest connected region in the floor area where the body fits."""
+"""Smallest acceptable share of the largest connected region in the floor area where the body fits."""
 _LEAST_DRAWN = 0.5
 """Smallest acceptable fraction of goals with a path."""
 
