@@ -176,9 +176,7 @@ def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.
 def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], address="s3://bucket/x"),))
-    with pytest.raises(
-        InputError, match="started on another machine than the head of the cluster, which writes s3://bucket/x"
-    ):
+    with pytest.raises(InputError, match="not on the head's machine; the head writes to s3://bucket/x"):
         HeadServer(job, tmp_path / "s", slots=1)
 
 
