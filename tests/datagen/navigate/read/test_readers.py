@@ -147,7 +147,7 @@ def _wrong_segments(folder: Path) -> Path:
         (_content("a.json", b"{}"), "is not a house"),
         (_content("a.json", b"[1"), "cannot be read"),
         (_content("a.usda", b"#usda 1.0\n"), "no mesh"),
-        (_content("a.usda", b"nothing"), "cannot be read"),
+        (_content("a.usda", b"nothing"), "USD cannot open it"),
         (_content("a.fbx", b"nothing"), "not a supported scene format"),
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),

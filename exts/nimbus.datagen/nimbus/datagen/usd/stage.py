@@ -16,12 +16,12 @@ from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES
+from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
 from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import least_size
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, parse_file_reference, parse_reference
 from nimbus.datagen.usd.file_stage import check_scene_file, file_identity, file_stage
 from nimbus.datagen.usd.room_stage import room_file, room_identity
-from nimbus.datagen.usd.stage_check import check_references, check_scene, unopened
 
 _LEG = 0.75
 """Height of a bench whose stage has no floor below it [m]."""

@@ -14,12 +14,14 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects.imported.composition import check_growth
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES, read_nodes
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
-STAGE_CHECK_VERSION = 1
+SCENE_CHECK_VERSION = 1
 """Version of the check; raised when it refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
+_FILE_BYTES = 1 << 30
+"""Largest file of a scene [bytes]."""
 _PRIMS = 300_000
 """Largest number of prims of a scene; a warehouse of Isaac Sim has about 50,000."""
 _CORNERS = 50_000_000
@@ -42,7 +44,7 @@ def check_scene(path: Path) -> None:
             or not a regular file.
     """
     if not path.resolve().is_relative_to(scene_folder("stages").resolve()):
-        check_once(path, f"{__name__}:read_scene", version=STAGE_CHECK_VERSION, seconds=_SECONDS)
+        check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
 
 
 def read_scene(file: str) -> list[str]:
@@ -104,7 +106,7 @@ def _files(path: Path) -> list[str]:
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
     files = sorted({file.split("[")[0] for file in files})  # a file inside a package is named package.usdz[file]
     for file in files:
-        check_regular(Path(file), limit=LARGEST_FILE)
+        check_regular(Path(file), limit=_FILE_BYTES)
     return files
 
 

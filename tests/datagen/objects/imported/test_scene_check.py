@@ -83,4 +83,4 @@ def test_a_changed_texture_is_checked_again(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(checked_files, "run_limited", lambda name, *_, **__: asked.append(name) or [])
     (tmp_path / "wood.png").write_bytes(b"two")
     read_stage(str(path))
-    assert asked == ["nimbus.datagen.usd.stage_check:read_scene"]
+    assert asked == ["nimbus.datagen.objects.imported.scene_check:read_scene"]
