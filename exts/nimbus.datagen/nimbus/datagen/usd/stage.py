@@ -110,13 +110,21 @@ def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
 
 
 def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
-    """Return the settings of one episode's room; None without a room."""
-    drawn = layout.drawn.get("scene", {})
-    if "family" not in drawn:
+    """Return the settings of one episode's room; None without a room.
+
+    Raises:
+        InputError: The layout comes from a file with other values.
+    """
+    drawn = layout.drawn.get("scene")
+    if not isinstance(drawn, Mapping) or "family" not in drawn:
         return stage.room
-    return RoomSettings.model_validate(
-        {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
-    )
+    try:
+        return RoomSettings.model_validate(
+            {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
+        )
+    except (KeyError, ValueError):  # pydantic's error is a ValueError
+        what = "the layout of the episode draws a room that this version cannot make"
+        raise InputError(what, where=stage.name, instead="restore the dataset from a copy") from None
 
 
 def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
