@@ -104,7 +104,8 @@ def _files(path: Path) -> list[str]:
     found: Any = UsdUtils.ComputeAllDependencies(str(path))
     layers, assets, _ = found
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
-    files = sorted({file.split("[")[0] for file in files})  # a file inside a package is named package.usdz[file]
+    # A file inside a package is named package.usdz[file].
+    files = sorted({file if Path(file).exists() else file.split("[")[0] for file in files})
     for file in files:
         check_regular(Path(file), limit=_FILE_BYTES)
     return files
