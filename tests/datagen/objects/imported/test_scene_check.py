@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,15 @@ def doubled(levels: int) -> str:
         (NODE, "has a Python script, which Isaac Sim would run"),
         (BEHAVIOR, "has a Python script, which Isaac Sim would run"),
         (FACES, "a face refers to a missing point"),
+        (
+            FACES.replace("int[] faceVertexCounts = [3]", 'string[] faceVertexCounts = ["x"]'),
+            "are not numbers|cannot open",
+        ),
     ],
 )
 def test_a_hostile_stage_is_one_line(tmp_path: Path, inside: str, told: str):
     os.mkfifo(tmp_path / "pipe")
-    assert told in refusal(read_stage, str(stage(tmp_path, inside)))
+    assert re.search(told, refusal(read_stage, str(stage(tmp_path, inside))))
 
 
 def test_a_stage_that_multiplies_is_refused(tmp_path: Path):

@@ -63,9 +63,9 @@ def read_scene(file: str) -> list[str]:
         check_growth(path, most=_PRIMS, is_closed=False)
         files = _files(path)
         stage: Any = Usd.Stage.Open(file)
+        _check_prims(stage, path)
     except Tf.ErrorException as error:
         raise unopened(path, error) from None
-    _check_prims(stage, path)
     return files
 
 
@@ -88,12 +88,12 @@ def check_references(path: Path) -> None:
 
 def unopened(path: Path, error: Exception) -> InputError:
     """Make the error for a stage that USD cannot open."""
-    lines = str(error).strip().strip("'").strip().splitlines()
-    return InputError(
-        f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}",
-        where=str(path),
-        instead="check the file with usdchecker",
-    )
+    try:
+        lines = str(error).strip().strip("'").strip().splitlines()
+        what = lines[-1].split(" : ")[-1].strip("'")
+    except UnicodeDecodeError:  # the message quotes bytes that are not text
+        what = "no text"
+    return InputError(f"USD cannot open it: {what}", where=str(path), instead="check the file with usdchecker")
 
 
 def _files(path: Path) -> list[str]:
@@ -144,8 +144,11 @@ def _applied(prim: Any) -> list[str]:
 def _check_mesh(mesh: Any, path: Path) -> int:
     """Check the faces of a mesh, and return the number of their corners."""
     points, counts, corners = mesh.GetPointsAttr(), mesh.GetFaceVertexCountsAttr(), mesh.GetFaceVertexIndicesAttr()
-    counts, corners = (np.asarray(one.Get() or (), dtype=np.int64) for one in (counts, corners))
-    point_count = len(points.Get() or ())
+    try:
+        counts, corners = (np.asarray(one.Get() or (), dtype=np.int64) for one in (counts, corners))
+        point_count = len(points.Get() or ())
+    except (TypeError, ValueError):
+        raise _mesh_error(mesh, path, "its points or faces are not numbers") from None
     if counts.min(initial=0) < 0 or counts.sum() > len(corners):
         raise _mesh_error(mesh, path, "its faces have more corners than faceVertexIndices")
     if len(corners) and not 0 <= corners.min() <= corners.max() < point_count:
