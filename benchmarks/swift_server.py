@@ -165,6 +165,8 @@ def main() -> int:
     install()
     if given.action == "install":
         return 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background processes ignore the first
+        signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="nimbus-swift-"))
     server = SwiftServer(folder)
     try:

@@ -88,9 +88,15 @@ def tasks_with_steps() -> list[str]:
     return [name for name in task_names() if isinstance(load_any_task(name), Task)]
 
 
-def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAssets], float]]:
-    """First attempts at some layouts of seed 0, and the CPU seconds of each."""
-    context = task_context(CellSpec(folder="", task=task.name), task, load_pipeline(task.pipeline))
+def attempts(task: Task, indices: list[int], *, robot: str = "") -> Iterator[tuple[Planned[SceneAssets], float]]:
+    """First attempts at some layouts of seed 0, and the CPU seconds of each.
+
+    Args:
+        task: Task, loaded with ``robot`` where that is given.
+        indices: Indices of the layouts.
+        robot: Robot in place of the task's own; empty for that.
+    """
+    context = task_context(CellSpec(folder="", task=task.name, robot=robot), task, load_pipeline(task.pipeline))
     loader = UsdSceneLoader(task, assets_of(context))
     with Chain([loader, TabletopRandomizer(task, 0), SkillPlanner(task, attempts=1)]) as chain:
         begin = time.process_time()
@@ -102,11 +108,13 @@ def attempts(task: Task, indices: list[int]) -> Iterator[tuple[Planned[SceneAsse
 def record(item: Planned[SceneAssets], seconds: float) -> Record:
     """Make the table's record of an attempt."""
     trajectory = item.trajectory
-    contacts, outcome = trajectory.contacts, trajectory.outcome
+    outcome = trajectory.outcome
+    names = ("held_penetration", "table_penetration", "held_slip")
+    held, table, slip = (trajectory.contacts.get(name, np.zeros(0)) for name in names)  # none before the first step
     measured = {
-        "held_mm": 1e3 * float(contacts["held_penetration"].max(initial=0.0)),
-        "table_mm": 1e3 * float(contacts["table_penetration"].max(initial=0.0)),
-        "creep_mm_s": 1e3 * float(largest_creep(contacts["held_slip"], rate=trajectory.rate)),
+        "held_mm": 1e3 * float(held.max(initial=0.0)),
+        "table_mm": 1e3 * float(table.max(initial=0.0)),
+        "creep_mm_s": 1e3 * float(largest_creep(slip, rate=trajectory.rate)) if len(slip) else 0.0,
         "cpu_s": seconds,
         "length_s": trajectory.step_count / trajectory.rate,
     }

@@ -26,9 +26,9 @@ PACKAGES = {"nimbus": "exts/nimbus.datagen/nimbus", "tests": "tests", "tools": "
 DURATIONS = ".pytest_cache/v/nimbus/seconds"
 """Wall time of each test file [s], written by ``tests/conftest.py`` at the end of every run."""
 SECONDS = 40.0
-"""[s] Default limit of the tests' time; with lint and start-up a typical change stays below 90 s."""
+"""Default limit of the tests' time [s]; with lint and start-up a typical change stays below 90 s."""
 UNKNOWN_SECONDS = 3.0
-"""[s] Assumed for a test file that has not been run yet: about the mean of all files."""
+"""Time assumed for a test file that has not been run yet [s]: about the mean of all files."""
 ROOM_DISTANCE = 2
 """Largest distance of tests in the folder that mirrors the room of a change."""
 WORKERS = 2
@@ -60,7 +60,7 @@ def find_modules(root: Path) -> dict[str, Path]:
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names that a source imports: at the top, in functions, and in code that it holds as strings."""
+    """Yield the dotted names that a source imports: at the top, in functions, and in code within strings."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -158,7 +158,7 @@ def choose(tests: Mapping[Path, int], *, seconds: Callable[[Path], float], limit
 
 
 def changed_files(root: Path, since: str) -> list[Path]:
-    """Return the files that differ from a commit, untracked ones too; with no commit named, see the module."""
+    """Return the files that differ from a commit, including untracked ones; for an empty ``since`` see the module."""
 
     def git(*words: str) -> list[str]:
         done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
@@ -187,7 +187,7 @@ def _names(paths: Iterable[Path]) -> list[str]:
 
 
 def main() -> int:
-    """Check the changed files and run the nearest tests; the exit code is 1 where one of both fails."""
+    """Check the changed files and run the nearest tests; the exit code is 1 if either fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--since", default="", help="commit to compare with")
     parser.add_argument("--seconds", type=float, default=SECONDS, help=f"limit of the tests' time [s] ({SECONDS:g})")

@@ -1,4 +1,4 @@
-"""Check the project's own style rules; violations that stand are counted in a baseline that may only shrink.
+"""Check the project's own style rules; existing violations are counted in a baseline that may only shrink.
 
 ``python -m tools.lint_rules`` checks, ``--list RULE`` prints every violation of a rule, ``--update`` lowers the
 baseline.
@@ -21,30 +21,30 @@ from tools.sources import modules, other_sources, parse, relative
 BASELINE = Path(__file__).with_name("lint_baseline.json")
 _OPENINGS = {"what", "whether", "who", "how", "where", "of", "that", "which", "when"}
 _CLAUSE = re.compile(rf'("""|\'\'\'|")[\s.,:;`]*({"|".join(_OPENINGS)})\b', re.IGNORECASE)
-"""Possible docstring of this kind; a file without one needs no parsing."""
+"""Possible docstring with such an opening; a file without any match is not parsed."""
 _WORDS = re.compile(
     r"\b(who|whoever|nobody|somebody|everybody|anybody|tells?|told|says?|said|hears?|heard|mends?|mended"
     r"|anew|wish(?:es|ed)?|buried|bury)\b",
     re.IGNORECASE,
 )
 _ARGUMENT = re.compile(r"^\s*\**\w+: ", re.MULTILINE)
-"""Entry of an ``Args:`` section; the name of an argument is no prose."""
+"""Entry of an ``Args:`` section; argument names are not prose."""
 _WHAT = re.compile(r"\bwhat\b", re.IGNORECASE)
 _WHAT_RATE = 0.002
-"""Accepted rate of "what" among the words of a room's docstrings; libraries of the field have 0 to 0.0001."""
+"""Accepted rate of "what" among the words of a room's docstrings; comparable libraries have 0 to 0.0001."""
 _TYPED_SEAMS = (
     "nimbus.datagen.plugin",
     "nimbus.datagen.stages",
     "nimbus.datagen.pipeline",
     "nimbus.datagen.tasks.statements",
 )
-"""Modules that authors of plug-ins and stages see, beside all skills, conditions and randomizers."""
+"""Modules that authors of plug-ins and stages use, in addition to all skills, conditions and randomizers."""
 
 Violation = tuple[Path, int, str]
 
 
 def docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Docstrings of a file's module, classes, functions and fields, with their lines."""
+    """Yield the docstrings of a file's module, classes, functions and fields, with their lines."""
     tree = parse(path)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -56,7 +56,7 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def check_openings() -> Iterator[Violation]:
-    """Docstrings that open with a clause where a verb or a noun should stand; tests and tools included."""
+    """Yield docstrings that open with a clause instead of a verb or a noun, also in tests and tools."""
     others = (path for path in other_sources() if _CLAUSE.search(path.read_text(encoding="utf-8")))
     for path in (*modules().values(), *others):
         for line, text in docstrings(path):
@@ -66,7 +66,7 @@ def check_openings() -> Iterator[Violation]:
 
 
 def check_words() -> Iterator[Violation]:
-    """Docstrings that speak of components as persons, or of data flow as speech."""
+    """Yield docstrings that describe components as persons, or data flow as speech."""
     for path in modules().values():
         for line, text in docstrings(path):
             for match in _WORDS.finditer(_ARGUMENT.sub("", text)):
@@ -74,7 +74,7 @@ def check_words() -> Iterator[Violation]:
 
 
 def check_what() -> Iterator[Violation]:
-    """Docstrings with "what", a clause where the noun should stand, in rooms with more than 2 in 1,000 words."""
+    """Yield docstrings with a clause of "what" instead of a noun, in rooms with more than 2 per 1,000 words."""
     found: dict[str, list[Violation]] = defaultdict(list)
     words: Counter[str] = Counter()
     for path in modules().values():
@@ -86,7 +86,7 @@ def check_what() -> Iterator[Violation]:
 
 
 def check_class_names() -> Iterator[Violation]:
-    """Class names that are defined more than once in the project."""
+    """Yield class names that are defined more than once in the project."""
     places: dict[str, list[tuple[Path, int]]] = defaultdict(list)
     for path in modules().values():
         for node in ast.walk(parse(path)):
@@ -97,7 +97,7 @@ def check_class_names() -> Iterator[Violation]:
 
 
 def check_seams() -> Iterator[Violation]:
-    """Public signatures of seams that take or give ``Any``."""
+    """Yield public signatures of seams with ``Any``."""
     for name, path in modules().items():
         if not name.startswith((*_TYPED_SEAMS, "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")):
             continue
@@ -110,7 +110,7 @@ def check_seams() -> Iterator[Violation]:
 
 
 def check_fixes() -> Iterator[Violation]:
-    """``InputError`` raised without what to write instead."""
+    """Yield raised ``InputError``s without a suggested fix."""
     for path in modules().values():
         for node in ast.walk(parse(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "InputError":
@@ -129,13 +129,13 @@ RULES: dict[str, Callable[[], Iterator[Violation]]] = {
 
 
 def room(path: Path) -> str:
-    """Folder that a count is kept for: two levels below the library or the runner, the folder itself elsewhere."""
+    """Return the folder under which a file is counted: two levels below the library or runner, elsewhere its own."""
     parts = relative(path).removeprefix("exts/nimbus.datagen/nimbus/").split("/")[:-1]
     return "/".join(parts[:2])
 
 
 def main() -> int:
-    """Compare the counts with the baseline; 1 when one grew, or when the baseline is higher than the count."""
+    """Compare the counts with the baseline; return 1 if a count has grown, or is below its baseline."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", choices=RULES, help="print every violation of one rule")
     parser.add_argument("--update", action="store_true", help="lower the baseline to today's counts")

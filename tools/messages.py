@@ -1,4 +1,4 @@
-"""List the messages that users see, with file and line, for a reader who edits them.
+"""List the messages that users see, with file and line, for editing.
 
 ``python -m tools.messages`` prints all of them, sorted by file; ``--kind error`` one kind, ``--sample 60 --seed 1`` a
 random sample. Values that are filled in at run time are shown as ``{…}``.
@@ -41,7 +41,7 @@ _CALLS = {
 """Kind of message by the name of the called function."""
 KINDS = tuple(dict.fromkeys(_CALLS.values()))
 _LEAST_LETTERS = 9
-"""Shorter texts, such as names and units, are no sentences [letters]."""
+"""Smallest number of letters of a message; shorter texts, such as names and units, are not sentences."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _messages_of(node: ast.AST, path: Path) -> Iterator[Message]:
 
 
 def _texts(node: ast.AST, path: Path, kind: str) -> Iterator[Message]:
-    """Yield the texts in an expression; those of nested calls and of subscripts are left out."""
+    """Yield the texts in an expression; nested calls and subscripts are left out."""
     if isinstance(node, ast.Call | ast.Subscript | ast.Lambda):
         return
     text = _text_of(node)
@@ -99,7 +99,7 @@ def _text_of(node: ast.AST) -> str | None:
 
 
 def main() -> int:
-    """Print the messages; always 0."""
+    """Print the messages; the exit code is always 0."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=KINDS, help="print one kind only")
     parser.add_argument("--sample", type=int, help="print this many messages, drawn at random")

@@ -20,19 +20,19 @@ ROOTS = {
 
 @dataclass(frozen=True)
 class Import:
-    """One import of a module of the project, wherever it stands in the file."""
+    """One import of a module of the project, anywhere in the file."""
 
     importer: str
     imported: str
     line: int
     in_function: bool
     for_types: bool
-    """Below ``if TYPE_CHECKING:``."""
+    """True below ``if TYPE_CHECKING:``."""
 
 
 @cache
 def modules() -> dict[str, Path]:
-    """Files of all modules of the library, the runner and the skills, by dotted name."""
+    """Return the files of all modules of the library, the runner and the skills, by dotted name."""
     found: dict[str, Path] = {}
     for prefix, folder in ROOTS.items():
         for path in sorted(folder.rglob("*.py")):
@@ -43,19 +43,19 @@ def modules() -> dict[str, Path]:
 
 @cache
 def other_sources() -> tuple[Path, ...]:
-    """Files of tests, tools, benchmarks and integrations."""
+    """Return the files of tests, tools, benchmarks and integrations."""
     folders = [ROOT / name for name in ("tests", "tools", "benchmarks", "integrations")]
     return tuple(path for folder in folders for path in sorted(folder.rglob("*.py")))
 
 
 @cache
 def parse(path: Path) -> ast.Module:
-    """Syntax tree of a file, read once."""
+    """Return the syntax tree of a file; it is cached."""
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
 def imports(name: str) -> Iterator[Import]:
-    """Imports of one module: at the top, in functions, and for types only."""
+    """Yield the imports of one module: at the top, in functions, and for types only."""
     path = modules()[name]
     tree = parse(path)
     inside = {
@@ -82,7 +82,7 @@ def imports(name: str) -> Iterator[Import]:
 
 
 def relative(path: Path) -> str:
-    """Path below the checkout, with forward slashes."""
+    """Return the path relative to the checkout, with forward slashes."""
     return path.relative_to(ROOT).as_posix()
 
 
@@ -91,7 +91,7 @@ def _target(module: str, name: str) -> str:
 
 
 def _known(target: str) -> str:
-    """Longest prefix of a dotted name that is a module of the project; empty for other packages."""
+    """Return the longest prefix of a dotted name that is a module of the project; empty for other packages."""
     while target and target not in modules():
         target = target.rpartition(".")[0]
     return target

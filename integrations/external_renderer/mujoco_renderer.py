@@ -17,7 +17,7 @@ import numpy as np
 
 
 class Scene:
-    """Meshes of one scene: those of one body move with it."""
+    """Meshes of one scene; each moves with its body."""
 
     def __init__(self, message: dict[str, Any], folder: Path) -> None:
         spec = mujoco.MjSpec()
@@ -58,7 +58,7 @@ class Scene:
         mujoco.mj_kinematics(self.model, self.data)
 
     def draw(self, pose: np.ndarray, matrix: np.ndarray, width: int, height: int) -> tuple[np.ndarray, ...]:
-        """Cast a ray for each pixel: color, depth and instance."""
+        """Cast a ray for each pixel: return the color, depth and instance of each."""
         y, x = np.mgrid[:height, :width] + 0.5
         rays = np.stack([(x - matrix[0, 2]) / matrix[0, 0], (y - matrix[1, 2]) / matrix[1, 1], np.ones_like(x)], -1)
         lengths = np.linalg.norm(rays, axis=-1)
@@ -79,14 +79,14 @@ class Scene:
 
 
 def main() -> None:
-    """Answer line after line, until the input ends."""
+    """Answer requests line by line until the input ends."""
     folder, scene = Path(), None
     for line in sys.stdin:
         message = json.loads(line)
         answer: dict[str, Any] = {"type": "ready", "protocol": 1}
         if message["type"] == "hello":
             folder = Path(message["folder"])
-            if crash := message["options"].get("crash_file"):  # ends once, for tests of the watchdog
+            if crash := message["options"].get("crash_file"):  # the process crashes once, for tests of the watchdog
                 if not os.path.exists(str(crash)):
                     Path(str(crash)).write_text("ended")
                     raise SystemExit("ended as asked")
@@ -98,13 +98,13 @@ def main() -> None:
 
 
 def say(message: dict[str, Any]) -> None:
-    """Write one line."""
+    """Write a message as one line of JSON."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 
 def render(scene: Scene, message: dict[str, Any], folder: Path) -> dict[str, dict[str, str]]:
-    """Draw the steps of a request; returns the files of each camera."""
+    """Render the steps of a request; return the files of each camera."""
     positions, wxyz = np.load(folder / message["body_positions"]), np.load(folder / message["body_wxyz"])
     poses = {view["name"]: np.load(folder / view["world_T_camera"]) for view in message["cameras"]}
     made: dict[str, list[tuple[np.ndarray, ...]]] = {name: [] for name in poses}

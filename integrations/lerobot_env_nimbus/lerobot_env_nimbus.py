@@ -1,6 +1,7 @@
-"""Tasks of Nimbus as environments of LeRobot: ``lerobot-eval --env.type=nimbus --env.task=sort_trash``.
+"""Nimbus's tasks as LeRobot environments: ``lerobot-eval --env.type=nimbus --env.task=sort_trash``.
 
-LeRobot imports installed distributions whose names begin with ``lerobot_env_``; importing this one registers the type.
+LeRobot imports installed distributions whose names begin with ``lerobot_env_``; importing this module registers the
+environment type.
 """
 
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
@@ -24,12 +25,12 @@ _DATASET = "--env.dataset"
 @EnvConfig.register_subclass("nimbus")
 @dataclass
 class NimbusEnvConfig(EnvConfig):
-    """One task; the options are those of an export, so that a policy meets what it was trained on."""
+    """One task; its options are those of an export, so that a policy gets the same signals as in training."""
 
     task: str | None = "pick_and_place"
     """Name of a task, or the path of its file."""
     dataset: str | None = None
-    """Export that the policy was trained on: it gives the four options below, and must fit the task."""
+    """Export on which the policy was trained; it sets the four options below and must match the task."""
     fps: int = 15
     episode_length: int = 200
     control_mode: str = "joint"
@@ -38,7 +39,7 @@ class NimbusEnvConfig(EnvConfig):
     environment_state: bool = False
 
     def __post_init__(self) -> None:
-        """Describe what the environment gives and takes."""
+        """Describe the environment's observations and actions."""
         if self.dataset is not None:
             source = read_training_source(Path(self.dataset), where=_DATASET)
             source.compare(load_task(str(self.task)), where=_DATASET)
@@ -70,12 +71,12 @@ class NimbusEnvConfig(EnvConfig):
 
     @property
     def gym_id(self) -> str:
-        """Name in Gymnasium of what runs a task by name or by file."""
+        """Id in Gymnasium of the environment that runs a task by name or by file."""
         return ANY_TASK
 
     @property
     def gym_kwargs(self) -> dict[str, Any]:
-        """Arguments of the environment."""
+        """Keyword arguments of the environment."""
         return {
             "task": str(self.task),
             "control_mode": self.control_mode,

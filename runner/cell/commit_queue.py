@@ -1,4 +1,4 @@
-"""Results of workers on their way into the dataset: failed attempts as ledger rows, episode files in group commits."""
+"""Queue of workers' results: failed attempts become ledger rows, episode files enter the dataset in groups."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from nimbus.datagen.store.remote.address import StoreAddress, parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
-from nimbus.datagen.store.remote.writer_lock import WriterLock
+from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption, describe, die_with_parent
 
@@ -50,7 +50,7 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
     """
     spool, store, lock = open_spool(address)
     try:
-        with _alone(spool), _sending(spool, store, lock):
+        with _stopped_by_signal(), _alone(spool), _sending(spool, store, lock):
             code = run(spool)
     except KeyboardInterrupt:
         if (state := read_state(spool)).state == "refused":  # the sending process ended the run
@@ -75,6 +75,24 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
 def spool_limit(folder: Path) -> int:
     """Return the default size limit of a spool [bytes]."""
     return min(_SPOOL, shutil.disk_usage(folder).free // 2)
+
+
+@contextmanager
+def _stopped_by_signal() -> Iterator[None]:
+    """Make SIGTERM end the run as Ctrl-C does, where the run does not handle it: the sending process sends it."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @contextmanager
@@ -112,8 +130,10 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
                 start_new_session=True,
             )
             started.set()
+            next_beat = time.monotonic() + BEAT
             while process.poll() is None and not is_over.wait(_LOOK):
-                pass
+                if time.monotonic() >= next_beat:
+                    next_beat = time.monotonic() + BEAT if _renew_first(lock) else float("inf")
             if is_over.is_set() or process.returncode == REFUSED:
                 break
             write_error(f"the process that sends files ended ({describe(process.returncode)}) and is restarted\n")
@@ -134,6 +154,15 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
     finally:
         is_over.set()
         keeper.join()
+
+
+def _renew_first(lock: WriterLock) -> bool:
+    """Renew a lock for a sending process that a busy machine starts late; return False once it does so itself."""
+    with suppress(InputError):
+        if lock.read() != lock.note:
+            return False
+        lock.renew()
+    return True
 
 
 def _finish(spool: Path, store: ObjectStore, lock: WriterLock) -> None:

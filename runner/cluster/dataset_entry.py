@@ -39,7 +39,7 @@ class DatasetEntry:
 
     def __init__(self, task: JobTask, *, slots: int) -> None:
         if task.address and address_of(Path(task.spec.folder)) != task.address:
-            what = f"the run was started on another machine than the head of the cluster, which writes {task.address}"
+            what = f"the run is not on the head's machine; the head writes to {task.address}"
             instead = "run the same command on the head of the cluster, or give --cluster http://HOST:8265"
             raise InputError(what, where="--cluster", instead=instead)
         self.task = task

@@ -10,9 +10,9 @@ from nimbus.runner.cluster.node_record import Item
 _LEAST_FAULTS = 6
 """Number of faults below which a node is not judged."""
 _CHANCE = 1e-6
-"""Significance level: a node counts as broken if a healthy one would have its faults with a smaller probability."""
+"""Significance level: a node is broken if a healthy node would have as many faults with a smaller probability."""
 _LEAST_RATE = 0.5
-"""Fraction of a node's results that are faults below which the node remains in use."""
+"""A node remains in use while a smaller fraction than this of its leases end in faults."""
 
 
 class NodeHealth:

@@ -98,7 +98,7 @@ def write_page(
         _TEMPLATE,
         title=f"{evaluation.task}: {evaluation.success_count} of {len(evaluation.judged)} layouts",
         subtitle=f"policy {evaluation.policy} · {evaluation.split} layouts of seed {evaluation.seed}"
-        f" · {evaluation.execute} actions an answer · at most {evaluation.limit} steps",
+        f" · {evaluation.execute} actions per answer · at most {evaluation.limit} steps",
         evaluation=evaluation,
         rates=[rate_bar("this policy", evaluation), *beside],
         comparison=comparison,

@@ -22,7 +22,7 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
     rate = rate_text(evaluation.success_count, len(evaluation.judged), evaluation.interval)
     where = f"{evaluation.split} layouts of seed {evaluation.seed}"
     yield f"{evaluation.task}: {rate} on {where}"
-    yield f"policy {evaluation.policy}, {evaluation.execute} actions an answer, at most {evaluation.limit} steps"
+    yield f"policy {evaluation.policy}, {evaluation.execute} actions per answer, at most {evaluation.limit} steps"
     if reasons := evaluation.reasons():
         yield "failures:"
         yield from (f"  {number:4d}  {reason.replace('_', ' ')}" for reason, number in list(reasons.items())[:_SHOWN])

@@ -23,7 +23,7 @@ _WIDE = 110
 
 
 def status_view(status: Status, *, link: Callable[[NodeStatus], str] | None = None) -> RenderableType:
-    """Return the view of a run, followed by its nodes where it has some.
+    """Return the view of a run, followed by its nodes if it has any.
 
     Args:
         status: The run.
@@ -63,11 +63,11 @@ def node_view(node: NodeStatus, details: Status | None) -> RenderableType:
     table.add_column("")
     for name, text in {"node": node.name, **node_rows(node)}.items():
         table.add_row(name, Text(text, style=_COLORS.get(node.state, "") if name == "state" else ""))
-    return Group(table, "", view(details)) if details else table
+    return Group(table, "", view(details)) if details and node.state not in LEFT_STATES else table
 
 
 def in_order(nodes: Sequence[NodeStatus]) -> list[NodeStatus]:
-    """Sort nodes by name, n2 before n10, those that left below the others."""
+    """Sort nodes by name, n2 before n10, with nodes that have left at the end."""
 
     def key(node: NodeStatus) -> tuple[bool, list[tuple[int, str]]]:
         parts = re.findall(r"[0-9]+|[^0-9]+", node.name)

@@ -19,7 +19,7 @@ from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.dashboard_view import view
 from nimbus.runner.monitor.metrics import CONTENT_TYPE, metrics_text
-from nimbus.runner.monitor.status import Event, NodeStatus, Status
+from nimbus.runner.monitor.status import LEFT_STATES, Event, NodeStatus, Status
 from nimbus.runner.system.console import TerminalConsole
 
 _WIDTH = 150
@@ -138,7 +138,7 @@ def node_page(status: Status, node: NodeStatus, details: Status | None = None) -
     )
     name = html.escape(node.name)
     body = f'<p><a href="/">{html.escape(status.task)}</a></p><h1>node {name}</h1><table>{rows}</table>'
-    if details:
+    if details and node.state not in LEFT_STATES:
         address = f"/node/{quote(node.name, safe='')}{_STATUS}"
         body += f'<h2>its cell (<a href="{html.escape(address)}">status.json</a>)</h2>{_exported(view(details))}'
     if events:

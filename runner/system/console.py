@@ -34,7 +34,7 @@ class TerminalConsole(Console):
         super().__init__(**shown_as_it_is | options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to a text of the width at which it is displayed."""
+        """Convert a string to a text, with control characters escaped."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

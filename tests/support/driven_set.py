@@ -59,6 +59,8 @@ def driven_episode(index: int, *, scene: str = "home_000") -> Rendered:
         "geodesic": 4.8,
         "index": index,
     }
+    if index == 2:
+        goal |= {"facing": None, "kind": "room", "name": "hall_0", "object_class": "hall"}
     light = Light(direction=(0, 0, -1), color=(1, 1, 1), sky=(0.2, 0.2, 0.2), ground=(0.1, 0.1, 0.1))
     layout = Layout(
         key=EpisodeKey(task=TASK, task_hash=TASK_HASH, seed=0, index=index),

@@ -1,1 +1,1 @@
-"""Chaos harness: faults injected into real runs, and the account of what came of them."""
+"""Chaos harness: injects faults into real runs and checks the results."""

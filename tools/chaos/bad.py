@@ -1,4 +1,4 @@
-"""Scenarios of what surrounds a run: full disks, too little memory, damaged files, Ctrl-C, and a second run."""
+"""Scenarios with faults in a run's surroundings: full disks, little memory, damaged files, Ctrl-C, a second run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tools.chaos.lab import FINISHED, Lab, Result
 _RUNNER = processes.HERE.parents[1] / "runner" / "runner.py"
 _DISK = 48 << 20
 _ROOMS = (0, 20_000, 100_000, 400_000)
-"""[bytes] left on the disk: where it gets full depends on it, in the ledger or in a staged file."""
+"""Free space on the disk [bytes]; it determines whether the ledger or a staged file fills the disk."""
 
 
 def full_disk(lab: Lab) -> Result:
-    """The disk is full for a while: the run waits, goes on by itself, and charges nobody. Then it stays full."""
+    """Fill the disk for a while: the run must wait, resume by itself, and count no fault. Then leave it full."""
     episodes = 60
     with lab.scenario("full_disk", episodes=episodes) as result, _small_disk(lab.folder / "disk", result) as disk:
         for room in () if result.skipped else _ROOMS[1:2] if lab.short else _ROOMS:
@@ -82,7 +82,7 @@ def _small_disk(folder: Path, result: Result) -> Iterator[Path]:
 
 
 def _fill(disk: Path, room: int) -> None:
-    """Leave so much room, whatever is written meanwhile."""
+    """Fill the disk until ``room`` bytes are left, even if other processes write meanwhile."""
     with (disk / "ballast").open("wb", buffering=0) as file:
         while (free := os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize) > room:
             try:
@@ -92,7 +92,7 @@ def _fill(disk: Path, room: int) -> None:
 
 
 def memory(lab: Lab) -> Result:
-    """Shared memory for plans asks for more memory than there is: one line, and nothing is left behind."""
+    """Request more shared memory than exists: the run must end with one line and leave nothing behind."""
     with lab.scenario("memory") as result:
         folder = lab.folder / "memory"
         ended, error = processes.start(processes.light(folder, episodes=4, slot_bytes=1 << 40)).end(patience=300)
@@ -106,7 +106,7 @@ def memory(lab: Lab) -> Result:
 
 
 def damage(lab: Lab) -> Result:
-    """Published files are cut short or have a bit flipped: verify names them, and the run makes them again."""
+    """Truncate published files or flip a bit: ``verify`` must name them, and the run must regenerate them."""
     episodes, each = 40, 6
     random = lab.random("damage")
     with lab.scenario("damage", episodes=episodes) as result:
@@ -128,17 +128,17 @@ def damage(lab: Lab) -> Result:
             result.expect(is_named, f"verify does not name {path.name} ({kind})")
         result.expect(said.returncode == 1, f"verify exits with {said.returncode}")
         for path in files[each:]:
-            path.unlink()  # as verify says
+            path.unlink()  # as verify recommends
         ended, error = processes.start(spec).end()
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         found = checker.check(folder, lab.truth, episodes=episodes)
-        found.half_files = [name for name in found.half_files if not name.startswith("orphans/")]  # the cut ones
+        found.half_files = [name for name in found.half_files if not name.startswith("orphans/")]  # the truncated ones
         result.findings.add(found)
     return result
 
 
 def _flip_bit(path: Path, random) -> None:  # noqa: ANN001
-    """In the stored bytes of an image."""
+    """Flip a bit in the stored bytes of an image."""
     with h5py.File(path, "r") as file:
         chunk = file["observations/images/top"].id.get_chunk_info(0)
         offset, size = chunk.byte_offset, chunk.size
@@ -151,7 +151,7 @@ def _flip_bit(path: Path, random) -> None:  # noqa: ANN001
 
 
 def interrupts(lab: Lab) -> Result:
-    """One Ctrl-C or SIGTERM lets what is under way end, a second one does not wait; both are continued."""
+    """Send one Ctrl-C or SIGTERM, after which work in progress ends, or two, which end it at once; then resume."""
     episodes = min(lab.episodes, 120)
     with lab.scenario("interrupts", episodes=episodes) as result:
         folder = lab.folder / "interrupts"
@@ -177,7 +177,7 @@ def interrupts(lab: Lab) -> Result:
 
 
 def second_run(lab: Lab) -> Result:
-    """A second run into the same folder is refused in one line, and the first does not notice."""
+    """Start a second run in the same folder: it must be refused in one line without affecting the first."""
     with lab.scenario("second_run", episodes=60) as result:
         folder = lab.folder / "second_run"
         spec = processes.light(folder, episodes=60, plan_seconds=0.1)

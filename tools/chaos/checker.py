@@ -1,7 +1,7 @@
-"""Verdict on the remains of a run, from nothing but its ledger, its files and the processes of this machine.
+"""Checks of a finished run, based only on its ledger, its files and the processes of this machine.
 
-Plain SQLite, plain HDF5 and a hash of its own: a fault in Nimbus's readers must not hide one in its writers. What the
-episodes should hold comes from a clean run of the same seed in a single process.
+It uses plain SQLite, plain HDF5 and its own hash, so that a fault in Nimbus's readers cannot hide one in its writers.
+The expected episodes come from a clean run with the same seed in a single process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import numpy as np
 from tools.chaos.processes import orphans, tagged
 
 Address = tuple[int, int]
-"""Index and variant."""
+"""Index and variant of an episode."""
 _VARYING = ("provenance", "plan_statistics")
-"""Times and versions: never the same twice."""
+"""Groups with times and versions, which differ between runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Truth:
-    """Dataset that a clean run made."""
+    """Dataset of a clean run."""
 
     content: dict[Address, str]
     """Hash of every stored episode."""
@@ -45,29 +45,29 @@ class Truth:
 
 @dataclass(kw_only=True)
 class Findings:
-    """Defects of a run; all is well when :attr:`problems` is empty."""
+    """Defects of a run; it has none if :attr:`problems` is empty."""
 
     lost: list[Address] = field(default_factory=list)
-    """Neither stored, rejected nor quarantined."""
+    """Episodes that are neither stored, rejected nor quarantined."""
     doubled: list[Address] = field(default_factory=list)
-    """With more than one winning attempt, or more than one file."""
+    """Episodes with more than one winning attempt or more than one file."""
     wrong: list[Address] = field(default_factory=list)
-    """Stored with another content than the clean run's, or with another fate."""
+    """Episodes whose content or final state differs from the clean run."""
     false_quarantines: list[Address] = field(default_factory=list)
     missed_poison: list[int] = field(default_factory=list)
     half_files: list[str] = field(default_factory=list)
-    """In ``stage/`` after the end, or under ``episodes/`` without a row."""
+    """Files left in ``stage/`` after the end, or in ``episodes/`` without a row."""
     processes: list[int] = field(default_factory=list)
     shared_memory: list[str] = field(default_factory=list)
     other: list[str] = field(default_factory=list)
 
     @property
     def problems(self) -> dict[str, Any]:
-        """By kind, what there is of it."""
+        """Return the defects by kind, without empty kinds."""
         return {name: value for name, value in vars(self).items() if value}
 
     def add(self, more: Findings) -> None:
-        """Take in what was found elsewhere."""
+        """Add the findings of another check."""
         for name, value in vars(more).items():
             getattr(self, name).extend(value)
 
@@ -75,14 +75,14 @@ class Findings:
 def check(
     folder: Path, truth: Truth, *, episodes: int, variants: int = 1, poison: frozenset[int] = frozenset()
 ) -> Findings:
-    """Judge a run that has ended.
+    """Check a run that has ended.
 
     Args:
-        folder: Of its dataset.
-        truth: Of a clean run, of at least as many episodes and variants.
-        episodes: How many were asked for.
-        variants: Of each.
-        poison: Indices that can never be made.
+        folder: Folder of the run's dataset.
+        truth: Dataset of a clean run with at least as many episodes and variants.
+        episodes: Number of requested episodes.
+        variants: Number of requested variants per episode.
+        poison: Indices of episodes that always fail.
     """
     found = Findings()
     states = {(idx, v): (state, sha) for idx, v, state, sha in _rows(folder, _STATES)}
@@ -99,7 +99,7 @@ def check(
 
 
 def named_memory() -> list[str]:
-    """Segments of shared memory that have a name, of Nimbus or of Python's."""
+    """Return the names of shared-memory segments of Nimbus and of Python."""
     return [name for name in os.listdir("/dev/shm") if "nimbus" in name or name.startswith("psm_")]
 
 
@@ -146,7 +146,7 @@ def _check_files(found: Findings, folder: Path, truth: Truth) -> None:
 
 
 def faults(folder: Path) -> list[dict[str, Any]]:
-    """The faults that the ledger tells of, in order of time; none while there is no ledger."""
+    """Return the faults in the ledger in order of time; none if there is no ledger."""
     names = ("time", "run", "worker", "kind", "phase", "idx", "lease", "detail", "incident")
     if not _rows(folder, "SELECT name FROM sqlite_master WHERE name = 'faults'"):
         return []
@@ -155,12 +155,12 @@ def faults(folder: Path) -> list[dict[str, Any]]:
 
 
 def supervisors(folder: Path) -> int:
-    """Runs that the ledger tells of: each is a supervisor that got as far as its work."""
+    """Return the number of runs in the ledger; each is a supervisor that started work."""
     return _rows(folder, "SELECT COUNT(*) FROM runs")[0][0]
 
 
 def content_hash(path: Path) -> str:
-    """Over every array and text of an episode, but for times and versions; of a broken file, what is wrong with it."""
+    """Return a hash of an episode's arrays and texts, except times and versions; for a broken file, the error."""
     total = hashlib.sha256()
 
     def visit(name: str, item: Any) -> None:

@@ -1,7 +1,7 @@
-"""Runs one spec in a process of its own: ``python drive.py SPEC.json [--serial] [--doom FILE]``.
+"""Script that runs one specification: ``python drive.py SPEC.json [--serial] [--doom FILE]``.
 
-Prints how it ended, as JSON. ``--doom`` names a file with one failpoint a line: the first supervisor dies at the first
-of them, its successor at the second, and so on; each death is told on standard error.
+It prints the end of the run as JSON. ``--doom`` names a file with one failpoint per line: the first supervisor dies at
+the first failpoint, its successor at the second, and so on. Each death is reported on standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.chaos.processes import read_json
 
 
 def main() -> int:
-    """Run it; the exit code is that of the run."""
+    """Run the specification; return the run's exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("spec", type=Path)
     parser.add_argument("--serial", action="store_true")
@@ -53,7 +53,7 @@ def _settled(folder: Path) -> int:
 
 
 def _doom(file: Path) -> None:
-    """Let every supervisor that starts from now on die at the next failpoint, which is taken from the file."""
+    """Make every supervisor that starts from now on die at the file's next failpoint."""
     start = launcher._Supervisor.__init__
     last: list[tuple[launcher._Supervisor, str]] = []
 

@@ -1,4 +1,4 @@
-"""Scenarios in which components go wrong: every kind of death and hang, poison, slowness, leaks, goodput."""
+"""Scenarios with faults in components: crashes, hangs, episodes that always fail, slowness and leaks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATIENCE = 900.0
 
 
 def components(lab: Lab) -> Result:
-    """Every kind of death and hang, at random episodes and phases, and one episode in a hundred that always kills."""
+    """Inject every kind of crash and hang in random episodes and phases; one episode in a hundred always crashes."""
     episodes = lab.episodes
     random = lab.random("components")
     kinds = [*trouble.DEATHS, *trouble.HANGS]
@@ -28,7 +28,8 @@ def components(lab: Lab) -> Result:
     for kind in kinds * each:
         table.setdefault(random.choice(places), []).append(kind)
     for place in [place for place in table if place.startswith("store")]:
-        table[place] = table[place][:1]  # its episode may be committed before it strikes: there is no second try
+        # The episode may be committed before the fault strikes, and is then not retried.
+        table[place] = table[place][:1]
     table |= {f"plan:{index}": [random.choice(trouble.DEATHS[:7]), trouble.REPEAT] for index in poison}
     with lab.scenario("components", episodes=episodes) as result:
         folder = lab.folder / "components"
@@ -53,7 +54,7 @@ def components(lab: Lab) -> Result:
 
 
 def slow(lab: Lab) -> Result:
-    """Every episode takes 0.9 of its deadline without a heartbeat: none may be killed."""
+    """Let every episode take 0.9 of its deadline without a heartbeat: no worker may be killed."""
     deadline = 3.0
     workers, episodes = (20, 4) if lab.short else (40, 4), 40 if lab.short else 500
     with lab.scenario("slow", episodes=episodes) as result:
@@ -70,7 +71,7 @@ def slow(lab: Lab) -> Result:
 
 
 def leak(lab: Lab) -> Result:
-    """Each worker keeps 100 MB an episode: it is renewed between episodes, and that is no fault."""
+    """Let each worker leak 100 MB per episode: it must be replaced between episodes without counting as a fault."""
     episodes = 40 if lab.short else 200
     with lab.scenario("leak", episodes=episodes) as result:
         folder = lab.folder / "leak"
@@ -87,10 +88,10 @@ def leak(lab: Lab) -> Result:
 
 
 def goodput(lab: Lab) -> Result:
-    """One lease in ten dies: how much slower is the run than without faults? Median of three pairs.
+    """Crash one lease in ten, and compare the run's duration with one without faults: median of three pairs.
 
-    Stages sleep for 0.2 s, so that the figure does not hang on what else this machine does; half of the deaths come in
-    the middle of a stage, half at its end.
+    Stages sleep for 0.2 s, so that the result does not depend on the machine's other load. Half of the crashes occur in
+    the middle of a stage, and half at its end.
     """
     episodes, pairs = 100, 3
     with lab.scenario("goodput", episodes=2 * pairs * episodes) as result:
@@ -113,7 +114,7 @@ def goodput(lab: Lab) -> Result:
 
 
 def _timed(lab: Lab, result: Result, name: str, table: dict[str, Any], episodes: int) -> float:
-    """[s] from the first stored episode to the end."""
+    """Return the time from the first stored episode to the end of the run [s]."""
     folder, faults = lab.folder / name, lab.folder / f"{name}.faults"
     spec = processes.light(folder, episodes=episodes, workers=(2, 2), plan_seconds=0.0, render_seconds=0.0)
     run = processes.start(spec, environment=trouble.plan_faults(faults, table))
@@ -128,7 +129,7 @@ def _timed(lab: Lab, result: Result, name: str, table: dict[str, Any], episodes:
 
 
 def _count_all(result: Result, faults: Path, folder: Path) -> None:
-    """Add the faults of one of several runs."""
+    """Add the faults of one of a scenario's runs."""
     matched = match(trouble.injected(faults), checker.faults(folder), names=trouble.TOLD_AS)
     before = result.faults
     result.take(matched)

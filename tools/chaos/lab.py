@@ -1,4 +1,4 @@
-"""Workplace of scenarios: folders, the truth to compare with, and results."""
+"""Environment of scenarios: folders, reference datasets and results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.chaos import checker, processes
 from tools.chaos.match import Matched
 
 FINISHED = ("done", "short")
-"""States of a run that has nothing left to do: the light pipeline has no plan for every tenth episode."""
+"""States of a complete run; it may be ``short``, because the light pipeline rejects every tenth episode."""
 
 
 @dataclass(kw_only=True)
@@ -26,7 +26,7 @@ class Result:
     name: str
     episodes: int = 0
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By kind: ``injected``, ``detected``, ``median_s`` and ``max_s`` until noticed."""
+    """Numbers by kind of fault: ``injected`` and ``detected`` faults, ``median_s`` and ``max_s`` until detection."""
     in_mid_phase: int = 0
     """Number of faults in real physics and render workers that hit in the middle of planning, rendering or storing."""
     false_kills: int = 0
@@ -40,16 +40,16 @@ class Result:
 
     @property
     def is_good(self) -> bool:
-        """Everything went as promised."""
+        """True if every expectation was met."""
         return not (self.failed or self.findings.problems or self.false_kills)
 
     def expect(self, holds: object, otherwise: str) -> None:
-        """Note a promise that was not kept."""
+        """Record an expectation that was not met."""
         if not holds:
             self.failed.append(otherwise)
 
     def count(self, kind: str, *, detected: bool = True, seconds: float | None = None) -> None:
-        """Count one fault from outside."""
+        """Count one fault that was injected from outside."""
         row = self.faults.setdefault(kind, {"injected": 0, "detected": 0, "median_s": None, "max_s": None})
         row["injected"] += 1
         row["detected"] += detected
@@ -59,7 +59,7 @@ class Result:
             row |= {"median_s": median(times), "max_s": max(times)}
 
     def take(self, matched: Matched) -> None:
-        """Count what was matched with the ledger; everything injected must be there, and nothing else."""
+        """Count matched faults; every injected fault must be in the ledger, and no other."""
         self.faults |= matched.table()
         self.false_kills += len(matched.false_kills)
         self.failed += [f"unexplained: {row}" for row in matched.false_kills[:5]]
@@ -67,7 +67,7 @@ class Result:
         self.expect(not missed, f"not noticed: {missed}")
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return plain data for JSON."""
         plain = {name: value for name, value in asdict(self).items() if not name.startswith("_")}
         plain |= {"findings": self.findings.problems, "is_good": self.is_good}
         return plain | {"fault_count": sum(row["injected"] for row in self.faults.values())}
@@ -75,13 +75,13 @@ class Result:
 
 @dataclass(kw_only=True)
 class Lab:
-    """A folder to work in and the truth to compare with.
+    """Working folder and reference datasets of the scenarios.
 
     Args:
-        folder: Empty.
-        seed: Decides everything that is drawn.
-        episodes: Of the longest scenario.
-        faults: Of all scenarios together, about.
+        folder: Empty folder.
+        seed: Seed of all random choices.
+        episodes: Number of episodes of the longest scenario.
+        faults: Approximate number of faults of all scenarios together.
     """
 
     folder: Path
@@ -91,24 +91,24 @@ class Lab:
     short: bool = False
 
     def random(self, *address: str) -> random.Random:
-        """A generator of its own for each use."""
+        """Return a random generator for one use."""
         return random.Random(f"{self.seed} {' '.join(address)}")
 
     @cached_property
     def truth(self) -> checker.Truth:
-        """The light pipeline's episodes in two variants, from a clean run in one process."""
+        """Return the light pipeline's episodes in two variants, from a clean run in one process."""
         spec = processes.light(
             self.folder / "clean", episodes=self.episodes, variants=2, plan_seconds=0.0, render_seconds=0.0
         )
         return self._clean(spec)
 
     def physics_truth(self, episodes: int) -> checker.Truth:
-        """Real episodes from a clean run in one process."""
+        """Return real episodes from a clean run in one process."""
         return self._clean(processes.physics(self.folder / "clean_physics", episodes=episodes))
 
     @contextmanager
     def scenario(self, name: str, **values: Any) -> Iterator[Result]:
-        """Time a scenario."""
+        """Run a scenario in the context, and measure its duration."""
         result = Result(name=name, **values)
         begin = time.monotonic()
         yield result

@@ -1,4 +1,4 @@
-"""Assignment of the ledger's faults to injected ones, with the times until they were noticed."""
+"""Assignment of the ledger's faults to injected ones, with the times until they were detected."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from statistics import median
 from typing import Any
 
 _EARLY = 0.05
-"""[s] by which two readings of the clock may differ."""
+"""Largest difference between two readings of the clock [s]."""
 
 
 @dataclass(kw_only=True)
 class Matched:
-    """Injected faults beside those that were told of."""
+    """Injected faults and their rows in the ledger."""
 
     injected: Counter[str] = field(default_factory=Counter)
     detected: Counter[str] = field(default_factory=Counter)
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    """[s] from the fault to its row, by kind."""
+    """Times from a fault to its row [s], by kind."""
     false_kills: list[dict[str, Any]] = field(default_factory=list)
-    """Rows that tell of no injected fault."""
+    """Rows of the ledger without an injected fault."""
 
     def table(self) -> dict[str, dict[str, Any]]:
-        """A row a kind."""
+        """Return one row of numbers per kind of fault."""
         return {
             kind: {
                 "injected": count,
@@ -36,22 +36,22 @@ class Matched:
 
 
 def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: dict[str, str]) -> Matched:
-    """Pair faults in order of time, those that must be noticed first.
+    """Pair injected faults with rows of the ledger in order of time, starting with faults that must be detected.
 
     Args:
-        injected: With ``kind``, ``idx`` (-1 when it is not known) and ``time``; one with ``may_miss`` hit a process
-            that was about to leave, and counts only when it was told of.
+        injected: Faults with ``kind``, ``idx`` (-1 if unknown) and ``time``; a fault with ``may_miss`` hit a process
+            that was about to exit, and only counts if the ledger has it.
         told: Rows of the ledger.
-        names: What the ledger calls each kind.
+        names: Name of each kind in the ledger.
     """
     result, rest = Matched(), list(told)
-    # One that may have been missed comes last, or it would take the only row of a later one.
+    # Faults that may be missed come last; otherwise they could take the only row of a later fault.
     for fault in sorted(injected, key=lambda fault: (bool(fault.get("may_miss")), fault["time"])):
         kind = fault["kind"]
         tell = [row for row in rest if _tells_of(row, fault, names)]
         tell.sort(key=lambda row: (not _by_its_clock(row, fault), row["time"]))
-        # A row without an episode may tell of any: only where no row names this one. Of whom it is not known which
-        # episode it hit, the first row tells, whatever it names: a later one may be the only one for a later fault.
+        # A row without an episode may belong to any fault, so it is used only if no row names this episode. A fault
+        # with an unknown episode takes the first row: a later row may be the only one for a later fault.
         named = (row for row in tell if row["idx"] == fault["idx"] >= 0)
         found = next(named, tell[0] if tell else None)
         result.injected[kind] += bool(found) or not fault.get("may_miss")
@@ -64,9 +64,9 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
 
 
 def _by_its_clock(row: dict[str, Any], fault: dict[str, Any]) -> bool:
-    """A livelock is ended by the clock of its phase, all else that hangs by that of its stamps.
+    """Return True if a row has the fault's kind of deadline: total time for a livelock, silence for other hangs.
 
-    Two that hang at the same time while they write, of which the ledger names no episode, are told apart by it.
+    This distinguishes two writers that hang at the same time, for which the ledger names no episode.
     """
     return row["kind"] != "hang" or ("in this phase" in row.get("detail", "")) == (fault["kind"] == "livelock")
 

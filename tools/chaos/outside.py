@@ -1,4 +1,4 @@
-"""Scenarios in which processes are struck from outside: supervisors at every step of a commit, everything at once."""
+"""Scenarios with signals from outside: to supervisors at every step of a commit, and to all processes at once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tools.chaos.lab import FINISHED, Lab, Result
 FAILPOINTS = ("before_intent", "after_intent", "after_link", "after_directory_sync", "after_done", "after_unlink")
 _LIVES = 400
 _FORGIVEN = 5.0
-"""[s] A supervisor may be stopped and go on; of one that is stopped for longer, the launcher starts another."""
+"""Time for which a supervisor may be stopped [s]; after a longer stop the launcher replaces it."""
 _REPLACED = 15.0
-"""[s] after which a supervisor that hangs has been replaced."""
+"""Time within which a hung supervisor must be replaced [s]."""
 _GONE = 2.0
-"""[s] after which nothing of a cell may be left that lost its launcher."""
+"""Time within which all processes of a cell must end after their launcher [s]."""
 
 
 def failpoints(lab: Lab) -> Result:
-    """Supervisors die by SIGKILL at each step of a commit, at one of its first passes there."""
+    """Kill supervisors by SIGKILL at each step of a commit, on the first or second pass."""
     each = 1 if lab.short else max(3, lab.faults // 50)
     episodes = min(lab.episodes, 90 * each)
     random = lab.random("failpoints")
@@ -50,7 +50,7 @@ def failpoints(lab: Lab) -> Result:
 
 
 def everything(lab: Lab) -> Result:
-    """Launcher, supervisor, fork server, or all at once are killed at random moments, until the run is done."""
+    """Kill the launcher, the supervisor, the fork server or all processes at random times until the run is done."""
     kills = 4 if lab.short else max(8, lab.faults // 25)
     episodes, variants = min(lab.episodes, 30 * kills), 2
     random = lab.random("everything")
@@ -111,13 +111,14 @@ _VICTIMS: dict[str, Callable[[processes.Run], None]] = {
 
 
 def pauses(lab: Lab) -> Result:
-    """The supervisor, the launcher, or all processes are stopped for a while: nobody may be killed for that."""
+    """Stop the supervisor, the launcher or all processes for a while: no process may be killed for that."""
     seconds = 2.0 if lab.short else 20.0
     episodes = min(lab.episodes, 400)
     with lab.scenario("pauses", episodes=episodes) as result:
         folder = lab.folder / "pauses"
         run = processes.start(processes.light(folder, episodes=episodes, plan_seconds=0.03, render_seconds=0.03))
-        for name in ("supervisor", "all", "launcher"):  # without its launcher the run goes on, and may come to its end
+        # The launcher is last, because the run continues without it and may end.
+        for name in ("supervisor", "all", "launcher"):
             stored = run.status().get("stored", 0)
             status = run.wait_for(lambda now, least=stored + 5: now.get("stored", 0) >= least)
             pids = {
@@ -142,7 +143,7 @@ def pauses(lab: Lab) -> Result:
 
 
 def hung(lab: Lab) -> Result:
-    """The supervisor is stopped for good, and another is started; a pipe in the place of a file stops nothing."""
+    """Stop the supervisor forever: it must be replaced. Replace files by pipes: they must not block the run."""
     times = 1 if lab.short else 5
     episodes = min(lab.episodes, 300)
     with lab.scenario("hung", episodes=episodes) as result:

@@ -1,4 +1,4 @@
-"""Times between faults, from what an episode takes on this machine now, and lines with the progress of a scenario."""
+"""Times between faults, based on the current duration of an episode, and progress lines of a scenario."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tools.chaos import checker
 from tools.chaos.processes import read_json
 
 _EPISODE = 2.0
-"""[s] CPU of an episode of the scenario ``physics``, as long as none is measured."""
+"""CPU time of an episode of the scenario ``physics`` before any is measured [s]."""
 _BETWEEN = (0.1, 0.6)
-"""Shares of an episode's time between which the time between two faults is drawn. Faults that come faster end workers
-before they have done anything, and a run is rightly given up."""
+"""Range of the time between two faults, as fractions of an episode's time. With more frequent faults, workers end
+before they have completed any work, and the run rightly stops."""
 _PERIOD = 15.0
-"""[s] Between two lines of progress."""
+"""Time between two lines of progress [s]."""
 
 
 class Pace:
-    """Waits between faults, longer where episodes take longer: on a slow machine, or beside other work.
+    """Waits between faults, which are longer if episodes take longer: on a slow or busy machine.
 
     Args:
-        generator: Draws the times.
+        generator: Random generator for the times.
     """
 
     def __init__(self, generator: random.Random) -> None:
         self._random = generator
         self.episode_seconds = _EPISODE
-        """[s] CPU of an episode, loading left out; of the runs seen so far."""
+        """CPU time of an episode without loading [s], measured in the runs so far."""
 
     def measure(self, status: dict[str, Any]) -> None:
-        """Take in the figures of a run's status."""
+        """Update the measured CPU time from a run's status."""
         if attempts := status.get("attempts"):
             work = sum(seconds for stage, seconds in status["cpu_times"].items() if stage != "load")
             self.episode_seconds = max(0.1, work / attempts)
@@ -46,7 +46,7 @@ class Pace:
         """Draw the time until the next fault [s].
 
         Args:
-            load: Processes that want to run, over the cores; that of this machine when not given.
+            load: Number of runnable processes per core; by default that of this machine.
         """
         if load is None:
             load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
@@ -55,11 +55,11 @@ class Pace:
 
 @contextmanager
 def printing_progress(name: str, folder: Path) -> Iterator[None]:
-    """Write a line to standard error now and then, while a scenario goes on.
+    """Write progress lines to standard error at regular intervals while a scenario runs.
 
     Args:
-        name: Of the scenario.
-        folder: Its runs are below it.
+        name: Name of the scenario.
+        folder: Folder that contains the scenario's runs.
     """
     over, begin = threading.Event(), time.monotonic()
 

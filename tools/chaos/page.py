@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 BEGIN, END = "<!-- chaos: begin -->", "<!-- chaos: end -->"
-"""Marks in the page, between which :func:`write` writes."""
+"""Marks in the page; :func:`write` replaces the text between them."""
 
 
 def totals(report: dict[str, Any]) -> dict[str, Any]:
-    """Over all scenarios."""
+    """Return the totals over all scenarios."""
     results = report["scenarios"].values()
     found = [result["findings"] for result in results]
 
@@ -40,7 +40,7 @@ def totals(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def table(report: dict[str, Any]) -> str:
-    """As Markdown."""
+    """Return the table as Markdown."""
     return "\n".join(_lines(report))
 
 
@@ -78,7 +78,7 @@ def _broken(result: dict[str, Any]) -> Iterator[str]:
 
 
 def write(path: Path, report: dict[str, Any]) -> None:
-    """Put the table into the page."""
+    """Write the table into the page."""
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     path.write_text(f"{before}{BEGIN}\n\n{table(report)}\n\n{END}{after}", encoding="utf-8")

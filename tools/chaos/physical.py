@@ -1,4 +1,4 @@
-"""The scenario in real physics and rendering: workers are struck from outside, in the middle of what they do."""
+"""Scenario with real physics and rendering: signals hit workers in the middle of a phase."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGSTOP")
 _NAMES = {"SIGKILL": "sigkill", "SIGSEGV": "sigsegv", "SIGABRT": "sigabrt", "SIGSTOP": "hang"}
 _PHASES = ("plan", "render", "store")
 _GAP = 10.0
-"""[s] Deadline without a stamp, the usual one: SIGSTOP is noticed by it."""
+"""Default deadline without a stamp [s], by which SIGSTOP is detected."""
 _NOTED = 2.0
-"""[s] until a fault is in the ledger for good: a supervisor that is killed sooner takes its row along."""
+"""Time until a fault is stored in the ledger [s]; a supervisor that is killed sooner loses its row."""
 _MOST = 8
-"""Strikes at one episode: after twice as many in a row it would rightly be taken for poison."""
+"""Largest number of strikes at one episode; twice as many in a row would rightly quarantine it."""
 _IN_A_ROW = 12
-"""Strikes without a result in between: after 20 a run would rightly be given up, on a slow machine sooner."""
+"""Largest number of strikes without a result in between; after 20, a run rightly stops."""
 _FRESH = 0.7
-"""[s] An older status says where a worker was, not where it is."""
+"""Age above which a status is too old to know a worker's current phase [s]."""
 _SLICE = 20
-"""Episodes by which a run grows that ended before every fault was there."""
+"""Number of episodes added to a run that ended before all faults were injected."""
 
 
 def physics(lab: Lab) -> Result:
-    """Signals hit planners, renderers and writers at work, and now and then the supervisor, the fork server, or all."""
+    """Send signals to working planners, renderers and writers, and sometimes to other processes or to all."""
     wanted = 3 if lab.short else max(20, lab.faults // 5)
     episodes = 2 if lab.short else 40
     random = lab.random("physics")
@@ -57,7 +57,7 @@ def physics(lab: Lab) -> Result:
                     sent += _strike_worker(run, random, before=sent)
                 hits = _hits(folder)
             ended, error = run.end()
-            # Its last status says when it ended: this loop sleeps for seconds where episodes take long.
+            # The last status has the time of the end; this loop may sleep for seconds.
             end = run.status().get("updated", time.time())
             for fault in sent:
                 fault["may_miss"] = fault.get("may_miss") or fault["time"] > end - _NOTED
@@ -80,10 +80,10 @@ def physics(lab: Lab) -> Result:
 
 
 def _strike_worker(run: processes.Run, random: Any, *, before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Send a signal to a worker that is in the middle of a phase; what was done, if anything.
+    """Send a signal to a worker that is in the middle of a phase; return the injected fault, if any.
 
-    One that was struck is spared, for a process that is stopped takes no other signal, and so is one that leaves, or
-    is no child of its supervisor any more: it has died with it, and stays in the process table for seconds.
+    Workers that were already struck are spared, because a stopped process handles no other signal. So are workers that
+    exit, or whose supervisor has died: they remain in the process table for seconds.
     """
     status = run.status()
     spared, strikes = {0, *(fault["pid"] for fault in before)}, Counter(fault["at"] for fault in before)
@@ -99,7 +99,7 @@ def _strike_worker(run: processes.Run, random: Any, *, before: list[dict[str, An
 
 
 def _strike_other(run: processes.Run, random: Any) -> str:
-    """Kill a process that is no worker, or everything."""
+    """Kill a process that is not a worker, or all processes."""
     name = random.choice(("supervisor", "zygote", "all"))
     supervisor = int(run.status().get("pid", 0))
     if name == "all" or not supervisor:
@@ -111,7 +111,7 @@ def _strike_other(run: processes.Run, random: Any) -> str:
 
 
 def _hits(folder: Any) -> int:
-    """Faults that the ledger has in mid-phase."""
+    """Return the number of faults in the ledger that occurred in mid-phase."""
     if not (folder / "ledger.sqlite").exists():
         return 0
     return sum(row["phase"] in _PHASES and row["idx"] >= 0 for row in checker.faults(folder))

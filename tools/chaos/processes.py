@@ -1,4 +1,4 @@
-"""Starts runs as processes of their own, ends them roughly, and knows what belongs to them."""
+"""Runs as separate processes: start, kill, and find their processes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TINY = ROOT / "tests/support/tiny.yaml"
 DEADLINE = 1.0
-"""[s] of the light pipeline's phases without a stamp; in all twice as long."""
+"""Deadline of the light pipeline's phases without a stamp [s]; the total deadline of a phase is :data:`TOTAL`."""
 _CLEARING = 20.0
-"""[s] Processes that survive SIGKILL for longer are left."""
+"""Time after which processes that survive SIGKILL are ignored [s]."""
 TOTAL = 4 * DEADLINE
 LIMITS = {phase: (DEADLINE, TOTAL) for phase in ("load", "randomize", "plan", "render")}
 
 
 def light(folder: Path, *, episodes: int, variants: int = 1, seed: int = 0, **resources: Any) -> CellSpec:
-    """A run of the light pipeline."""
+    """Return the specification of a run of the light pipeline."""
     settings = {name: resources.pop(name) for name in ("plan_seconds", "render_seconds", "fails") if name in resources}
     resources = {"deadlines": LIMITS, "workers": (1, 2), "slot_bytes": 1 << 16} | resources
     return CellSpec(
@@ -45,18 +45,18 @@ def light(folder: Path, *, episodes: int, variants: int = 1, seed: int = 0, **re
 
 
 def physics(folder: Path, *, episodes: int, seed: int = 0, **resources: Any) -> CellSpec:
-    """A run in real physics, really rendered: one can, two small cameras."""
+    """Return the specification of a run with real physics and rendering: one can, two small cameras."""
     return CellSpec(folder=str(folder), task=str(TINY), episodes=episodes, seed=seed, resources=Resources(**resources))
 
 
 @dataclass(kw_only=True)
 class Run:
-    """A run in a process of its own; that process is its launcher."""
+    """A run in a separate process, which is the run's launcher."""
 
     spec: CellSpec
     process: subprocess.Popen[str]
     started: float
-    """[s since 1970]"""
+    """Start time [s since 1970]."""
 
     @property
     def folder(self) -> Path:
@@ -65,16 +65,16 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """The launcher has ended."""
+        """True if the launcher has ended."""
         return self.process.poll() is not None
 
     def status(self) -> dict[str, Any]:
-        """Read the status file; nothing while there is none of this run."""
+        """Return the run's status; empty as long as this run has not written any."""
         status = read_json(self.folder / "status.json")
         return status if status and status["started"] >= self.started else {}
 
     def wait_for(self, condition: Callable[[dict[str, Any]], Any], *, patience: float = 120.0) -> dict[str, Any]:
-        """Wait until the status fulfils a condition, or the run is over."""
+        """Wait until the status satisfies a condition or the run is over."""
         deadline = time.monotonic() + patience
         while not condition(status := self.status()) and not self.is_over:
             if time.monotonic() > deadline:
@@ -83,7 +83,7 @@ class Run:
         return status
 
     def end(self, *, patience: float = 600.0) -> tuple[dict[str, Any], str]:
-        """Wait for the end; how it ended, and what it said on standard error."""
+        """Wait for the end; return the run's outcome and its standard error."""
         try:
             out, err = self.process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
@@ -93,7 +93,7 @@ class Run:
         return (json.loads(lines[-1]) if lines else {"code": self.process.returncode, "state": "killed"}), err
 
     def processes(self) -> list[int]:
-        """All that carry this run's tag, without the launcher."""
+        """Return the processes with this run's tag, without the launcher."""
         return tagged(self.folder)
 
 
@@ -119,7 +119,7 @@ def start(
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file of JSON; nothing while it is not there, or is no file."""
+    """Read a JSON file; return an empty mapping if it does not exist or is not a regular file."""
     with suppress(OSError, ValueError):
         if path.is_file():
             return json.loads(path.read_text())
@@ -127,18 +127,18 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def tagged(folder: Path) -> list[int]:
-    """Processes that were begun for a dataset's folder, by what their environment says."""
+    """Return the processes of a dataset's folder, found by their environment."""
     wanted = os.fsencode(f"NIMBUS_CELL={os.path.realpath(folder)}")
     return [pid for pid, content in _contents("environ") if wanted in content.split(b"\0")]
 
 
 def orphans() -> list[int]:
-    """Find processes that components left behind, by their command line: they may have no environment."""
+    """Find processes that components left behind by their command line, because they may have no environment."""
     return [pid for pid, content in _contents("cmdline") if content.split(b"\0")[:2] == [b"sleep", b"86399"]]
 
 
 def fork_server(run: Run) -> int:
-    """The process that forks a run's workers, known by its log; 0 when there is none now."""
+    """Return the process that forks a run's workers, found by its log; 0 if there is none."""
     for pid in run.processes():
         with suppress(OSError):
             if "nimbus-zygote-log" in os.readlink(f"/proc/{pid}/fd/1") and parent(pid) == run.status().get("pid"):
@@ -147,7 +147,7 @@ def fork_server(run: Run) -> int:
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> bool:
-    """Send a signal; False when the process is gone."""
+    """Send a signal; return False if the process has ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
         return True
@@ -155,14 +155,14 @@ def kill(pid: int, number: int = signal.SIGKILL) -> bool:
 
 
 def kill_all(run: Run) -> None:
-    """Kill everything of a run at once, the launcher first."""
+    """Kill all processes of a run at once, the launcher first."""
     victims = [run.process.pid, *run.processes()]
     for pid in victims:
         kill(pid)
 
 
 def clear(folder: Path) -> None:
-    """Kill every run below a folder, launchers first, until nothing of it is left."""
+    """Kill every run below a folder, launchers first, until no process is left."""
     below = os.fsencode(f"{os.path.realpath(folder)}/")
     deadline = time.monotonic() + _CLEARING
     while time.monotonic() < deadline:
@@ -177,7 +177,7 @@ def clear(folder: Path) -> None:
 
 
 def _runs(pid: int) -> bool:
-    """Check whether a process is there, and not dead and waiting for its parent."""
+    """Return True if a process exists and is not a zombie."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
@@ -191,7 +191,7 @@ def _contents(name: str) -> Iterator[tuple[int, bytes]]:
 
 
 def parent(pid: int) -> int:
-    """Return the parent of a process; 0 when it is gone."""
+    """Return the parent of a process; 0 if it has ended."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

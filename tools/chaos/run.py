@@ -1,7 +1,7 @@
 """The chaos suite: ``python tools/chaos/run.py [--faults N] [--episodes N] [--seed S] [--json FILE] [--short]``.
 
-Runs every scenario and prints a row for each; exits with 1 when one of them broke a promise. With ``--json``, a
-scenario that the file has already, of the same seed and size, is not run again. ``--page FILE`` writes the table of
+It runs every scenario and prints a row for each; the exit code is 1 if a scenario failed. With ``--json``, a
+scenario that the file already contains with the same seed and size is not run again. ``--page`` writes the table of
 that file into docs/reliability.md.
 """
 
@@ -48,17 +48,17 @@ SCENARIOS = (
 )
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONG = (inside.goodput,)
-"""A figure, which a short run could not give."""
+"""Scenarios that are left out of a short run, because it could not measure them."""
 
 
 def main() -> int:
-    """Run what was asked for; SIGTERM, or a terminal that closes, ends it as Ctrl-C does."""
+    """Run the requested scenarios; SIGTERM and the closing of the terminal end them like Ctrl-C."""
     for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
     try:
         return _main()
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; what was started has ended\n")
+        sys.stderr.write("interrupted; all started runs have ended\n")
         return 130
 
 
@@ -96,7 +96,7 @@ def _main() -> int:
 
 
 def _run(scenario: Callable[[Lab], Result], lab: Lab) -> Result:
-    """One scenario; what it could not clear away is cleared away."""
+    """Run one scenario, then kill the processes that it has left."""
     try:
         with pace.printing_progress(scenario.__name__, lab.folder):
             return scenario(lab)
@@ -110,7 +110,7 @@ def _run(scenario: Callable[[Lab], Result], lab: Lab) -> Result:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let further signals wait, while what was started is ended."""
+    """Block further signals while the started runs are ended."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
@@ -120,15 +120,15 @@ def _undisturbed() -> Iterator[None]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--faults", type=int, default=1000, help="about how many are injected (1000)")
-    parser.add_argument("--episodes", type=int, default=1000, help="of the longest scenario (1000)")
-    parser.add_argument("--seed", type=int, default=0, help="of everything that is drawn (0)")
-    parser.add_argument("--json", type=Path, help="where the result is kept")
+    parser.add_argument("--faults", type=int, default=1000, help="approximate number of injected faults (1000)")
+    parser.add_argument("--episodes", type=int, default=1000, help="number of episodes of the longest scenario (1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of all random choices (0)")
+    parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("--page", action="store_true", help="write the table into docs/reliability.md")
-    parser.add_argument("--short", action="store_true", help="a minute's worth of the same")
-    parser.add_argument("--only", nargs="*", help="names of scenarios")
-    parser.add_argument("--work", type=Path, help="folder to work in (a temporary one)")
-    parser.add_argument("--keep", action="store_true", help="keep what the runs made")
+    parser.add_argument("--short", action="store_true", help="run a small suite of about a minute")
+    parser.add_argument("--only", nargs="*", help="names of the scenarios to run")
+    parser.add_argument("--work", type=Path, help="working folder (default: a temporary one)")
+    parser.add_argument("--keep", action="store_true", help="keep the runs' folders")
     return parser.parse_args()
 
 

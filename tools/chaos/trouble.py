@@ -1,8 +1,8 @@
-"""Every way in which a component can go wrong, and the table that says where it does.
+"""Faults of components, and the table of the phases and episodes in which they occur.
 
-``NIMBUS_CHAOS`` names a folder. Its ``faults.json`` lists, by phase and episode, what happens at the first try, at the
-second, and so on; a list that ends with ``"*"`` never ends. It comes through the environment, so that nothing of it
-enters the dataset. Every fault is written down before it happens, in ``injected.jsonl``.
+``NIMBUS_CHAOS`` names a folder. Its ``faults.json`` lists, by phase and episode, the faults at the first try, at the
+second, and so on; ``"*"`` repeats the last fault forever. The folder is passed in the environment, so that nothing of
+it enters the dataset. Every fault is recorded in ``injected.jsonl`` before it happens.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from nimbus.datagen.progress import tick
 VARIABLE = "NIMBUS_CHAOS"
 REPEAT = "*"
 ORPHAN = "86399"
-"""[s] What a process left behind sleeps: nobody else sleeps so long."""
+"""Sleep of a process left behind [s]; no other process sleeps for this time."""
 
 
 def strike(phase: str, index: int) -> None:
-    """Do what the table has for this try of this episode's phase; mostly nothing."""
+    """Inject the table's fault for this try of the episode's phase, if there is any."""
     folder = os.environ.get(VARIABLE)
     if not folder:
         return
@@ -43,14 +43,14 @@ def strike(phase: str, index: int) -> None:
 
 
 def plan_faults(folder: Path, table: dict[str, Any]) -> dict[str, str]:
-    """Write a table; the environment that makes it happen."""
+    """Write a table; return the environment variables that activate it."""
     (folder / "tries").mkdir(parents=True, exist_ok=True)
     (folder / "faults.json").write_text(json.dumps(table))
     return {VARIABLE: str(folder)}
 
 
 def injected(folder: Path) -> list[dict[str, Any]]:
-    """The faults that happened, in order."""
+    """Return the faults that happened, in order."""
     path = folder / "injected.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -71,7 +71,7 @@ def _due(folder: Path, table: dict[str, Any], key: str) -> str:
 
 
 def _append(path: Path, content: bytes) -> int:
-    """Append at once, whoever else does; the file's size afterwards."""
+    """Append atomically, even if other processes append too; return the file's new size."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.write(descriptor, content)
@@ -97,7 +97,7 @@ def _exit() -> None:
 
 
 def _leave() -> None:
-    os._exit(0)  # as if all were well
+    os._exit(0)  # as after a normal end
 
 
 def _segfault() -> None:
@@ -119,7 +119,7 @@ def _no_memory() -> None:
 
 
 def _hog() -> None:
-    """As where the kernel runs out of memory: much of it is taken, and then a SIGKILL from nowhere."""
+    """Allocate much memory and end by SIGKILL, as if the kernel had run out of memory."""
     taken = bytearray(150 << 20)
     taken[:: resource.getpagesize()] = b"x" * len(taken[:: resource.getpagesize()])
     _kill()
@@ -129,7 +129,7 @@ def _hog() -> None:
 
 
 def _hold_lock_in_c() -> None:
-    """In C, with the interpreter's lock held; no signal ends it."""
+    """Hang in C with the interpreter's lock held, where no Python signal handler can run."""
     mutex = ctypes.create_string_buffer(64)
     lock = ctypes.PyDLL(None).pthread_mutex_lock
     lock(mutex)
@@ -152,7 +152,7 @@ def _spin() -> None:
 
 
 def _slices() -> None:
-    """Again and again in C, with the interpreter's lock held."""
+    """Hang in many short calls of C with the interpreter's lock held."""
     pause = ctypes.PyDLL(None).usleep
     while True:
         pause(50_000)
@@ -168,7 +168,7 @@ def _livelock() -> None:
         time.sleep(0.001)
 
 
-# What is left behind
+# Processes left behind
 
 
 def _orphan(*, then: Callable[[], None] = _kill, environment: dict[str, str] | None = None) -> None:
@@ -181,7 +181,7 @@ def _nameless_orphan() -> None:
 
 
 def _daemon() -> None:
-    """A process whose parent is gone at once, and this one goes on."""
+    """Leave a process whose parent ends at once, and continue."""
     code = f"import subprocess; subprocess.Popen(['sleep', '{ORPHAN}'], start_new_session=True)"
     subprocess.run([sys.executable, "-S", "-c", code], check=True)
     _kill()

@@ -10,13 +10,13 @@ from tools.contract.names import Symbol, misfit
 from tools.contract.scopes import OPAQUE, PLAIN, OwnClass, Scopes, Value
 
 _PASSING = ("dict", "enumerate", "iter", "list", "next", "reversed", "sorted", "tuple", "zip")
-"""Built-in functions whose results hold what they were given."""
+"""Built-in functions whose results contain their arguments."""
 _ANNOTATORS = {"get_annotator": "name", "attach_annotators": "annotators", "detach_annotators": "annotators"}
 _SENSORS = ("TiledCameraSensor", "CameraSensor")
 
 
 class Calls(Scopes):
-    """Checks arguments."""
+    """Checks the arguments of calls."""
 
     def _call(self, node: ast.Call) -> Value:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and self.owner and self.owner.bases:
@@ -78,7 +78,7 @@ class Calls(Scopes):
             self._launch(node, node.args[:1])
 
     def _literal(self, node: ast.expr) -> object:
-        """The value of a literal, or of a constant of the module."""
+        """Return the value of a literal or of a module constant; None for others."""
         if isinstance(node, ast.Name):
             node = self.literals.get(node.id, node)
         try:

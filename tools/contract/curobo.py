@@ -1,4 +1,4 @@
-"""The contract of cuRobo V2 in the form of Kit's, so that one checker and one stand-in serve both."""
+"""The contract of cuRobo V2 in the format of Kit's, so that both share one checker and one stand-in."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ RETURNS = {
     "solver.solver_trajopt.TrajOptSolver": {"config": "solver.solver_trajopt_cfg.TrajOptSolverCfg"},
     "solver.solver_trajopt_result.TrajOptSolverResult": {"interpolated_trajectory": "state.state_joint.JointState"},
 }
-"""Classes of what members are or return, which the contract does not say."""
+"""Classes of members and of return values, which the contract does not state."""
 
 
 def as_contract(data: dict[str, Any]) -> dict[str, Any]:
-    """Convert the contract file of cuRobo."""
+    """Convert cuRobo's contract to the format of Kit's."""
     definitions = data["definitions"]
     return {
         "product": "cuRobo",
@@ -102,7 +102,7 @@ def _definition(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(name: str, definitions: dict[str, Any]) -> list[list[Any]]:
-    """Parameters of a dataclass's constructor, those of its bases first."""
+    """Return the parameters of a dataclass's constructor, with those of its bases first."""
     found: dict[str, list[Any]] = {}
     for base in (*definitions[name].get("bases", ()), name):
         if base == name:

@@ -1,6 +1,6 @@
-"""Behavior of the stand-in's cuRobo: straight motions between postures, and the habits that an adapter must know.
+"""Behavior of the stand-in's cuRobo: straight motions between postures, and quirks that an adapter must handle.
 
-Its robot is the URDF that it is given, so what it answers is as right as that file. It finds no way around anything.
+The stand-in computes with the given URDF, so its answers are as correct as that file. It plans around no obstacle.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ ROBOT_KEYS = {
 }
 """Keys of the bundled robot under ``kinematics``."""
 STEPS, BUFFER = 60, 200
-"""Points of a motion, and of the buffer that it comes in."""
+"""Number of points of a motion, and of the buffer that contains it."""
 
 
 class Tensor(np.ndarray):
-    """An array that is read as PyTorch's are."""
+    """An array that is read like a PyTorch tensor."""
 
     def detach(self) -> Tensor:
         return self
@@ -58,11 +58,11 @@ def tensor(values: Any) -> Tensor:
 
 
 class Curobo:
-    """One cuRobo on one device.
+    """Stand-in for cuRobo on one device.
 
     Args:
-        contract: What there is.
-        make: Makes an object of a class of the stand-in, by its key, without its constructor.
+        contract: Contract of cuRobo.
+        make: Function that creates an object of a stand-in's class by its key, without calling the constructor.
     """
 
     def __init__(self, contract: Contract, make: Callable[[str], Any]) -> None:
@@ -71,7 +71,7 @@ class Curobo:
         self._set_asked: set[int] = set()
 
     def behaviour(self) -> Behaviour:
-        """Behavior of functions and methods."""
+        """Return the behavior of functions and methods by key."""
         played: Behaviour = {f"{_CONFIG}.create": self._configure}
         for planner in (_SINGLE, _BATCH):
             for name in ("update_world", "clear_scene_cache", "plan_cspace", "plan_pose"):
@@ -94,7 +94,7 @@ class Curobo:
         return played
 
     def _keep(self, thing: Any, *args: Any, **fields: Any) -> None:
-        """The constructor of a dataclass."""
+        """Initialize a dataclass."""
         params = (self._contract.member(keys_of(type(thing))[0], "__init__") or {})["params"]
         for (name, _, _), value in zip(params, args, strict=False):
             setattr(thing, name, value)
@@ -230,7 +230,7 @@ class Curobo:
         return self._result(planner, starts, list(ends), [0] * batch)
 
     def _result(self, planner: Any, starts: np.ndarray, ends: list[np.ndarray | None], chosen: list[int]) -> Any:
-        """Joints in the other order, and a buffer that is longer than the motion."""
+        """Return a result with the joints in another order and a buffer longer than the motion, as cuRobo does."""
         s = np.linspace(0.0, 1.0, STEPS)[:, None]
         shape = s**3 * (10 - 15 * s + 6 * s**2)
         motions = np.zeros((len(starts), 1, BUFFER, starts.shape[1]))
@@ -279,7 +279,7 @@ def _update_spheres(
     start_sph_idx: int = 0,
     config_idx: int | None = None,
 ) -> None:
-    """Without a number of the configuration, those of all are changed."""
+    """Change the spheres of one configuration, or of all without a number."""
     if start_sph_idx + len(sphere_position_radius) > kinematics.played_slots[link_name]:
         raise ValueError(f"{len(sphere_position_radius)} spheres of {kinematics.played_slots[link_name]}")
     if config_idx is not None and not 0 <= config_idx < kinematics.played_count:
@@ -289,7 +289,7 @@ def _update_spheres(
 
 
 class _Arm:
-    """The robot of a URDF, in MuJoCo."""
+    """A URDF's robot in MuJoCo."""
 
     def __init__(self, urdf: str, robot: dict[str, Any]) -> None:
         from nimbus.datagen.plan.arm import ArmKinematics, arm_model
@@ -306,7 +306,7 @@ class _Arm:
         self._arm = ArmKinematics(arm_model(model, arm_joints=joints, tool_body=tool, body_T_tool=np.eye(4)))
 
     def reach(self, start: np.ndarray, position: np.ndarray, wxyz: np.ndarray) -> np.ndarray | None:
-        """A posture with the tool at a pose."""
+        """Return a posture with the tool at a pose; None if none was found."""
         pose, rotation = np.eye(4), np.empty(9)
         mujoco.mju_quat2Mat(rotation, np.asarray(wxyz, dtype=float))
         pose[:3, :3], pose[:3, 3] = rotation.reshape(3, 3), position
@@ -314,7 +314,7 @@ class _Arm:
 
 
 def load_urdf(urdf: str) -> mujoco.MjModel:
-    """A URDF without masses, as MuJoCo has it."""
+    """Return MuJoCo's model of a URDF, without masses."""
     compiler = '<mujoco><compiler fusestatic="false" strippath="false"/></mujoco>'
     spec = mujoco.MjSpec.from_string(urdf.replace("</robot>", compiler + "</robot>"))
     for body in spec.bodies:

@@ -1,4 +1,4 @@
-"""An interpreter that has cuRobo, as far as the stand-in goes: ``curobo_python.py -c CODE ARGUMENTS``."""
+"""An interpreter with the stand-in for cuRobo: ``curobo_python.py -c CODE ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.contract.standin import StandIn  # noqa: E402
 
 
 def standin() -> StandIn:
-    """The stand-in with its behavior."""
+    """Return the stand-in with its behavior."""
     contract = Contract.load()
     found = StandIn(contract, {})
 
@@ -28,7 +28,7 @@ def standin() -> StandIn:
 
 
 def install() -> None:
-    """Let imports find cuRobo and a PyTorch with one device."""
+    """Make cuRobo and a PyTorch with one device importable."""
     sys.meta_path.insert(0, standin())
     torch = ModuleType("torch")
     torch.__spec__ = importlib.machinery.ModuleSpec("torch", None)

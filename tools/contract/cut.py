@@ -1,7 +1,7 @@
-"""Cuts the part of the contracts that Nimbus uses: ``python tools/contract/cut.py FOLDER_WITH_THE_CONTRACTS``.
+"""Extract the part of the contracts that Nimbus uses: ``python tools/contract/cut.py FOLDER_WITH_THE_CONTRACTS``.
 
-Whole modules' lists of names and whole classes are kept, so that a name that does not exist is told from one that was
-not cut; run it again when code uses something of Kit that no code used before.
+Lists of names of whole modules and whole classes are kept, so that a nonexistent name differs from one that was not
+extracted. Run it again when code uses a part of Kit that no code used before.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SOURCES = ("isaacsim-6.0.1.json", "omniverse-kit.json", "curobo-v2.json")
 
 
 def kit_files() -> list[Path]:
-    """All files of Nimbus that import something of Kit."""
+    """Return all files of Nimbus that import a part of Kit."""
     rooms = (PACKAGE / "nimbus/datagen", ROOT / "runner", ROOT / "skills")
     return [path for room in rooms for path in sorted(room.rglob("*.py")) if touches_kit(path)]
 
 
 def dependencies() -> list[str]:
-    """The extensions that ours depends on."""
+    """Return the extensions on which Nimbus's extension depends."""
     return list(_manifest()["dependencies"])
 
 
 def started_with() -> list[str]:
-    """Extensions and settings that our tests inside Kit are started with."""
+    """Return the extensions and settings with which the tests inside Kit are started."""
     words = _manifest()["test"][1]
     return [*words["dependencies"], *(word.removeprefix("--").partition("=")[0] for word in words["args"])]
 
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
         sources = [_source(folder / name, Path(place)) for name in SOURCES]
         contract = Contract.load(sources)
         check(kit_files(), contract, package=PACKAGE)
-        # The tests of the checker need what they use.
+        # The checker's own tests need the names that they use.
         for number, code in enumerate((RIGHT, *PLANTED.values())):
             path = Path(place, f"planted_{number}.py")
             path.write_text(code)
@@ -64,7 +64,7 @@ def main(folder: Path) -> None:
 
 
 def _source(path: Path, place: Path) -> Path:
-    """A contract file in Kit's form; cuRobo's is converted."""
+    """Return a contract file in Kit's format; cuRobo's is converted."""
     data = json.loads(path.read_text())
     if "definitions" not in data:
         return path
@@ -101,7 +101,7 @@ def _cut(data: dict[str, Any], asked: set[str]) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any]) -> str:
-    """JSON with one definition a line, so that a change is read easily."""
+    """Return JSON with one definition per line, so that changes are easy to review."""
     parts = []
     for key, value in data.items():
         if isinstance(value, dict) and value:
@@ -113,7 +113,7 @@ def _text(data: dict[str, Any]) -> str:
 
 
 def _without(entry: Any, *names: str) -> Any:
-    """An entry without what says where it comes from; members may have any name."""
+    """Return an entry without the fields about its origin; members may have any name."""
     if not isinstance(entry, dict):
         return entry
     kept = {key: value for key, value in entry.items() if key not in names}

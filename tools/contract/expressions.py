@@ -1,4 +1,4 @@
-"""Values of expressions: an object of which class of Kit, a method, or nothing that is known."""
+"""Values of expressions: an object of a class of Kit, a method, or an unknown value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CONTAINER = ("append", "clear", "get", "items", "keys", "pop", "values")
 
 
 class Expressions(Calls):
-    """Evaluates expressions to :class:`Value`; everything in them is checked on the way."""
+    """Evaluates expressions to :class:`Value`, and checks all their parts."""
 
     def _annotated(self, node: ast.expr) -> Value:
-        """An object of the annotated class; of ``X | None`` that of X."""
+        """Return an object of the annotated class; for ``X | None``, an object of X."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         if isinstance(node, ast.BinOp):
@@ -35,7 +35,7 @@ class Expressions(Calls):
         return PLAIN
 
     def value(self, node: ast.expr) -> Value:
-        """Find the value of an expression; everything in it is checked on the way."""
+        """Return the value of an expression, and check all its parts."""
         match node:
             case ast.Name(id=name):
                 return next((scope[name] for scope in reversed(self.scopes) if name in scope), PLAIN)

@@ -18,11 +18,11 @@ _MENU = "omni.kit.menu.utils.extension_window_helper_full:MenuHelperExtensionFul
 
 
 class Subscription:
-    """Lasts as long as somebody holds it, as Kit's do."""
+    """Subscription that lasts as long as it is referenced, like those of Kit."""
 
 
 class Kit:
-    """One Kit: what is on its screen and what listens to it, for a test to look at and to press."""
+    """Stand-in for Kit, whose screen contents and subscriptions a test can inspect and operate."""
 
     def __init__(self) -> None:
         self.settings: dict[str, Any] = {}
@@ -38,17 +38,17 @@ class Kit:
         self.usd_stage: Any = None
         self.played: list[tuple[str, Any]] = []
         self.timeline = "stopped"
-        """``stopped``, ``playing`` or ``paused``."""
+        """State of the timeline: ``stopped``, ``playing`` or ``paused``."""
         self.has_pending_edit = False
         self.opening = 0
-        """Looks for which another stage is still being opened."""
+        """Number of queries for which the opening of another stage remains unfinished."""
         self.recent: list[str] = []
-        """Stages that File > Open Recent offers."""
+        """Stages in the menu File > Open Recent."""
         self._notes_recent = True
         self.refuses = ""
-        """Why stages cannot be opened."""
+        """Reason why stages cannot be opened; empty if they can."""
         self.standin: StandIn | None = None
-        """The stand-in that it is part of, to which a test may add behavior."""
+        """Stand-in of which this is a part; a test may add behavior to it."""
         self.widgets: list[Any] = []
         self._instances: dict[str, Any] = {}
         self._within: list[Any] = []
@@ -56,7 +56,7 @@ class Kit:
     # What a test does
 
     def show(self, menu: str) -> Any:
-        """Click a menu entry; the window that it shows, built."""
+        """Click a menu entry; return the window that it opens, built."""
         window = self.menus[menu]()
         self.windows.append(window)
         self.build(window)
@@ -68,7 +68,7 @@ class Kit:
         self.rebuild(window.frame)
 
     def rebuild(self, frame: Any) -> None:
-        """Draw what is in a frame anew."""
+        """Redraw the contents of a frame."""
         gone = set(map(id, _below(frame)))
         self.widgets[:] = [widget for widget in self.widgets if id(widget) not in gone]
         frame.played_children.clear()
@@ -77,19 +77,19 @@ class Kit:
         self._within.pop()
 
     def find(self, kind: str, name: str) -> Any:
-        """The only widget of a kind with an identifier, a name or a text."""
+        """Return the only widget of a kind with an identifier, a name or a text."""
         found = [widget for widget in self.widgets if type(widget).__name__ == kind and name in _names(widget)]
         assert len(found) == 1, f"{len(found)} of {kind} {name}"
         return found[0]
 
     def press(self, name: str) -> None:
-        """Click a button, if it can be clicked."""
+        """Click a button if it is enabled."""
         button = self.find("Button", name)
         assert button.enabled is not False, f"{name} is greyed out"
         button.played_clicked()
 
     def edit(self, kind: str, name: str, value: Any) -> None:
-        """Type a value into a field, and leave it."""
+        """Type a value into a field, and move the focus away."""
         model = self.find(kind, name).model
         model.set_value(value)
         for about, listener in list(self.edits.values()):
@@ -106,7 +106,7 @@ class Kit:
                 listener(model, None)
 
     def dispatch(self, event: str) -> None:
-        """Let an event happen."""
+        """Send an event to its subscribers."""
         for name, listener in list(self.observers.values()):
             if name == event:
                 listener(None)
@@ -114,7 +114,7 @@ class Kit:
     # What Kit does
 
     def behaviour(self, make: Callable[[str], Any]) -> Behaviour:
-        """Everything that is played.
+        """Return the behavior of all functions and methods of the stand-in.
 
         Args:
             make: Makes an object of a class, by its definition's key.
@@ -278,7 +278,7 @@ class Kit:
 
 @contextmanager
 def played_kit() -> Iterator[Kit]:
-    """A Kit that imports find, for as long as this lasts."""
+    """Provide an importable stand-in for Kit within the context."""
     kit = Kit()
     kit.standin = standin = StandIn(Contract.load(), {})
     standin.behaviour.update(kit.behaviour(standin.make))
@@ -287,7 +287,7 @@ def played_kit() -> Iterator[Kit]:
 
 
 def _below(widget: Any) -> Iterator[Any]:
-    """Everything in a container."""
+    """Yield every widget in a container."""
     for child in getattr(widget, "played_children", ()):
         yield child
         yield from _below(child)

@@ -1,4 +1,4 @@
-"""Physics of Isaac Sim in the stand-in: MuJoCo steps the stage that is open, behind Isaac Sim's calls.
+"""Physics of Isaac Sim in the stand-in: MuJoCo steps the open stage behind Isaac Sim's interface.
 
 Masses, friction, drives, armatures, joint limits and articulations are read from the open stage alone, so that a value
 that a simulation failed to write there is missing here too.
@@ -38,7 +38,7 @@ class _Dof:
     qpos: int
     dof: int
     actuator: int
-    """-1 for a joint without a drive."""
+    """Number of the actuator; -1 for a joint without a drive."""
 
 
 class MujocoPhysics:
@@ -46,11 +46,11 @@ class MujocoPhysics:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        """Calls in their order."""
+        """Calls in order."""
         self.stage: Any = None
         self.step_count = 0
         self.forces: list[tuple[str, np.ndarray]] = []
-        """Every force applied: prim path and (3,) [N]."""
+        """Applied forces: prim path and force (3,) [N]."""
         self._model: mujoco.MjModel | None = None
         self._dt = 0.0
 
@@ -60,7 +60,7 @@ class MujocoPhysics:
         return self._model
 
     def behaviour(self) -> dict[str, Callable[..., Any]]:
-        """Everything that is played."""
+        """Return the behavior of all functions and methods of the stand-in."""
         arm, body = f"{_PRIMS}.articulation:Articulation", f"{_PRIMS}.rigid_prim:RigidPrim"
         played: dict[str, Callable[..., Any]] = {
             f"{_UTILS}.app:update_app": lambda **_: None,
@@ -123,7 +123,7 @@ class MujocoPhysics:
         builder.joint_label[:] = [_name(path) for path in joints]
         self._model = model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         make_contacts_believable(model)
-        # What is carried must not fall asleep in the hand, and nothing here knows what is carried.
+        # A carried body must not fall asleep in the hand, but the carried bodies are unknown here.
         model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         things = [joint for joint in range(model.njnt) if model.joint(joint).name.startswith(_name(_THINGS))]
         make_parts_stay(model, things)
@@ -156,7 +156,7 @@ class MujocoPhysics:
             binding: Any = UsdShade.MaterialBindingAPI(self.stage.GetPrimAtPath(path))
             material = binding.ComputeBoundMaterial("physics")[0] if binding else None
             if material and self._said(str(material.GetPath()), "physxMaterial:frictionCombineMode") == "multiply":
-                firm[shape] = 1  # all else has a friction of 1, so that the product is this material's
+                firm[shape] = 1  # all other shapes have a friction of 1, so that the product is this material's
             if path.startswith(_THINGS):
                 builder.shape_material_mu_rolling[shape] = ROLLING_FRICTION
         _add(builder, "mujoco:geom_priority", firm)
@@ -243,7 +243,7 @@ class MujocoPhysics:
         mujoco.mj_kinematics(self.model, self.data)
 
     def _velocities(self, prim: Any) -> tuple[Warp, Warp]:
-        """Return velocities of the centers of mass in the axes of the world, as PhysX has them."""
+        """Return velocities of the centers of mass in the axes of the world, as PhysX reports them."""
         rows = []
         for body in self._ids(prim):
             speed = self.data.qvel[self._free(body)[1]]
@@ -275,18 +275,18 @@ class MujocoPhysics:
 
 
 def _name(path: str) -> str:
-    """A prim path as the name of a body or joint, in which no slash is allowed."""
+    """Return a prim path as the name of a body or joint, which may not contain slashes."""
     return path.replace("/", "_")
 
 
 def _add(builder: Any, name: str, values: dict[int, float]) -> None:
-    """Set an attribute of MuJoCo's on some bodies or shapes."""
+    """Set an attribute of MuJoCo on some bodies or shapes."""
     attribute = builder.custom_attributes[name]
     attribute.values = (attribute.values or {}) | values
 
 
 def dof_paths(stage: Any, place: str) -> list[str]:
-    """Joints that move, of the articulation that begins at a prim, in an order that is not ours."""
+    """Return the movable joints of the articulation at a prim, in an order that differs from Nimbus's."""
     from pxr import Usd, UsdPhysics
 
     def ends(prim: Any) -> list[Any]:

@@ -12,7 +12,7 @@ ROOTS = ("isaacsim", "omni", "carb", "usdrt", "curobo")
 """Packages that are not installed where Nimbus is tested: Kit's, and cuRobo."""
 
 FILES = tuple(Path(__file__).parent / name for name in ("isaacsim.json", "omniverse_kit.json", "curobo.json"))
-"""The part of the contracts that Nimbus uses, cut by ``cut.py``."""
+"""Folder of the part of the contracts that Nimbus uses, extracted by ``cut.py``."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Symbol:
 
 @dataclass
 class Contract:
-    """Modules and definitions of all products, and what was asked of them so far."""
+    """Modules and definitions of all products, and the names that were looked up so far."""
 
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     defs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Contract:
 
     @classmethod
     def load(cls, paths: Iterable[Path] = FILES) -> Contract:
-        """Read contract files; where two name the same module, the first is right."""
+        """Read contract files; if two describe the same module, the first has precedence."""
         contract = cls()
         for path in paths:
             data = json.loads(path.read_text())
@@ -68,7 +68,7 @@ class Contract:
         return bool(self.extensions.get(extension, {}).get("deprecated"))
 
     def name_in(self, module: str, name: str) -> Symbol | None:
-        """Find the meaning of a name in a module; None when it is not there, or there by accident."""
+        """Find the meaning of a name in a module; None if it does not exist, or only by accident."""
         self.asked.add(module)
         entry = self.modules.get(module, {})
         target = entry.get("names", {}).get(name)
@@ -84,13 +84,13 @@ class Contract:
         return self.symbol(f"{module}:{name}" if target == "=" else target)
 
     def symbol(self, key: str) -> Symbol:
-        """The symbol of a definition."""
+        """Return the symbol of a definition."""
         self.asked.add(key)
         found = self.defs.get(key)
         return Symbol(found["kind"], key) if found else Symbol("const", key)
 
     def lineage(self, key: str) -> Iterator[dict[str, Any]]:
-        """A class and what it inherits from, nearest first."""
+        """Return a class and its bases, nearest first."""
         self.asked.add(key)
         if entry := self.defs.get(key):
             yield entry
@@ -98,7 +98,7 @@ class Contract:
                 yield from self.lineage(base)
 
     def member(self, key: str, name: str) -> dict[str, Any] | None:
-        """A method, property or attribute of a class; None when it has none of that name."""
+        """Return a method, property or attribute of a class; None if it has none of that name."""
         for entry in self.lineage(key):
             if name in entry.get("members", {}):
                 return entry["members"][name]
@@ -107,16 +107,16 @@ class Contract:
         return None
 
     def keywords(self, key: str) -> set[str]:
-        """Further keywords that the constructor of a class takes."""
+        """Return further keywords that the constructor of a class accepts."""
         return {name for entry in self.lineage(key) for name in entry.get("kwargs", ())}
 
     def annotator_names(self) -> set[str]:
-        """Names of annotators that the sensor classes and replicator take."""
+        """Return the names of annotators that the sensor classes and replicator accept."""
         named = (value for key, value in self.consts.items() if key.endswith("sensor:ANNOTATOR"))
         return self.annotators | {name for value in named for name in value.get("literals", ())}
 
     def launch_options(self) -> set[str]:
-        """Keys of the configuration that ``SimulationApp`` takes."""
+        """Return the configuration keys that ``SimulationApp`` accepts."""
         return set(self.consts.get(LAUNCH_OPTIONS, {}).get("dict_keys", ()))
 
 
@@ -124,7 +124,7 @@ LAUNCH_OPTIONS = "isaacsim.simulation_app.simulation_app:SimulationApp.DEFAULT_L
 
 
 def misfit(signature: dict[str, Any], extra: set[str], count: int, keywords: set[str], *, open_ended: bool) -> str:
-    """Describe the mistake in a call; empty when there is none.
+    """Describe the mistake in a call; empty if there is none.
 
     Args:
         signature: The contract's entry: ``params``, ``overloads``, ``seen``.

@@ -1,4 +1,4 @@
-"""Code for the checker's own tests: mistakes that it must find, by what it says of them, and code without any."""
+"""Code for the checker's own tests: mistakes by their expected finding, and code without mistakes."""
 
 PLANTED = {
     "unknown module": "import omni.isaac.core",

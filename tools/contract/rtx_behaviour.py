@@ -1,4 +1,4 @@
-"""Behavior of the stand-in's RTX: stages are opened, poses are kept, and sensors see something in every region."""
+"""Behavior of the stand-in's RTX: stages are opened, poses are kept, and sensors see an object in every region."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SENSOR = "isaacsim.sensors.experimental.rtx.impl.tiled_camera_sensor:TiledCamer
 
 
 class IsaacSim:
-    """Record of its calls, and images in which each camera sees the first object of its own region."""
+    """Stand-in for RTX that records its calls; in its images, each camera sees the first object of its region."""
 
     def __init__(self) -> None:
         self.done: list[Any] = []
@@ -26,15 +26,15 @@ class IsaacSim:
         self.poses: dict[int, tuple[Any, Any]] = {}
         self.loading = 3
         self.empty: dict[str, int] = {}
-        """Times that an annotator has no image yet."""
+        """Number of reads in which an annotator has no image yet."""
         self.status = "STEPPED"
         """Status of replicator after a step."""
         self.takes_poses = True
-        """Else a write only leaves a line in the log."""
+        """True if a rejected write raises; otherwise it is only logged."""
         self.refreshed: list[tuple[str, Any]] = []
-        """Prims, one by one, and where they were put."""
+        """Prims one by one, with their assigned positions."""
         self.update: Callable[[], None] = lambda: None
-        """Called at each round of Kit's loop."""
+        """Function called in each iteration of Kit's loop."""
 
     def behaviour(self) -> dict[str, Any]:
         def noted(name: str, result: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Knowledge of names while a file is followed, and the findings."""
+"""Known values of names at each point of a file, and the findings."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ class Value:
     """Known facts of an expression."""
 
     kind: str = "plain"
-    """``symbol``, ``instance``, ``method``, ``opaque`` (of Kit, but of unknown class, or a container of such), ``own``
-    (a class of ours or an object of it), ``function`` (of ours) or ``plain`` (nothing of Kit)."""
+    """Kind of the value: ``symbol``, ``instance``, ``method``, ``opaque`` (of Kit, but of unknown class, or a container
+    of opaque values), ``own`` (a class of Nimbus or an object of it), ``function`` (of Nimbus) or ``plain`` (not of
+    Kit)."""
     symbol: Symbol | None = None
     member: str = ""
-    """Name of a method; ``class`` of a class of ours; of a function the kind of its result."""
+    """Name of a method; ``class`` for a class of Nimbus; for a function, the kind of its result."""
     own: OwnClass | None = None
 
 
@@ -28,7 +29,7 @@ PLAIN, OPAQUE = Value(), Value("opaque")
 
 @dataclass(eq=False)
 class OwnClass:
-    """A class of ours that inherits from one of Kit's."""
+    """A class of Nimbus that inherits from a class of Kit."""
 
     name: str
     bases: tuple[str, ...]
@@ -39,12 +40,12 @@ class OwnClass:
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """One use that does not agree with the contract."""
+    """One use that contradicts the contract."""
 
     path: str
     line: int
     what: str
-    """``unknown``, ``deprecated``, ``call`` or ``unchecked``, and the name."""
+    """``unknown``, ``deprecated``, ``call`` or ``unchecked``, followed by the name."""
 
 
 class Scopes(ast.NodeVisitor, ABC):
@@ -52,9 +53,9 @@ class Scopes(ast.NodeVisitor, ABC):
 
     Args:
         path: The file.
-        contract: What there is.
-        classes: Classes of ours that inherit from Kit's, of all files.
-        module: The file's name as a module.
+        contract: Contract to check against.
+        classes: Classes of Nimbus, in all files, that inherit from classes of Kit.
+        module: Dotted module name of the file.
     """
 
     def __init__(self, path: Path, contract: Contract, classes: dict[str, OwnClass], module: str) -> None:

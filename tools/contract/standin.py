@@ -1,7 +1,7 @@
-"""Kit, played by what the contract says of it: what is not in the contract is not there, and raises.
+"""Stand-in for Kit, built from its contract: names that are not in the contract raise an error.
 
-Modules, classes, methods and their parameters are made from the contract; ``kit_behaviour.py`` says what they do. A
-method without a behavior raises, so that no test passes because something silently did nothing.
+Modules, classes, methods and their parameters are made from the contract; ``kit_behaviour.py`` defines their behavior.
+A method without a behavior raises, so that no test passes because something silently did nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 from tools.contract.names import ROOTS, Contract, Symbol, misfit
 
 _OURS = ("nimbus.datagen.kit", "nimbus.datagen.plan.curobo.adapter")
-"""Modules of Nimbus that import something of these packages when they are loaded."""
+"""Modules of Nimbus that import parts of these packages when they are loaded."""
 
 _ANY_NUMBER = ("omni.ui:ComboBox",)
-"""Take any number of options, behind the selected one; the contract has no more than calls were seen to give."""
+"""Classes that accept any number of options after the selected one; the contract only has as many as were observed."""
 
 Behaviour = dict[str, Callable[..., Any]]
 """Behavior of functions and methods, by ``module:function`` and ``module:Class.method``."""
@@ -68,16 +68,16 @@ class Thing:
 
 
 def keys_of(kind: type) -> list[str]:
-    """Definitions that a class comes from, nearest first."""
+    """Return the definitions of a class and its bases, nearest first."""
     return [vars(base)["played_key"] for base in kind.__mro__ if "played_key" in vars(base)]
 
 
 class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds Kit's modules in the contract.
+    """Import hook that creates Kit's modules from the contract.
 
     Args:
-        contract: What there is.
-        behaviour: What it does.
+        contract: Contract of Kit.
+        behaviour: Behavior of functions and methods.
     """
 
     def __init__(self, contract: Contract, behaviour: Behaviour) -> None:
@@ -86,7 +86,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Let imports find it; afterwards forget its modules and those of ours that were loaded with it."""
+        """Make the stand-in importable; afterwards remove its modules and those of Nimbus that were loaded with it."""
         sys.meta_path.insert(0, self)
         try:
             yield
@@ -99,19 +99,19 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A module of the contract."""
+        """Return the spec of a module of the contract."""
         if fullname.split(".")[0] not in ROOTS or not self.contract.has_module(fullname):
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """Empty; its names are made when they are asked for."""
+        """Return an empty module; its names are created on access."""
         module = ModuleType(spec.name)
 
         def find(name: str) -> Any:
             symbol = None if name.startswith("__") else self.contract.name_in(spec.name, name)
             if symbol is not None and symbol.kind == "module":
-                return importlib.import_module(symbol.key)  # packages of Kit import what is below them
+                return importlib.import_module(symbol.key)  # packages of Kit import their submodules
             if symbol is None:
                 raise AttributeError(f"module '{spec.name}' has no '{name}' in the contract")
             return self._make(symbol)
@@ -120,14 +120,14 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run."""
+        """Do nothing; the module has no code."""
 
     def make(self, key: str) -> Any:
-        """An object of a class, by its definition's key."""
+        """Return an object of a class, by its definition's key."""
         return self.kind(key)()
 
     def kind(self, key: str) -> type:
-        """A class, by its definition's key."""
+        """Return a class, by its definition's key."""
         return self._class(key)
 
     def _make(self, symbol: Symbol) -> Any:
@@ -171,7 +171,7 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class MissingBehaviorError(RuntimeError):
-    """A name of the contract was used that has no behavior here: silence would let a test pass that saw nothing."""
+    """Raised on use of a name without behavior in the stand-in; otherwise a test could pass without any effect."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} has no behavior in the stand-in: a call of it must not pass for done")

@@ -1,7 +1,7 @@
-"""Follows what a file does with Kit's modules, and compares every name, keyword and call with the contract.
+"""Static analysis of a file's use of Kit's modules: compares every name, keyword and call with the contract.
 
-A value that the contract says nothing about is opaque: to use a member of it is a finding too, unless an annotation
-says what it is. So a file without findings is a file of which everything was checked.
+A value that the contract does not describe is opaque. Using a member of an opaque value is also a finding, unless an
+annotation states its class. Thus a file without findings has been checked completely.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN = ("/exts/nimbus.datagen", "/persistent/exts/nimbus.datagen")
 
 
 def touches_kit(path: Path) -> bool:
-    """Check if a file imports anything of Kit."""
+    """Return True if a file imports a part of Kit."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import) and any(alias.name.split(".")[0] in ROOTS for alias in node.names):
             return True
@@ -32,17 +32,17 @@ def touches_kit(path: Path) -> bool:
 
 
 def check(paths: Iterable[Path], contract: Contract, *, package: Path) -> tuple[list[Finding], int]:
-    """Findings in some files, sorted, and how many uses of Kit were checked.
+    """Return the sorted findings in some files, and the number of checked uses of Kit.
 
     Args:
         paths: Python files.
-        contract: What there is.
-        package: The folder that the files are imported from.
+        contract: Contract to check against.
+        package: Folder from which the files are imported.
     """
     classes: dict[str, OwnClass] = {}
     ordered = sorted(paths)
     walks: list[_Walk] = []
-    for _ in range(2):  # files use classes of each other
+    for _ in range(2):  # files use each other's classes
         walks = [_Walk(path, contract, classes, _module(path, package)) for path in ordered]
         for walk in walks:
             walk.run()
@@ -60,7 +60,7 @@ _Later: TypeAlias = tuple[_Function, list[dict[str, Value]], OwnClass | None, Va
 
 
 class _Walk(Expressions):
-    """One file, statement by statement; functions after the code around them."""
+    """Analysis of one file, statement by statement; functions are analyzed after the surrounding code."""
 
     def __init__(self, path: Path, contract: Contract, classes: dict[str, OwnClass], module: str) -> None:
         super().__init__(path, contract, classes, module)
@@ -75,7 +75,7 @@ class _Walk(Expressions):
                 if isinstance(target, ast.Name):
                     self.literals[target.id] = statement.value
             self.visit(statement)
-        for _ in range(2):  # what one method stores, another uses
+        for _ in range(2):  # one method may use values that another stores
             for function in self.later:
                 self._function(*function)
 

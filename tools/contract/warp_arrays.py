@@ -1,4 +1,4 @@
-"""Arrays as Isaac Sim gives them: read by ``numpy()``, as Warp's are."""
+"""Arrays as Isaac Sim returns them, which are read by ``numpy()`` like Warp's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Warp(np.ndarray):
-    """An array that is read as Warp's are."""
+    """An array that is read like a Warp array."""
 
     def numpy(self) -> np.ndarray:
         return np.asarray(self)

@@ -1,4 +1,4 @@
-"""Fenced code blocks of the documentation's pages, with the remarks above them that say how they are run."""
+"""Fenced code blocks of the documentation's pages, with the remarks above them about how they are run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CodeBlock:
     code: str
     """Text between the fences."""
     not_run: str
-    """Reason why nothing runs the block; empty for blocks that are run."""
+    """Reason why the block is not run; empty for blocks that are run."""
     run_first: str
     """Shell command that prepares the block's input; empty if there is none."""
     saved_as: str

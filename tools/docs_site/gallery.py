@@ -1,7 +1,7 @@
-"""Make the gallery's videos and pictures: ``python -m tools.docs_site.gallery [TASK ...]``.
+"""Generate the gallery's videos and images: ``python -m tools.docs_site.gallery [TASK ...]``.
 
-One episode of each task is made; its video, a picture of every robot and of every family of rooms go into
-``build/gallery``, where ``make docs`` finds them. Files that are there are kept. All take about ten CPU-minutes.
+One episode of each task is generated. Its video, and images of every robot and every family of rooms, are stored in
+``build/gallery``, where ``make docs`` finds them. Existing files are kept. The whole takes about ten CPU-minutes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tools.docs_site.pages import GALLERY
 from tools.docs_site.pictures import draw_rooms, save_picture
 
 _QUALITY = 85
-"""JPEG quality of the pictures."""
+"""JPEG quality of the images."""
 log = logging.getLogger(__name__)
 
 
 def make_video(task: str) -> Path | None:
-    """Make one episode of a task and keep its video; None where no episode was stored."""
+    """Generate one episode of a task and keep its video; return None if no episode was stored."""
     target, run = GALLERY / f"{task}.mp4", GALLERY / "runs" / task
     if target.is_file():
         return target
@@ -42,7 +42,7 @@ def make_video(task: str) -> Path | None:
 
 
 def make_robot_picture(robot: str) -> Path:
-    """Draw a robot in its home posture."""
+    """Render a robot in its home posture."""
     target = GALLERY / "robots" / f"{robot}.jpg"
     if not target.is_file():
         drawn = target.with_suffix(".png")
@@ -54,7 +54,7 @@ def make_robot_picture(robot: str) -> Path:
 
 
 def make_room_picture(family: str) -> Path:
-    """Draw three rooms of a family."""
+    """Render three rooms of a family."""
     target = GALLERY / "scenes" / f"{family}.jpg"
     if not target.is_file():
         save_picture(draw_rooms(family), target)
@@ -62,7 +62,7 @@ def make_room_picture(family: str) -> Path:
 
 
 def main() -> int:
-    """Make what is missing of the gallery."""
+    """Generate the missing files of the gallery."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", help="tasks to show; all when left out")

@@ -1,1 +1,1 @@
-"""Damaged and hostile inputs by the thousand: each must be read, or refused in one line."""
+"""Fuzzing with thousands of damaged and hostile inputs; each must be read, or refused in one line."""

@@ -1,4 +1,4 @@
-"""Spoilt files of users: tasks, robots with their models, and folders of skills."""
+"""Damaged user files: tasks, robots with their models, and folders of skills."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _IMPORTS = (
 
 
 def make_tasks(folder: Path) -> None:
-    """Copy the tasks that come with Nimbus, and one with a robot of its own."""
+    """Copy Nimbus's tasks, and add a task with its own robot."""
     from nimbus.datagen.files.scene_files import scene_folder
 
     shutil.copytree(scene_folder("tasks"), folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
 
 
 def spoil_task(folder: Path, random: np.random.Generator) -> str:
-    """Spoil the text of one task, up to three times."""
+    """Damage the text of one task, up to three times."""
     path = pick(files_of(folder, ".yaml"), random)
     for other in files_of(folder, ".yaml"):
         if other != path:
@@ -77,7 +77,7 @@ def spoil_task(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_task(folder: Path, random: np.random.Generator) -> None:
-    """Load a task; sometimes with its scene, its robot and its objects."""
+    """Load a task, sometimes with its scene, robot and objects."""
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.tasks.task import load_task
 
@@ -88,7 +88,7 @@ def read_task(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_robots(folder: Path) -> None:
-    """Write a robot with a URDF, and one with an MJCF."""
+    """Write one robot with a URDF model and one with an MJCF model."""
     from tests.datagen.robots.test_mjcf import ARM
     from tests.support.six_joint_robot import robot_file
 
@@ -100,7 +100,7 @@ def make_robots(folder: Path) -> None:
 
 
 def _urdf() -> str:
-    """Write an arm of six joints with a hand of two fingers."""
+    """Return the URDF of a six-joint arm with a two-finger hand."""
     links = ["base", "a", "b", "c", "d", "e", "palm"]
     solid = '<geometry><box size="0.05 0.05 0.1"/></geometry>'
     weight = '<mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/>'
@@ -120,7 +120,7 @@ def _urdf() -> str:
 
 
 def spoil_robot(folder: Path, random: np.random.Generator) -> str:
-    """Spoil a robot file or its model."""
+    """Damage a robot file or its model."""
     path = pick(files_of(folder), random)
     if random.random() < 0.08:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -168,7 +168,7 @@ def _spoil_tree(path: Path, random: np.random.Generator) -> str:
 
 
 def read_robot(folder: Path, random: np.random.Generator) -> None:
-    """Load a robot with its meshes, and put its model together; no physics, which takes ten seconds."""
+    """Load a robot with its meshes and assemble its model, without physics, which would take ten seconds."""
     from nimbus.datagen.robots.mesh_checks import check_meshes
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.robots.urdf import assemble
@@ -186,7 +186,7 @@ def make_skills(folder: Path) -> None:
 
 
 def spoil_skills(folder: Path, random: np.random.Generator) -> str:
-    """Let the file do something when it is imported, or spoil its text."""
+    """Insert code that runs when the file is imported, or damage its text."""
     path = folder / "tap.py"
     if random.random() < 0.5:
         spoilt = pick(_IMPORTS, random)
@@ -199,7 +199,7 @@ def spoil_skills(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_skills(folder: Path, random: np.random.Generator) -> None:
-    """List the skills with those of the folder."""
+    """List the skills, including those of the folder."""
     from nimbus.datagen.tasks import plugin_guard
 
     plugin_guard.IMPORT_SECONDS = (2.0, 6.0)

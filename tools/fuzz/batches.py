@@ -1,4 +1,4 @@
-"""Inputs run in forked children, some after each other in one: time, memory, output and files are watched."""
+"""Execution of inputs in forked child processes, several per process, with checks of time, memory, output and files."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tools.fuzz.mutations import BELL, MARK
 from tools.fuzz.sort import Sort
 
 SECONDS = 30.0
-"""[s] After which an input counts as a hang: of waiting, or of computing, whatever else the machine does."""
+"""Time after which an input counts as a hang [s]: waiting or computing time, whatever the machine's load."""
 MEMORY = 2 << 30
-"""[bytes] By which a process may grow beyond what its libraries need."""
+"""Largest growth of a process's memory beyond that of its libraries [bytes]."""
 _PAGE = 64 << 20
-"""[bytes] Largest page; what is larger was spoilt so."""
+"""Size above which a page counts as a result of the damage and is not scanned [bytes]."""
 _LOOKS, _BETWEEN = 10, 0.1
-"""Number of looks at processes that seem to wait, and [s] between two."""
+"""Number of checks of processes that seem to wait, and time between two [s]."""
 _OK = ("read", "refused")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """An input that did not end as it must."""
+    """An input that was neither read nor refused in one line."""
 
     sort: str
     number: int
@@ -52,19 +52,19 @@ class Finding:
 
 @dataclass
 class Batch:
-    """Consecutive inputs of a sort, run in as few children as survive."""
+    """Consecutive inputs of a sort, run in as few child processes as possible."""
 
     sort: Sort
     good: Path
-    """A good input, which is copied."""
+    """Undamaged input, which is copied."""
     work: Path
-    """Folder that the inputs may write into."""
+    """Folder into which the inputs may write."""
     seed: int
     seconds: float = SECONDS
-    """[s] After which an input counts as a hang; see :data:`SECONDS`."""
+    """Time after which an input counts as a hang [s]; see :data:`SECONDS`."""
 
     def run(self, numbers: Sequence[int]) -> Iterator[tuple[int, Finding | None]]:
-        """Run inputs; a child that ends early is followed by another one for those that are left."""
+        """Run inputs; if a child process ends early, another runs the remaining inputs."""
         left = list(numbers)
         while left:
             done = 0
@@ -97,7 +97,7 @@ class Batch:
                 block = answers.read(65536) if ready else None
                 if block is None and _is_computing(child):
                     left = self.seconds - (_computed(child) - computed)
-                    if left > 0:  # the machine does other things too
+                    if left > 0:  # the machine may be busy with other work
                         end = time.monotonic() + left
                         continue
                 if not block:
@@ -121,15 +121,15 @@ def _is_there(child: int) -> bool:
 
 
 def _computed(child: int) -> float:
-    """[s] of the processor that a child has used, with all processes that it started."""
+    """Return the CPU time of a child process and its descendants [s]."""
     ticks = sum(int(field) for process in _family(child) for field in process[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _is_computing(child: int) -> bool:
-    """Tell processes of which one runs, or reads a disk, from those that wait or have ended.
+    """Return True if one of a child's processes runs or reads a disk; False if all wait or have ended.
 
-    One look does not tell: while processes are read after each other, the one that computes may wake the next.
+    One check is not enough: processes are read one after the other, and a running one may meanwhile have woken another.
     """
     before = _computed(child)
     for _ in range(_LOOKS):
@@ -140,7 +140,7 @@ def _is_computing(child: int) -> bool:
 
 
 def _family(child: int) -> list[list[str]]:
-    """Read the state of a process and of all below it; meshes are read in processes of their own."""
+    """Read the state of a process and its descendants; meshes, for example, are read in separate processes."""
     states: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
@@ -152,7 +152,7 @@ def _family(child: int) -> list[list[str]]:
 
 
 def _state(child: int) -> list[str]:
-    """Read the fields of ``/proc/PID/stat`` after the name (proc(5)), which may hold spaces."""
+    """Read the fields of ``/proc/PID/stat`` (proc(5)) after the process's name, which may contain spaces."""
     return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
 
 
@@ -180,7 +180,7 @@ def _serve(batch: Batch, numbers: Sequence[int], writer: int) -> None:
 def _one(batch: Batch, number: int) -> dict[str, str]:
     work = batch.work / "input"
     shutil.rmtree(work, ignore_errors=True)
-    # Two folders deep, so that paths that climb out of it land in a place that is watched.
+    # Two folders deep, so that paths that lead out of it end in a folder that is checked.
     folder = work / "a" / "b"
     shutil.copytree(batch.good, folder, symlinks=True)
     os.chdir(folder.parent)
@@ -227,7 +227,7 @@ def _injection(told: str, work: Path) -> str:
 
 
 def _native(output: Path, begin: int) -> str:
-    """Look for control sequences in what libraries wrote past Python."""
+    """Find control sequences that libraries wrote to the descriptors without Python's streams."""
     with output.open("rb") as file:
         file.seek(begin)
         told = file.read(_PAGE)
@@ -236,7 +236,7 @@ def _native(output: Path, begin: int) -> str:
 
 
 def _strangers(work: Path) -> str:
-    """Name a file beside the input's folder."""
+    """Return the path of a file that was created outside the input's folder; empty without one."""
     known = {work / name for name in ("input", "stacks", "output", "spoilt", "home")}
     return next((str(path) for path in work.iterdir() if path not in known), "") or next(
         (str(path) for path in (work.parent / "outside").rglob("*")), ""
@@ -244,7 +244,7 @@ def _strangers(work: Path) -> str:
 
 
 def _stacks(child: int, work: Path) -> str:
-    """Ask a child that hangs where it is."""
+    """Return the stack traces of a hung child process."""
     os.kill(child, signal.SIGUSR1)
     time.sleep(0.3)
     return _last(work / "stacks")
@@ -255,12 +255,12 @@ def _last(path: Path) -> str:
 
 
 def single_line(text: str) -> str:
-    """Shorten what was done to an input."""
+    """Return a description of an input's damage as a short line of ASCII."""
     return ascii(text)[1:-1][:300]
 
 
 def quiet() -> None:
-    """Keep warnings of libraries out of the results."""
+    """Suppress warnings of libraries."""
     if not sys.warnoptions:
         import warnings
 

@@ -1,4 +1,4 @@
-"""Datasets of Nimbus, spoilt: their description, ledger, episode files and videos."""
+"""Damaged Nimbus datasets: description, ledger, episode files and videos."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def make(folder: Path) -> None:
 
 
 def spoil(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one thing of a dataset."""
+    """Damage one part of a dataset."""
     kind = pick(("info", "cell", "cell", "sql", "hdf5", "hdf5", "hdf5", "bytes", "file"), random)
     if kind == "info":
         spoil_json(folder / "dataset.json", random)
@@ -67,7 +67,7 @@ def spoil(folder: Path, random: np.random.Generator) -> str:
 
 
 def read(folder: Path, random: np.random.Generator) -> None:
-    """Read a dataset with one of the commands that do."""
+    """Read a dataset with one of the commands that read datasets."""
     out = folder.parent / "out"
     match pick(_READERS, random):
         case "verify":
@@ -106,7 +106,7 @@ def _open_to_write(folder: Path) -> None:
 
 
 def train(folder: Path) -> None:
-    """Read some samples as a training does."""
+    """Read some samples as a training run does."""
     from nimbus.datagen.datasets.training.reader import Reader
 
     with Reader(folder) as reader:
@@ -158,7 +158,7 @@ def _spoil_schema(path: Path, random: np.random.Generator) -> str:
 
 
 def spoil_hdf5(path: Path, random: np.random.Generator) -> str:
-    """Spoil an attribute or a dataset of an episode file."""
+    """Damage an attribute or a dataset of an episode file."""
     with h5py.File(path, "r+") as file:
         if random.random() < 0.25:
             name = pick((*file.attrs, "new"), random)

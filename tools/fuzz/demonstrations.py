@@ -1,4 +1,4 @@
-"""Spoilt demonstrations of others, jobs of several tasks, names of stores, archives of assets, options of Gymnasium."""
+"""Damaged foreign demonstrations, jobs, store names, asset archives and Gymnasium options."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _task_and_robot() -> tuple[Any, Any]:
 
 
 def make_demonstrations(folder: Path) -> None:
-    """Write a robomimic file with its mapping, and the recording of an operator."""
+    """Write a robomimic file with its mapping, and an operator's recording."""
     from nimbus.datagen.objects.libraries import open_library
 
     task, robot = _task_and_robot()
@@ -59,7 +59,7 @@ def make_demonstrations(folder: Path) -> None:
 
 
 def spoil_demonstrations(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one of the files."""
+    """Damage one of the files."""
     path = pick([*files_of(folder), folder / "demos.hdf5"], random)
     if random.random() < 0.08:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -75,7 +75,7 @@ def spoil_demonstrations(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_demonstrations(folder: Path, random: np.random.Generator) -> None:
-    """Read the recordings, then the file by its mapping."""
+    """Read the recordings, then the robomimic file with its mapping."""
     from nimbus.datagen.datasets.multiply.foreign_sets import read_foreign_set
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.teleoperate.recording import RecordingFolder
@@ -90,7 +90,7 @@ def read_demonstrations(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_jobs(folder: Path) -> None:
-    """Write a job of two tasks, and a site's names of stores."""
+    """Write a job of two tasks, and a file of store names."""
     folder.mkdir()
     entries: list[dict[str, Any]] = [
         {"task": "sort_trash", "episodes": 5, "priority": 2, "needs": {"gpu": "cuda", "memory": "8 GB"}},
@@ -101,7 +101,7 @@ def make_jobs(folder: Path) -> None:
 
 
 def spoil_jobs(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one of the files; both are YAML that is also JSON."""
+    """Damage one of the files; both are YAML files with JSON content."""
     path = pick(files_of(folder), random)
     if random.random() < 0.08:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -113,7 +113,7 @@ def spoil_jobs(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_jobs(folder: Path, random: np.random.Generator) -> None:
-    """Look a store up, then read the job."""
+    """Resolve a store name, then read the job."""
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.store.remote.site import SITE_FILE, resolve_address
     from nimbus.runner.cluster.job_file import is_job, load_job
@@ -131,7 +131,7 @@ def read_jobs(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_archives(folder: Path) -> None:
-    """Write a mesh in archives of each kind."""
+    """Write archives of each format that contain a mesh."""
     folder.mkdir()
     content = "".join(f"v {number % 7} {number % 11} {number % 13}\n" for number in range(900)).encode()
     for name, method in (("stored", 0), ("deflated", 8), ("bzip2", 12), ("lzma", 14)):
@@ -148,7 +148,7 @@ def make_archives(folder: Path) -> None:
 
 
 def spoil_archives(folder: Path, random: np.random.Generator) -> str:
-    """Keep one archive, and spoil its bytes, or a name in it."""
+    """Keep one archive, and damage its bytes or the name of a member."""
     path = pick(files_of(folder), random)
     for other in files_of(folder):
         if other != path:
@@ -164,7 +164,7 @@ def spoil_archives(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_archives(folder: Path, random: np.random.Generator) -> None:
-    """Unpack it."""
+    """Unpack the archive."""
     from nimbus.datagen.assets.archives import unpack
     from nimbus.datagen.errors import InputError
 
@@ -175,7 +175,7 @@ def read_archives(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_options(folder: Path) -> None:
-    """Write the task of the environments."""
+    """Write the task of the environment."""
     from tests.support.runs import TINY
 
     folder.mkdir()
@@ -194,7 +194,7 @@ def spoil_options(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_options(folder: Path, random: np.random.Generator) -> None:
-    """Make the environment, and begin an episode."""
+    """Create the environment and reset it."""
     from nimbus.gym import NimbusEnv
 
     options: dict[str, Any] = json.loads((folder / "options.json").read_text())

@@ -1,4 +1,4 @@
-"""LeRobot datasets and shards, spoilt: descriptions, tables, videos, archives."""
+"""Damaged LeRobot datasets and shards: descriptions, tables, videos and archives."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def make_export(folder: Path) -> None:
 
 
 def spoil(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one file of a dataset."""
+    """Damage one file of a dataset."""
     kind = pick(("json", "json", "table", "table", "bytes", "file"), random)
     if kind == "json":
         path = pick(files_of(folder, ".json", ".jsonl"), random)
@@ -63,7 +63,7 @@ def spoil(folder: Path, random: np.random.Generator) -> str:
 
 
 def spoil_table(path: Path, random: np.random.Generator) -> str:
-    """Spoil a column, the notes, or the rows of a table."""
+    """Damage a column, the metadata or the rows of a table."""
     table: Any = pq.ParquetFile(path).read()
     notes = dict(table.schema.metadata or {})
     if random.random() < 0.15:
@@ -101,7 +101,7 @@ def spoil_table(path: Path, random: np.random.Generator) -> str:
 
 
 def _filled(value: float, count: int, kind: Any, *, lists: bool) -> Any:
-    """Make a column of one value, of the wanted type where that can hold it."""
+    """Return a column that repeats one value, in the requested type if it can represent the value."""
     inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) else kind
     for wanted in (inner, pa.float64()):
         try:
@@ -113,7 +113,7 @@ def _filled(value: float, count: int, kind: Any, *, lists: bool) -> Any:
 
 
 def read(folder: Path, random: np.random.Generator) -> None:
-    """Read a dataset with one of the commands that do."""
+    """Read a dataset with one of the commands that read datasets."""
     out = folder.parent / "out"
     match int(random.integers(6)):
         case 0 | 1:
@@ -135,7 +135,7 @@ def _convert(folder: Path, out: Path, random: np.random.Generator) -> None:
 
 
 def spoil_shards(folder: Path, random: np.random.Generator) -> str:
-    """Spoil the manifest or an archive."""
+    """Damage the manifest or an archive."""
     if random.random() < 0.6:
         return f"manifest: {spoil_table(folder / 'manifest.parquet', random)}"
     return spoil(folder, random)

@@ -1,4 +1,4 @@
-"""Folders of meshes, spoilt: OBJ, STL, PLY, GLB and USD, with what they refer to."""
+"""Damaged folders of meshes: OBJ, STL, PLY, GLB and USD, with the files that they reference."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make(folder: Path) -> None:
 
 
 def spoil(folder: Path, random: np.random.Generator) -> str:
-    """Keep one mesh, with what it refers to, and spoil it."""
+    """Keep one mesh with the files that it references, and damage it."""
     mesh = pick(files_of(folder, ".obj", ".stl", ".ply", ".glb", ".usda"), random)
     referred = (".mtl", ".png") if mesh.suffix == ".obj" else ()
     for path in files_of(folder):
@@ -67,7 +67,7 @@ def spoil(folder: Path, random: np.random.Generator) -> str:
 
 
 def _spoil_glb(path: Path, random: np.random.Generator) -> str:
-    """Change the description in a GLB: accessors, views, images."""
+    """Change the JSON part of a GLB file: accessors, views or images."""
     data = path.read_bytes()
     length = struct.unpack("<I", data[12:16])[0]
     told = json.loads(data[20 : 20 + length])
@@ -95,7 +95,7 @@ def _spoil_glb(path: Path, random: np.random.Generator) -> str:
 
 
 def _spoil_usd(path: Path, random: np.random.Generator) -> str:
-    """Write a stage that grows when it is opened."""
+    """Write an invalid stage, or one that needs much memory when it is opened."""
     arc = 'def "{0}" (references = </c{1}>)\n{{\n}}\n'
     levels = "".join(f'class "c{n}"\n{{\n{arc.format("a", n + 1)}{arc.format("b", n + 1)}}}\n' for n in range(26))
     nested = "".join(f'class "c{n}"\n{{\n{arc.format("a", n + 1)}' for n in range(26)) + "}\n" * 26
@@ -135,7 +135,7 @@ def _spoil_obj(path: Path, random: np.random.Generator) -> str:
 
 
 def _spoil_counts(path: Path, random: np.random.Generator) -> str:
-    """Declare more faces than there are."""
+    """Declare more faces than the file contains."""
     data = bytearray(path.read_bytes())
     if path.suffix == ".stl":
         data[80:84] = struct.pack("<I", int(pick((2**32 - 1, 10**8, 0), random)))

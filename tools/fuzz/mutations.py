@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 MARK = "<script>fuzz()</script>"
-"""Markup that no page may hold as it is."""
+"""Markup that no page may contain unescaped."""
 BELL = "\x1b]0;fuzz\x07"
-"""Control sequence that no terminal may be sent."""
+"""Control sequence that must not be sent to any terminal."""
 OUTSIDE = "../../../outside"
-"""Path of a folder that no input may write into, seen from two folders deep in an input."""
+"""Path to a folder into which no input may write, relative to an input two folders deep."""
 
 NUMBERS = (0, -1, 1, -15, 0.5, 1e-300, 1e300, -1e300, 1e9, -1e9, 2**31, 2**63 - 1, 2**63, 2**64, 10**40)
 TEXTS = (
@@ -41,11 +41,11 @@ _DEEP: Any = []
 for _ in range(200):
     _DEEP = [_DEEP]
 PLAIN = (None, True, False, [], {}, [[]], [None], {"": None}, _DEEP, *NUMBERS, *TEXTS, float("nan"), float("inf"))
-"""Values that stand where others are expected."""
+"""Values that replace expected ones."""
 
 
 def pick(options: Any, random: np.random.Generator) -> Any:
-    """Draw one of several."""
+    """Draw one of several options."""
     return options[int(random.integers(len(options)))]
 
 
@@ -97,7 +97,7 @@ def spoil_text(text: str, random: np.random.Generator) -> str:
 
 
 def spoil_plain(value: Any, random: np.random.Generator) -> Any:
-    """Replace, remove or add one value somewhere in plain data."""
+    """Replace, remove or add one value at a random location in plain data."""
     if isinstance(value, dict) and value and random.random() < 0.9:
         name = pick(list(value), random)
         match int(random.integers(8)):
@@ -116,7 +116,7 @@ def spoil_plain(value: Any, random: np.random.Generator) -> Any:
 
 
 def spoil_json(path: Path, random: np.random.Generator) -> None:
-    """Spoil a file of one JSON value, or of one a line."""
+    """Damage a JSON file, or a file with one JSON value per line."""
     text = path.read_text(encoding="utf-8")
     if random.random() < 0.15:
         path.write_text(spoil_text(text, random), encoding="utf-8", errors="surrogatepass")
@@ -128,12 +128,12 @@ def spoil_json(path: Path, random: np.random.Generator) -> None:
 
 
 def spoil_file(path: Path, random: np.random.Generator) -> None:
-    """Spoil the bytes of any file."""
+    """Damage the bytes of any file."""
     path.write_bytes(spoil_bytes(path.read_bytes(), random))
 
 
 def replace_file(path: Path, random: np.random.Generator) -> str:
-    """Put something else in the place of a file: a pipe, a folder, a link, a hole, nothing."""
+    """Replace a file by a pipe, a folder, a link, a sparse file or nothing; return the kind of the replacement."""
     path.unlink()
     kinds: dict[str, Callable[[], object]] = {
         "pipe": lambda: os.mkfifo(path),
@@ -156,6 +156,6 @@ def _hole(path: Path) -> None:
 
 
 def files_of(folder: Path, *suffixes: str) -> list[Path]:
-    """List the files below a folder, sorted, those with some suffixes or all."""
+    """List the files below a folder, sorted, either all or those with some suffixes."""
     found = (path for path in sorted(folder.rglob("*")) if path.is_file())
     return [path for path in found if not suffixes or path.suffix in suffixes]

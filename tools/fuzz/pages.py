@@ -1,4 +1,4 @@
-"""Texts with markup and control sequences, where good datasets have texts: pages and terminals show them as texts."""
+"""Hostile texts in datasets: markup and control sequences, which pages and terminals must display literally."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HDF5 = ("instruction", "names/joints", "skills/skill", "skills/target", "labels
 
 
 def spoil(folder: Path, random: np.random.Generator) -> str:
-    """Put a hostile text where a text belongs, in several places."""
+    """Replace several texts of a dataset by a hostile one."""
     text = pick(_TEXTS, random)
     table, columns = pick(_CELLS, random)
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
@@ -58,7 +58,7 @@ def spoil(folder: Path, random: np.random.Generator) -> str:
 
 
 def read(folder: Path, random: np.random.Generator) -> None:
-    """Write every page of the dataset, and print what is printed."""
+    """Write every page of the dataset, and print everything that commands print about it."""
     out = folder.parent / "out"
     page, sheet = out.with_suffix(".html"), out.with_suffix(".png")
     commands = (

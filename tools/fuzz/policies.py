@@ -1,4 +1,4 @@
-"""Spoilt answers of policies' servers, and spoilt results of evaluations."""
+"""Damaged answers of policy servers, and damaged results of evaluations."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FRAME, _WIRE = "frame", "wire"
 
 
 def make_frames(folder: Path) -> None:
-    """Write nothing: a frame is drawn with each input."""
+    """Write nothing, because each input draws its own frame."""
     folder.mkdir()
 
 
 def spoil_frame(folder: Path, random: np.random.Generator) -> str:
-    """Write a server's first frame, spoilt in its values, its bytes, or both."""
+    """Write a server's first frame with damaged values, damaged bytes, or both."""
     import msgpack
 
     wire = pick(_WIRES, random)
@@ -41,7 +41,7 @@ def spoil_frame(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_frame(folder: Path, random: np.random.Generator) -> None:
-    """Take the frame as metadata of a policy, compare it with a task, and take it as an answer."""
+    """Decode the frame as a policy's metadata, compare it with a task, and decode it as an answer."""
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.policies.policy import PolicyFault
     from nimbus.datagen.policies.wires.remote_policy import RemotePolicy, RemoteServer
@@ -60,21 +60,21 @@ def read_frame(folder: Path, random: np.random.Generator) -> None:
 
 
 def _scripted(name: str, frame: bytes) -> Any:
-    """A wire whose server answers everything with one frame."""
+    """Return a wire whose server answers every request with one frame."""
     from nimbus.datagen.policies.wires import groot, openpi, vla_eval
 
     class Silent:
-        """Connection to nothing."""
+        """Connection without a server."""
 
         def send(self, frame: bytes, *, seconds: float = 0.0) -> None:
             """Send nothing."""
 
         def receive(self, *, seconds: float) -> bytes:
-            """Answer with the frame."""
+            """Return the frame."""
             return frame
 
         def close(self) -> None:
-            """End nothing."""
+            """Do nothing."""
 
     if name == "groot":
 
@@ -82,7 +82,7 @@ def _scripted(name: str, frame: bytes) -> Any:
             """GR00T's wire without a network."""
 
             def open(self, *, seconds: float) -> Any:
-                """Take the frame as modalities."""
+                """Decode the frame as modalities."""
                 return groot._decoded(frame)
 
             def _call(self, endpoint: str, data: Any = None, *, seconds: float) -> Any:
@@ -95,7 +95,7 @@ def _scripted(name: str, frame: bytes) -> Any:
         """The wire without a network."""
 
         def open(self, *, seconds: float) -> Any:
-            """Take the frame as metadata."""
+            """Decode the frame as metadata."""
             self._socket, self._count = Silent(), 1
             if name == "openpi":
                 return openpi.decode_map(openpi.OPENPI, frame)
@@ -121,7 +121,7 @@ def _good(wire: str) -> Any:
 
 
 def _spoil(value: Any, random: np.random.Generator) -> Any:
-    """Spoil a value of a frame, whose maps may have keys of bytes."""
+    """Damage a value of a frame; keys of its maps may be bytes."""
     if isinstance(value, dict) and value and random.random() < 0.85:
         key = pick(list(value), random)
         if random.random() < 0.1:
@@ -145,7 +145,7 @@ def _plain(value: object) -> object:
 
 
 def _bomb(random: np.random.Generator) -> bytes:
-    """Many small entries, or many levels."""
+    """Return a frame that expands to very many entries or levels."""
     count = 400_000
     part = b"\xdd" + count.to_bytes(4, "big") + pick((b"\x80", b"\x90", b"\xc0"), random) * count
     return pick((b"\x95" + part * 5, b"\x91" * 1000 + b"\xc0", b"\x81\xa1a" * 900 + b"\xc0"), random)
@@ -168,7 +168,7 @@ def make_evaluations(folder: Path) -> None:
 
 
 def spoil_evaluation(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one file of an evaluation."""
+    """Damage one file of an evaluation."""
     path = folder / pick(("one", "other"), random) / pick(("evaluation.json",) * 3 + ("faults.json",), random)
     if random.random() < 0.1:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -186,7 +186,7 @@ def spoil_evaluation(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_evaluation(folder: Path, random: np.random.Generator) -> None:
-    """Compare the two, and write the page of one."""
+    """Compare the two evaluations, and write the page of one."""
     from nimbus.runner.evaluation.page import write_page
     from nimbus.runner.evaluation.results import read_evaluation as read
     from nimbus.runner.evaluation.show import lines_of

@@ -1,4 +1,4 @@
-"""``make fuzz``: thousands of spoilt inputs of every sort, from a seed; each must be read or refused in one line.
+"""``make fuzz``: thousands of damaged inputs of every sort from one seed; each must be read or refused in one line.
 
 ``python -m tools.fuzz.run --inputs 5000 --seed 1``; ``--sort datasets --number 17`` runs one input again.
 """
@@ -23,13 +23,13 @@ from tools.fuzz.batches import SECONDS, Batch, Finding, quiet
 from tools.fuzz.sort import Sort
 
 _BATCH = 25
-"""Inputs that one child runs after each other, if it survives."""
+"""Number of inputs that one child process runs in sequence."""
 _TOLD = 100
-"""Inputs between two lines of progress."""
+"""Number of inputs between two lines of progress."""
 _LIBRARIES = ("av", "h5py", "pyarrow.parquet", "nimbus.runner.cli", "nimbus.runner.commands.parser")
 _LIBRARIES += ("nimbus.datagen.objects.libraries", "nimbus.datagen.load.scene_loader")
 _LIBRARIES += ("nimbus.datagen.render.stacked", "nimbus.runner.media.object_sheet", "nimbus.runner.report")
-"""Imported once, before children are forked."""
+"""Libraries imported once, before child processes are forked."""
 
 
 def sorts() -> tuple[Sort, ...]:
@@ -49,15 +49,15 @@ def fuzz(
     first: int = 0,
     hang: float = SECONDS,
 ) -> Iterator[tuple[str, Finding | None]]:
-    """Run inputs, sorts in turns; yields the sort of each, and what was found.
+    """Run inputs, alternating between sorts; yield each input's sort and its finding, if any.
 
     Args:
         chosen: The sorts.
-        inputs: How many of all sorts together.
-        seed: Of all mutations.
-        seconds: [s] After which no new batch begins.
+        inputs: Number of inputs of all sorts together.
+        seed: Seed of all mutations.
+        seconds: Time after which no new batch begins [s].
         first: Number of the first input of each sort.
-        hang: [s] After which an input counts as a hang.
+        hang: Time after which an input counts as a hang [s].
     """
     total = sum(sort.weight for sort in chosen)
     left = {sort.name: max(1, round(inputs * sort.weight / total)) for sort in chosen}
@@ -96,10 +96,10 @@ def _compile() -> None:
 
 
 def _in_child(make: Callable[[], object], what: str) -> None:
-    """Make something where threads that libraries start do no harm.
+    """Call a function in a child process, because threads that libraries start would make later forks unsafe.
 
     Raises:
-        RuntimeError: It was not made.
+        RuntimeError: The child process failed.
     """
     child = os.fork()
     if not child:
@@ -116,7 +116,7 @@ def _in_child(make: Callable[[], object], what: str) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run; 1 where an input did not end as it must."""
+    """Run the inputs; return 1 if there are findings."""
     known = {sort.name: sort for sort in sorts()}
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--inputs", type=int, default=500)
@@ -124,11 +124,11 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--hang", type=float, default=SECONDS, help="[s]")
     parser.add_argument("--sort", action="append", choices=sorted(known))
-    parser.add_argument("--number", type=int, help="run this input alone")
+    parser.add_argument("--number", type=int, help="run only this input")
     options = parser.parse_args(words)
     chosen = [known[name] for name in options.sort or known]
     quiet()
-    prepare_libraries()  # with the user's own compiled kernels: a new cache would have them compiled within some input
+    prepare_libraries()  # with the user's kernel cache; with a new cache, kernels would be compiled during some input
     with tempfile.TemporaryDirectory(prefix="fuzz-cache-") as cache:
         os.environ["NIMBUS_CACHE"] = cache
         for name in _LIBRARIES:

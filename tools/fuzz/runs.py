@@ -1,4 +1,4 @@
-"""Spoilt files and messages of runs: statuses, messages between nodes and their head, improvements."""
+"""Damaged files and messages of runs: statuses, messages between nodes and their head, improvements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DATA, _JOB, _LINES = "data", "job.json", "lines.jsonl"
 
 
 def make_status(folder: Path) -> None:
-    """Write the status of a cluster's run."""
+    """Write the status of a run on a cluster."""
     from nimbus.datagen.files.codec import to_json
     from nimbus.runner.monitor.status import FILE_NAME, ClusterStatus, Event, NodeStatus, Status, WorkerStatus
 
@@ -34,7 +34,7 @@ def make_status(folder: Path) -> None:
 
 
 def spoil_status(folder: Path, random: np.random.Generator) -> str:
-    """Spoil the file."""
+    """Damage the file."""
     (path,) = files_of(folder)
     if random.random() < 0.1:
         return f"a {replace_file(path, random)}"
@@ -48,7 +48,7 @@ def spoil_status(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_status(folder: Path, random: np.random.Generator) -> None:
-    """Show it in one of its forms."""
+    """Display the status in one of its forms."""
     command("status", folder, *pick(((), (), ("--json",), ("--metrics",)), random))
 
 
@@ -82,7 +82,7 @@ def make_cluster(folder: Path) -> None:
 
 
 def spoil_cluster(folder: Path, random: np.random.Generator) -> str:
-    """Spoil some of the messages."""
+    """Damage some of the messages."""
     path = folder / _LINES
     lines = path.read_bytes().splitlines()
     order = random.permutation(len(lines))
@@ -99,7 +99,7 @@ def spoil_cluster(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_cluster(folder: Path, random: np.random.Generator) -> None:
-    """Let a head take the messages after a node's joining, and enter what was reported."""
+    """Pass the messages to a head that a node has joined, and record the reported results."""
     from dataclasses import replace
 
     from nimbus.datagen.version import nimbus_version
@@ -154,7 +154,7 @@ def make_improvement(folder: Path) -> None:
 
 
 def spoil_improvement(folder: Path, random: np.random.Generator) -> str:
-    """Spoil a description of it, or its episodes."""
+    """Damage a description or the episodes of the improvement."""
     from tools.fuzz.datasets import spoil_hdf5
 
     paths = files_of(folder, ".json", ".hdf5")
@@ -168,7 +168,7 @@ def spoil_improvement(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_improvement(folder: Path, random: np.random.Generator) -> None:
-    """Print the ancestors of an episode, and sum the improvement up."""
+    """Print the ancestors of an episode and a summary of the improvement."""
     from nimbus.runner.improvement.lineage import _policy_lines
     from nimbus.runner.improvement.loop import Improvement
     from nimbus.runner.improvement.results import summarize

@@ -1,4 +1,4 @@
-"""Spoilt scenes of others for navigation, splats, libraries of assets, logs of proposals, and objects of stores."""
+"""Damaged foreign navigation scenes, splats, asset libraries, proposal logs and stores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_splats(folder: Path) -> None:
 
 
 def spoil_splats(folder: Path, random: np.random.Generator) -> str:
-    """Keep one file, and spoil its header or its bytes."""
+    """Keep one file, and damage its header or its bytes."""
     path = _keep_one(folder, random)
     if random.random() < 0.05:
         return f"{path.name} is a {replace_file(path, random)}"
@@ -52,7 +52,7 @@ def read_splats(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_scenes(folder: Path) -> None:
-    """Write a room under the names of each published data set."""
+    """Write a room in the file layout of each published dataset."""
     from tests.support import foreign_scenes as scenes
 
     for name in ("hm3d", "scannet", "replica", "hssd", "front"):
@@ -60,7 +60,7 @@ def make_scenes(folder: Path) -> None:
 
 
 def spoil_scene(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one file of one scene."""
+    """Damage one file of one scene."""
     name = pick([path.name for path in sorted(folder.iterdir())], random)
     path = pick(files_of(folder / name), random)
     (folder / "chosen").write_text(name)
@@ -76,7 +76,7 @@ def spoil_scene(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_scene(folder: Path, random: np.random.Generator) -> None:
-    """Open the scene that was spoilt, and write it out as one does."""
+    """Open the damaged scene and export it."""
     from nimbus.datagen.navigate.read.open_scene import open_scene
 
     name = (folder / "chosen").read_text()
@@ -114,7 +114,7 @@ def make_library(folder: Path) -> None:
 
 
 def spoil_library(folder: Path, random: np.random.Generator) -> str:
-    """Spoil one file of the library, its sums made right where arrays change, or the log."""
+    """Damage one file of the library or the log; the checksums of changed arrays are corrected."""
     # No command reads the pages, and their markup would look like an injection.
     paths = [path for path in files_of(folder) if path.suffix != ".html"]
     path = pick(paths, random)
@@ -151,7 +151,7 @@ def _spoil_arrays(path: Path, index: Path, random: np.random.Generator) -> None:
 
 
 def read_library(folder: Path, random: np.random.Generator) -> None:
-    """List the library, load a kind of it, and weigh draws by the log."""
+    """List the library, load one of its kinds, and weight draws by the log."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.propose.drawing_weights import read_weights
 
@@ -164,14 +164,14 @@ def read_library(folder: Path, random: np.random.Generator) -> None:
 
 
 def make_store(folder: Path) -> None:
-    """Write a dataset as the objects of a store."""
+    """Write a dataset into a store."""
     from tools.fuzz.datasets import make
 
     make(folder)
 
 
 def spoil_store(folder: Path, random: np.random.Generator) -> str:
-    """Spoil a description, or add objects that no dataset has."""
+    """Damage a description, or add objects that no dataset contains."""
     if random.random() < 0.3:
         name = pick(
             ("origin.json", "etags.json", "locks/000", "blocks/x", "a//b", "episodes/x", "meta/info.json"), random
@@ -196,7 +196,7 @@ def spoil_store(folder: Path, random: np.random.Generator) -> str:
 
 
 def read_store(folder: Path, random: np.random.Generator) -> None:
-    """Open the folder as a store and read its dataset; a second time, what is here is compared."""
+    """Open the folder as a store and read its dataset; a second read compares the local copy with the store."""
     from nimbus.datagen.store.remote import working_copy
     from nimbus.datagen.store.remote.address import parse_address
     from nimbus.datagen.store.remote.writer_lock import WriterLock

@@ -1,4 +1,4 @@
-"""Sorts of inputs, and the command line as their reader."""
+"""Sorts of inputs, and commands that read them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Sort:
-    """One sort of inputs: how a good one is made, how it is spoilt, and what reads it."""
+    """One sort of inputs, with functions that make, damage and read one."""
 
     name: str
     make: Callable[[Path], object]
-    """Fills a folder with a good input, once."""
+    """Function that writes an undamaged input to a folder; called once."""
     spoil: Callable[[Path, np.random.Generator], str]
-    """Changes a copy of it; returns what was done, in a few words."""
+    """Function that damages a copy of the input and returns a short description of the damage."""
     read: Callable[[Path, np.random.Generator], object]
-    """Reads the copy; ``InputError`` is a good end."""
+    """Function that reads the copy; ``InputError`` is an accepted result."""
     weight: float = 1.0
-    """Share of all inputs, compared with the other sorts."""
+    """Relative number of inputs of this sort."""
 
 
 class Crash(Exception):
-    """A command that ended as only a bug makes it end."""
+    """Raised for a command that ended with an undocumented exit code or a traceback."""
 
 
 def command(*words: object) -> int:
-    """Run a command as a user does; the exit code.
+    """Run a command as a user does; return its exit code.
 
     Raises:
-        Crash: It ended with a traceback, or with a code that it does not document.
+        Crash: The command ended with a traceback or an undocumented exit code.
     """
     from nimbus.runner.cli import main
 

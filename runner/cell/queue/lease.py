@@ -50,11 +50,11 @@ class Lease:
     variants: tuple[int, ...]
     """Variants that are not settled yet."""
     place: Place | None = None
-    """Location of the plan to render; None for planning, or where one worker does everything."""
+    """Location of the plan to render; None for planning, or if one worker both plans and renders."""
     stored_plan: str = ""
     stored_attempt: int = 0
     is_isolated: bool = False
-    """True when it is for a worker that has done nothing before."""
+    """True if only a fresh worker may take the lease."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Backoff between restarts of workers, and the circuit breaker that ends them. Pure."""
+"""Backoff between restarts of workers, and the circuit breaker that ends them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_stored_episode_comes_before_a_failed_one(tmp_path: Path):
 def test_parts_that_differ_are_refused(tmp_path: Path):
     one = write_part(tmp_path / "one", 0, 1)
     write_dataset(tmp_path / "two", [make_rendered(1, steps=40)])
-    with pytest.raises(InputError, match=r"differs in content from .*; run 'nimbus verify' on both parts"):
+    with pytest.raises(InputError, match=r"the content differs from .*; run 'nimbus verify' on both parts"):
         merge_parts([one, tmp_path / "two"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -60,7 +60,11 @@ def test_parts_that_differ_are_refused(tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"task": "sort_trash"', '"task": "pour"', "holds task 'pour' and seed 0, the first part task 'sort_trash'"),
+        (
+            '"task": "sort_trash"',
+            '"task": "pour"',
+            "the part has task 'pour' and seed 0, the first part has task 'sort_trash'",
+        ),
         ('"inputs": {}', '"inputs": {"mujoco": "9"}', "made with another mujoco"),
     ],
 )

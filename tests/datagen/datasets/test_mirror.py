@@ -45,7 +45,7 @@ def test_mirror_overwrites_nothing(stored: tuple[Path, str], capsys: pytest.Capt
 
     ObjectStore(parse_address(f"{place}/c")).create(f"episodes/{name}", b"other")
     assert main(["mirror", f"{place}/a", f"{place}/c"]) == 2
-    assert "another object has this name" in capsys.readouterr().err
+    assert "the target has another object with this name" in capsys.readouterr().err
     assert main(["mirror", f"{place}/a", f"{place}/a"]) == 2
 
 

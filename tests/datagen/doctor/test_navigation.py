@@ -34,7 +34,7 @@ def test_sound_navigation_tasks_have_no_findings():
     ("changes", "check", "message", "certain"),
     [
         ({"radius": 52}, "body", "no door of home_15 is wider than", False),
-        ({"to": "object", "kinds": "[unicorn]"}, "scenes", "no unicorn in home_15", True),
+        ({"to": "object", "kinds": "[unicorn]"}, "scenes", "scene home_15 has no 'unicorn'", True),
         ({"ahead": 0.4}, "cameras", "40 cm from the axis", False),
         ({"length": "[300 m, 400 m]"}, "paths", "5 of 5 goals in home_15 have no path", True),
     ],

@@ -37,7 +37,7 @@ def model(url: str, folder: Path, limits: Limits = QUICK) -> LanguageModel:
 
 
 def ask(steps: Sequence[Step], folder: Path, limits: Limits = QUICK) -> tuple[Answer, ScriptedServer]:
-    """Ask a scripted server, and its kept replies again without it."""
+    """Ask a scripted server, and read its recorded replies without it."""
     with serving(steps) as server:
         answer = model(server.url, folder, limits).ask(QUESTION)
     assert LanguageModel(RecordFolder(folder, is_complete=True)).ask(QUESTION) == answer
@@ -106,17 +106,17 @@ def test_reply_is_read(steps: list[Step], tmp_path: Path):
 
 
 FAULTY = {
-    "prose": ([say("A pear, I should think.")], "holds no JSON object", 3),
+    "prose": ([say("A pear, I should think.")], "contains no JSON object", 3),
     "refusal": ([say(None, refusal="I cannot help with fruit.")], "refused: I cannot help with fruit", 1),
-    "length twice": ([say(TEXT[:12], finish="length")], "limit of tokens", 2),
+    "length twice": ([say(TEXT[:12], finish="length")], "token limit", 2),
     "two values": ([say(f"{TEXT} {TEXT}")], "two JSON objects", 3),
-    "unfinished": ([say('{"fruit": {"a": 1}, ')], "no whole JSON object", 3),
+    "unfinished": ([say('{"fruit": {"a": 1}, ')], "no complete JSON object", 3),
     "key twice": ([say('{"count": 1, "count": 2}')], "a key occurs twice", 3),
     "deep": ([say('{"a":' * 5000)], "nested too deeply", 3),
     "surrogate": ([say('{"fruit": "\\ud800"}')], "surrogate", 3),
     "surrogate of the server": ([say("\ud800")], "no JSON object", 3),
     "not a number": ([say('{"count": NaN}')], "NaN", 3),
-    "many braces": ([say("{" * 100_000)], "no whole JSON object", 3),
+    "many braces": ([say("{" * 100_000)], "no complete JSON object", 3),
     "empty": ([say("")], "is empty", 3),
     "filtered": ([say("", finish="content_filter")], "content filter", 1),
 }
@@ -135,7 +135,7 @@ STOPPED = {
     "404": ([send('{"detail": "Not Found"}', 404)], "ends in /v1", 1),
     "redirect": ([send("", 301, {"Location": "http://127.0.0.1:1/v1"})], "http://127.0.0.1:1/v1", 1),
     "refuses all": ([refuse("no")], "status 400: no", 3),
-    "long pause": ([send("", 429, {"Retry-After": "3600"})], "wait for 3600 s", 1),
+    "long pause": ([send("", 429, {"Retry-After": "3600"})], "a wait of 3600 s", 1),
     "never there": ([send("", 500)], "no answer after 6 tries: status 500", 6),
     "no text": ([send(b"\xff\xfe")], "not UTF-8 text", 6),
 }
@@ -189,8 +189,8 @@ def test_kept_reply_is_not_asked_again(tmp_path: Path):
 
 def test_replay_lacks_a_reply(tmp_path: Path):
     records = RecordFolder(tmp_path, is_complete=True)
-    assert "no reply to this question is stored" in refusal(LanguageModel(records).ask, QUESTION)
-    assert "no folder of replies" in refusal(RecordFolder, tmp_path / "none", is_complete=True)
+    assert "no reply to this question is recorded" in refusal(LanguageModel(records).ask, QUESTION)
+    assert "the folder of recorded replies does not exist" in refusal(RecordFolder, tmp_path / "none", is_complete=True)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"reply": {"message": 3}}', '{"reply": ' * 900])

@@ -103,9 +103,9 @@ def test_stairs_join_storeys():
 @pytest.mark.parametrize(
     ("corners", "said"),
     [
-        (np.array([[(0, 0, 0), (0, 5, 0), (0, 0, 5)]], dtype=np.float32), "there is no floor"),
-        (boxes(((0, 0, 0), (1.5, 1.5, 0.1))), "m^2 of free area"),
-        (boxes(((0, 0, 0), (5000, 3000, 1))), "the scene is 5000 m by 3000 m"),
+        (np.array([[(0, 0, 0), (0, 5, 0), (0, 0, 5)]], dtype=np.float32), "the scene has no floor"),
+        (boxes(((0, 0, 0), (1.5, 1.5, 0.1))), "the free area for a body of"),
+        (boxes(((0, 0, 0), (5000, 3000, 1))), "the scene is too large: 5000 m by 3000 m"),
     ],
 )
 def test_useless_scenes_are_refused(corners: Float32Array, said: str):

@@ -70,7 +70,7 @@ def test_unreachable_lengths_are_refused_with_the_limits():
 
 
 def test_unknown_kinds_of_goals_are_named():
-    assert "no unicorn in home_15" in refusal(check_kinds, home(), "object", ["unicorn"])
+    assert "scene home_15 has no 'unicorn'" in refusal(check_kinds, home(), "object", ["unicorn"])
     with pytest.raises(InputError):
         GoalSampler(home(), request("object", kinds=("unicorn",)), seed=0, number=0)
 

@@ -285,4 +285,4 @@ def test_an_export_is_read_again_against_its_sums(tmp_path: Path, capsys: pytest
     content[-100] ^= 1
     path.write_bytes(content)
     assert main(["verify", str(tmp_path / "out")]) == 1
-    assert f"{path.relative_to(tmp_path / 'out')}: changed since it was exported" in capsys.readouterr().out
+    assert f"{path.relative_to(tmp_path / 'out')}: the file has changed since the export" in capsys.readouterr().out

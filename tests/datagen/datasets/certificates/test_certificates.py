@@ -96,7 +96,7 @@ def test_another_camera_pose_breaks_the_labels(copy: Path):
 
     assert labels_of(first(copy)).problems == ()
     change(first(copy), f"observations/world_T_camera/{camera_of(copy)}", moved)
-    assert any("its pose" in problem for problem in labels_of(first(copy)).problems)
+    assert any("the pose" in problem for problem in labels_of(first(copy)).problems)
 
 
 @pytest.mark.slow

@@ -63,7 +63,9 @@ def test_more_episodes_replace_the_older_export(tmp_path: Path):
 def test_a_folder_of_somebody_else_is_refused(data: Path, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
-    with pytest.raises(InputError, match="holds 'thesis.txt' and no nimbus.json: not an export; choose another --out"):
+    with pytest.raises(
+        InputError, match="contains 'thesis.txt' and no nimbus.json: not an export; choose another --out"
+    ):
         export(data, tmp_path / "out")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="this is a file"):
@@ -77,7 +79,7 @@ def test_a_strangers_file_in_an_export_is_not_thrown_away(data: Path, tmp_path: 
     export(data, tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     assert not export(data, tmp_path / "out").is_new
-    with pytest.raises(InputError, match=r"holds 'notes.txt', which no export wrote; choose another --out"):
+    with pytest.raises(InputError, match=r"contains 'notes.txt', which no export wrote; choose another --out"):
         export(data, tmp_path / "out", options=Options(episode_size=1))
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
@@ -85,13 +87,13 @@ def test_a_strangers_file_in_an_export_is_not_thrown_away(data: Path, tmp_path: 
 def test_an_export_of_another_kind_is_not_replaced(data: Path, tmp_path: Path):
     export(data, tmp_path / "out", to="shards")
     before = tree(tmp_path / "out")
-    with pytest.raises(InputError, match="holds an export to shards; choose another --out"):
+    with pytest.raises(InputError, match="contains an export to shards; choose another --out"):
         export(data, tmp_path / "out", to="lerobot")
     assert tree(tmp_path / "out") == before
 
 
 def test_an_export_into_a_folder_of_the_run_is_refused(data: Path):
-    with pytest.raises(InputError, match="lies in a folder of the dataset itself"):
+    with pytest.raises(InputError, match="the output is in a folder of the dataset"):
         export(data, data / "episodes" / "out")
 
 
@@ -105,7 +107,7 @@ def test_what_cannot_be_exported_is_said_in_one_line(tmp_path: Path):
     with pytest.raises(InputError, match="there is no dataset here"):
         export(tmp_path, tmp_path / "out")
     write_dataset(tmp_path / "failed", [make_rendered(0, outcome=failure())])
-    with pytest.raises(InputError, match="no episode is stored here"):
+    with pytest.raises(InputError, match="the dataset has no episode"):
         export(tmp_path / "failed", tmp_path / "out")
     write_dataset(tmp_path / "gone")
     next((tmp_path / "gone" / "episodes").iterdir()).unlink()
@@ -120,7 +122,7 @@ def test_a_broken_episode_publishes_nothing(tmp_path: Path, workers: int):
     path = sorted((tmp_path / "data" / "episodes").iterdir())[1]
     with h5py.File(path, "r+") as file:
         file["observations/qpos"][3, 1] = np.nan  # pyright: ignore[reportIndexIssue]
-    with pytest.raises(InputError, match="state: holds numbers that are not finite; run 'nimbus verify' for details"):
+    with pytest.raises(InputError, match="state contains numbers that are not finite; run 'nimbus verify' for details"):
         export(tmp_path / "data", tmp_path / "out", workers=workers)
     assert not (tmp_path / "out").exists()
 
@@ -129,7 +131,7 @@ def test_times_off_the_grid_are_refused(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0)])
     with h5py.File(next((tmp_path / "data" / "episodes").iterdir()), "r+") as file:
         file["time"][7] += 0.01  # pyright: ignore[reportIndexIssue, reportOperatorIssue]
-    with pytest.raises(InputError, match="time: off the grid of 15 frames a second"):
+    with pytest.raises(InputError, match="a time is not a multiple of 1/15 s"):
         export(tmp_path / "data", tmp_path / "out")
 
 

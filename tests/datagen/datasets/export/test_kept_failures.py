@@ -164,6 +164,6 @@ def test_by_the_command_the_same_bytes_again_and_another_export_without_them(
 def test_a_failure_that_is_gone_is_one_line(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0), failed(1)], keep_failures=True)
     next((tmp_path / "data/failures").iterdir()).unlink()
-    with pytest.raises(InputError, match=r"a0.hdf5: is missing.*export without --keep-failures"):
+    with pytest.raises(InputError, match=r"a0.hdf5: the file is missing.*export without --keep-failures"):
         export(tmp_path / "data", tmp_path / "out", keep_failures=True)
     assert export(tmp_path / "data", tmp_path / "out").episode_count == 1

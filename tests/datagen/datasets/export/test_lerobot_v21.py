@@ -124,5 +124,5 @@ def test_modality_of_two_arms_with_equal_jaw_names():
 
 @pytest.mark.parametrize("actions", [("a", "b"), ("b", "a", "gripper"), ("a", "b", "c", "gripper"), ()])
 def test_modality_refuses_actions_of_other_joints(actions: tuple[str, ...]):
-    with pytest.raises(InputError, match="are not those of the joints a, b, finger; name an arm's joints"):
+    with pytest.raises(InputError, match="do not match the joints a, b, finger; use the same names"):
         modality(source(("a", "b", "finger"), actions))

@@ -91,9 +91,10 @@ def test_r2r_ce_truth_leads_to_the_goal(data: Path, tmp_path: Path):
 
 
 def test_object_goals_have_view_points(data: Path, tmp_path: Path):
+    """The last of three goals is a room, which is no object."""
     export(data, tmp_path / "out", to="r2r-ce")
     table = load(tmp_path / "out" / "objectnav" / "train" / "train.json.gz")
-    assert {episode["object_category"] for episode in table["episodes"]} == {"chair"}
+    assert [episode["object_category"] for episode in table["episodes"]] == ["chair", "chair"]
     for episode in table["episodes"]:
         key = f"{Path(episode['scene_id']).name}_{episode['object_category']}"
         for goal in table["goals_by_category"][key]:
@@ -178,7 +179,7 @@ def test_export_gives_equal_bytes(data: Path, tmp_path: Path, to: str):
 @pytest.mark.parametrize("to", NAVIGATION_FORMATS)
 def test_manipulation_sets_are_refused(tmp_path: Path, to: str):
     write_dataset(tmp_path / "data")
-    with pytest.raises(InputError, match="is a manipulation set") as caught:
+    with pytest.raises(InputError, match="is a manipulation dataset") as caught:
         export(tmp_path / "data", tmp_path / "out", to=to)
     assert f"--to {to}" in str(caught.value) and "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()

@@ -60,5 +60,5 @@ def test_what_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--depth"]) == 2
     error = capsys.readouterr().err
     assert "has no depth" in error and error.count("\n") == 1
-    with pytest.raises(InputError, match="--masks: aloha holds no side videos"):
+    with pytest.raises(InputError, match="--masks: aloha does not support side videos"):
         export(tmp_path / "data", tmp_path / "out", to="aloha", side=("masks",))

@@ -33,8 +33,8 @@ def test_dataset_and_export_state_the_same(tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"robot": "ur5"}, "has the robot ur5, the task panda"),
-        ({"rate": 7.0}, "has 7 rows a second, the task"),
+        ({"robot": "ur5"}, "has the robot ur5, the task has panda"),
+        ({"rate": 7.0}, "has a rate of 7 Hz, the task"),
         ({"cameras": {"ego": (8, 8)}}, "has a camera 'ego', the task"),
         ({"cameras": {"front": (8, 9)}}, "has 'front' with 8 x 9 px, the task"),
     ],
@@ -59,6 +59,6 @@ def test_evaluation_ends_before_the_first_episode(tmp_path: Path, capsys: pytest
     assert (
         len(lines) == 2
         and "is neither a Nimbus dataset nor an export" in lines[0]
-        and "has the robot panda, the task so101" in lines[1]
+        and "has the robot panda, the task has so101" in lines[1]
     )
     assert not (tmp_path / "out").exists()

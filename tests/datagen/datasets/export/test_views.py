@@ -174,7 +174,7 @@ def test_mode_that_an_arm_cannot_follow_is_refused():
         (["--actions", "tool"], "unknown 'tool'"),
         (["--rotation", "matrix"], "unknown 'matrix'"),
         (["--state", "comanded"], "did you mean 'commanded'"),
-        (["--to", "shards", "--actions", "tool_pose"], "--actions: shards hold stored files as they are"),
+        (["--to", "shards", "--actions", "tool_pose"], "--actions: shards contain the stored files unchanged"),
     ],
 )
 def test_mistakes_are_one_line(
@@ -189,7 +189,7 @@ def test_dataset_without_a_readable_task_is_refused(tmp_path: Path, capsys: pyte
     write_dataset(tmp_path / "data")
     assert main(["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--state", "commanded"]) == 2
     assert "task" in capsys.readouterr().err
-    with pytest.raises(InputError, match="the view that it was exported in"):
+    with pytest.raises(InputError, match="only the view of its export"):
         export(tmp_path / "data", tmp_path / "lerobot")
         Reader(tmp_path / "lerobot", view=FULL)
 
@@ -200,5 +200,5 @@ def test_episode_of_another_robot_is_refused(data: Path, tmp_path: Path):
     with h5py.File(path, "r+") as file:
         bodies: Any = file["observations/body_positions"]
         bodies[...] += 0.01
-    with pytest.raises(InputError, match="made with another version of the robot file 'panda'"):
+    with pytest.raises(InputError, match="created with another version of the robot file 'panda'"):
         export(folder, tmp_path / "out", view=SignalView(actions="tool_pose"))

@@ -49,7 +49,7 @@ def test_another_choice_does_not_replace_the_first(foreign: dict[str, Path], tmp
     source, out = foreign["v2.1"], tmp_path / "out"
     filter_lerobot(source, out, Condition("index == 1"))
     assert not filter_lerobot(source, out, Condition("index == 1")).is_new
-    with pytest.raises(InputError, match="holds another choice of episodes; choose another --out"):
+    with pytest.raises(InputError, match="contains another subset of episodes; choose another --out"):
         filter_lerobot(source, out, Condition("index == 2"))
 
 
@@ -135,7 +135,7 @@ def test_an_episode_that_does_not_begin_with_a_whole_picture_is_not_cut_out(tmp_
     name = f"videos/{CAMERAS[0]}/from_timestamp"
     moved = [value + 5 / 15 if row == 1 else value for row, value in enumerate(table.column(name).to_pylist())]
     pq.write_table(table.set_column(table.column_names.index(name), name, [moved]), path)
-    with pytest.raises(InputError, match="cannot be cut without encoding it again"):
+    with pytest.raises(InputError, match="cannot be cut without encoding"):
         convert(tmp_path / "v3", tmp_path / "out")
 
 
@@ -177,7 +177,7 @@ def test_a_kept_failure_that_is_not_as_it_was_is_not_passed_on(
     path = next((with_failure / "failures").iterdir())
     path.write_bytes(path.read_bytes()[:-1])
     assert main([*words, "index == 0"]) == 2
-    assert f"{path}: is missing, or its size differs from the ledger" in capsys.readouterr().err
+    assert f"{path}: the file is missing, or its size differs from the ledger" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert main([*words, "index == 1"]) == 0
 

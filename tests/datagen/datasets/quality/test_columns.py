@@ -19,13 +19,13 @@ def test_columns_of_the_right_types_pass_and_others_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("name", "values", "what"),
     [
-        ("episode_index", ["0", "1"], "column episode_index holds string, expected whole numbers"),
-        ("episode_index", [0.0, 1.0], "holds double, expected whole numbers"),
+        ("episode_index", ["0", "1"], "column episode_index has type string, expected whole numbers"),
+        ("episode_index", [0.0, 1.0], "has type double, expected whole numbers"),
         ("episode_index", [0, None], "column episode_index has rows without a value"),
-        ("timestamp", ["a", "b"], "holds string, expected numbers"),
-        ("timestamp", [0.0, float("nan")], "column timestamp has values that are no times"),
-        ("timestamp", [0.0, float("inf")], "has values that are no times"),
-        ("tasks", [1, 2], "holds int64, expected lists of texts"),
+        ("timestamp", ["a", "b"], "has type string, expected numbers"),
+        ("timestamp", [0.0, float("nan")], "column timestamp has values that are not valid times"),
+        ("timestamp", [0.0, float("inf")], "has values that are not valid times"),
+        ("tasks", [1, 2], "has type int64, expected lists of texts"),
         ("tasks", [[1], [2]], "expected lists of texts"),
     ],
 )

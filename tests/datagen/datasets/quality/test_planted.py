@@ -273,7 +273,7 @@ def test_thresholds_are_set_by_name():
     assert with_settings(Thresholds(), ["jump=12", "pictures=7"]) == Thresholds(jump=12.0, pictures=7)
     with pytest.raises(InputError, match="no threshold 'jmp'; did you mean 'jump'"):
         with_settings(Thresholds(), ["jmp=1"])
-    with pytest.raises(InputError, match="'far' for jump; write jump=1.0"):
+    with pytest.raises(InputError, match="'far' is not a value for jump; write jump=1.0"):
         with_settings(Thresholds(), ["jump=far"])
 
 

@@ -229,7 +229,7 @@ def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, cap
     (folder / "nimbus.json").unlink()
     edit_json("total_frames", 7)(folder, "lerobot")
     assert main(["qa", str(folder)]) == 1
-    assert "fail  counts: meta/info.json: total_frames 7, found 120\n" in capsys.readouterr().out
+    assert "fail  counts: meta/info.json: total_frames is 7, found 120\n" in capsys.readouterr().out
     assert main(["qa", str(folder), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["fit"], report["findings"][0]["check"]) == (False, "counts")
@@ -242,13 +242,13 @@ def test_what_was_checked_is_listed_with_figures(sound: Path, capsys: pytest.Cap
     rows = " ".join(said.split())
     assert f"episodes {view.episode_count} frames {view.frame_count} pictures" in rows and "all examined" in rows
     assert "observation.state" in rows and "checked checksums, files, counts, offsets" in rows
-    assert "not checked limits: limits of the joints are not known" in rows
+    assert "not checked limits: the joint limits are not known" in rows
     assert main(["qa", str(sound / "lerobot"), "--json"]) == 0
     assert "limits" in json.loads(capsys.readouterr().out)["unchecked"]
 
 
 def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
-    with pytest.raises(InputError, match="neither a dataset of Nimbus nor one of LeRobot"):
+    with pytest.raises(InputError, match="neither a Nimbus nor a LeRobot dataset"):
         open_view(tmp_path)
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
     edit_json("codebase_version", "v1.6")(folder, "lerobot")

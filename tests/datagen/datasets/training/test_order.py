@@ -162,17 +162,17 @@ def test_shares_are_all_positions_once_and_what_is_dropped_comes_first(
 def test_states_that_do_not_fit_are_refused() -> None:
     reader, other = Reader(Numbers([20])), Reader(Numbers([21]))
     one, two = consumers(reader, 2, 1)
-    with pytest.raises(ValueError, match="merge those of all"):
+    with pytest.raises(ValueError, match="merge the states of all"):
         one.load_state_dict(two.state_dict())
-    with pytest.raises(ValueError, match="those of all are needed"):
+    with pytest.raises(ValueError, match="each consumer must occur exactly once"):
         merge_states([one.state_dict()])
-    with pytest.raises(ValueError, match="those of all are needed"):
+    with pytest.raises(ValueError, match="each consumer must occur exactly once"):
         merge_states([one.state_dict(), one.state_dict()])
-    with pytest.raises(ValueError, match="a dataset of 21 samples, this has 20"):
+    with pytest.raises(ValueError, match="a dataset with 21 samples, this one has 20"):
         one.load_state_dict(Samples(other).state_dict())
     indices(two)
     indices(two)
     with pytest.raises(ValueError, match="different epochs"):
         merge_states([one.state_dict(), two.state_dict()])
-    with pytest.raises(ValueError, match="no rank 2 of 2"):
+    with pytest.raises(ValueError, match="rank 2 of 2 or worker 0 of 1 does not exist"):
         Samples(reader, rank=2, ranks=2)

@@ -157,8 +157,8 @@ def test_a_manifest_is_filtered_before_anything_else_is_read(root: Path) -> None
     ("harm", "told"),
     [
         (lambda out: (out / "manifest.parquet").write_bytes(b"PAR1 no"), "not a manifest of shards"),
-        (lambda out: next((out / "shards").iterdir()).unlink(), "000000.tar: no such file"),
-        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "but the file has only 0"),
+        (lambda out: next((out / "shards").iterdir()).unlink(), "000000.tar: the file is missing"),
+        (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "but the file has 0"),
     ],
 )
 def test_damaged_shards_are_one_line(root: Path, tmp_path: Path, harm: Any, told: str) -> None:
@@ -181,17 +181,17 @@ def test_verify_reads_every_byte_of_shards(root: Path, tmp_path: Path, capsys: p
     (out / "shards/000009.tar").write_bytes(b"")
     assert main(["verify", str(out), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["problems"] == [
-        "shards/000009.tar: the manifest does not know it",
+        "shards/000009.tar: not in the manifest",
         "shards/000001.tar: missing",
-        f"shards/000000.tar: {row['episode_id']}/video/wrist: differs from what was written (sha256)",
+        f"shards/000000.tar: {row['episode_id']}/video/wrist: the content has changed (SHA-256)",
     ]
 
 
 def test_what_is_no_dataset_or_another_version_is_one_line(root: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no dataset of Nimbus, no shards, and no LeRobot dataset"):
+    with pytest.raises(InputError, match="neither a Nimbus dataset, nor shards, nor a LeRobot dataset"):
         Reader(tmp_path)
     export(root / "video", tmp_path / "old", to="lerobot-v2.1")
-    with pytest.raises(InputError, match="is LeRobot v2.1, this reads v3.0"):
+    with pytest.raises(InputError, match="is LeRobot v2.1, expected v3.0"):
         Reader(tmp_path / "old")
     export(root / "video", tmp_path / "out")
     info = tmp_path / "out/meta/info.json"
@@ -213,11 +213,11 @@ def test_a_hole_a_cut_table_and_a_cut_video_are_one_line(root: Path, tmp_path: P
         pq.write_table(spoil(pq.read_table(path)), path)
         return out
 
-    with pytest.raises(InputError, match="row i of its table of episodes is not episode i"):
+    with pytest.raises(InputError, match="row i of the table of episodes is not episode i"):
         Reader(spoiled("meta/episodes/chunk-000/file-000.parquet", lambda table: table.take([0, 2])))
     short = Reader(spoiled("data/chunk-000/file-000.parquet", lambda table: table.slice(0, 70)))
     assert short[32]["index"] == 32
-    with pytest.raises(InputError, match=r"file-000.parquet: has fewer rows than episode 2 is long"):
+    with pytest.raises(InputError, match=r"file-000.parquet: the table has too few rows for episode 2"):
         list(Samples(short))
     export(root / "video", tmp_path / "cut")
     video = next((tmp_path / "cut").rglob("*wrist/**/*.mp4"))

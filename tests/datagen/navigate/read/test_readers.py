@@ -146,27 +146,27 @@ def _wrong_segments(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("write", "said"),
     [
-        (_tilted, "has no up axis"),
-        (_walls_alone, "has walls but no floor"),
-        (_scaled(1000.0), "export it in meters"),
-        (_scaled(0.01), "export it in meters"),
+        (_tilted, "the up axis is not clear"),
+        (_walls_alone, "the scene has walls but no floor"),
+        (_scaled(1000.0), "export one building or apartment per file, in meters"),
+        (_scaled(0.01), "export one building or apartment per file, in meters"),
         (_content("a.glb", b""), "the file is empty"),
         (_content("a.ply", b""), "the file is empty"),
         (
             _content("a.ply", b"ply\nformat ascii 1.0\nelement vertex 0\nproperty float x\nend_header\n"),
             "cannot|triangle",
         ),
-        (_content("a.json", b"{}"), "is not a house"),
+        (_content("a.json", b"{}"), "is not a 3D-FRONT house"),
         (_content("a.json", b"[1"), "cannot be read"),
-        (_content("a.usda", b"#usda 1.0\n"), "no mesh"),
+        (_content("a.usda", b"#usda 1.0\n"), "no visible mesh"),
         (_content("a.usda", b"nothing"), "USD cannot open it"),
         (_content("a.fbx", b"nothing"), "not a supported scene format"),
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),
         (_cut(written.write_hssd), "cannot be read"),
-        (_nan, "no up axis|not finite numbers"),
-        (_without_object, "no mesh of"),
-        (_wrong_segments, "2 segments for"),
+        (_nan, "up axis is not clear|not finite numbers"),
+        (_without_object, "there is no mesh of"),
+        (_wrong_segments, "2 segment numbers for"),
     ],
 )
 def test_unusable_scenes_are_refused_in_one_line(tmp_path: Path, write: Writer, said: str):
@@ -205,7 +205,7 @@ def test_splats_with_a_proxy_elsewhere_are_refused(tmp_path: Path):
     proxy = written.write_glb(tmp_path / "proxy.glb", {"room": moved})
     with pytest.raises(InputError, match="10.0 cm away from its splats"):
         read_splat_scene(tmp_path / "room.ply", proxy=proxy, up="z")
-    with pytest.raises(InputError, match="holds splats, not a mesh"):
+    with pytest.raises(InputError, match="contains splats, not a mesh"):
         open_scene(tmp_path / "room.ply")
 
 
@@ -225,7 +225,7 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
     labels = path.with_name(name)
     assert old in (text := labels.read_text())
     labels.write_text(text.replace(old, new, 1))
-    with pytest.raises(InputError, match="labels cannot be read"):
+    with pytest.raises(InputError, match="labels of the scan cannot be read"):
         open_scene(path)
 
 

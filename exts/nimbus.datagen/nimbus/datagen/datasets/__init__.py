@@ -1,1 +1,1 @@
-"""Finished datasets: export, training readers, conversion, filters, quality, certificates."""
+"""Tools for finished datasets: export, training readers, conversion, filters, quality checks, certificates."""

@@ -1,4 +1,4 @@
-"""Instructions of stored navigation episodes: reading with all evidence for their proof, and rewording."""
+"""Instructions of stored navigation episodes: check of their claims, and rewording by a language model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.observation import Labels, Observation
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
+from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel, ModelUnavailable
 from nimbus.datagen.navigate.instruct.claims import StoredInstruction, noun_of, room_noun
 from nimbus.datagen.navigate.instruct.compose import with_instruction
 from nimbus.datagen.navigate.instruct.proof import DriveRecord, find_false_claims
@@ -25,26 +24,28 @@ _CHUNK = 16
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionCheck:
-    """Result of one episode."""
+    """Result of the check of one episode's instruction."""
 
     claims: int
-    """Number of checked claims; 0 for an instruction without steps. Claims about objects need labels."""
+    """Number of checked claims; 0 for an instruction without steps. Claims about objects need stored labels."""
     problems: tuple[str, ...] = ()
+    """False claims, one line each."""
 
 
 @dataclass
 class RewordCount:
-    """Totals over a dataset."""
+    """Number of reworded episodes of a dataset."""
 
     reworded: int = 0
+    """Number of episodes with new wording."""
     kept: int = 0
-    """Number of episodes that keep the grammar's wording."""
+    """Number of episodes that keep their wording."""
     reason: str = ""
-    """First reason for keeping it."""
+    """First reason why an episode keeps its wording."""
 
 
 def check_instruction(episode: EpisodeFile) -> InstructionCheck:
-    """Prove the instruction of a stored episode.
+    """Check the claims of a stored episode's instruction.
 
     Raises:
         InputError: The file is damaged.
@@ -57,7 +58,7 @@ def check_instruction(episode: EpisodeFile) -> InstructionCheck:
 
 
 def read_record(episode: EpisodeFile) -> DriveRecord | None:
-    """Read all evidence for the proof of an instruction; None if it has no steps.
+    """Read the data with which the claims of an instruction are checked; None if the instruction has no steps.
 
     Raises:
         InputError: The file is damaged.
@@ -88,7 +89,7 @@ def _classes(labels: Labels) -> tuple[str, ...]:
 
 
 def _shares(episode: EpisodeFile, count: int) -> FloatArray | None:
-    """Return the fraction (T, N) of an image that each object fills, the largest of all cameras; None without masks."""
+    """Return the largest fraction (T, N) of a camera's image that each object fills; None without stored masks."""
     shown = [camera for camera in episode.cameras if "instance" in episode.modalities(camera)]
     if not shown:
         return None
@@ -105,13 +106,13 @@ def _shares(episode: EpisodeFile, count: int) -> FloatArray | None:
 def reworded_episodes(
     paths: list[Path], model: LanguageModel, counts: RewordCount, settings: dict[str, str]
 ) -> Iterator[Rendered]:
-    """Yield stored episodes for the writer, with a model's wording if it can be proved.
+    """Yield stored episodes for a writer, with a model's wording if its claims hold.
 
     Args:
-        paths: Files of the episodes.
-        model: The model.
-        counts: Sums, updated with each episode.
-        settings: Settings to add to each episode's provenance.
+        paths: Paths of the episode files.
+        model: Model that rewords the instructions.
+        counts: Counts, updated with each episode.
+        settings: Settings that are added to the provenance of each episode.
 
     Raises:
         InputError: An episode is damaged, or the server cannot be used.
@@ -151,14 +152,10 @@ def reworded_episodes(
 
 
 def _asked(stored: StoredInstruction, model: LanguageModel, nouns: set[str]) -> tuple[StoredInstruction, str]:
-    """Ask the model for a wording; keep the old one if it does not answer."""
+    """Return the model's wording and an empty text, or the old wording and the reason why there is no new one."""
     try:
         return reword(stored, model, nouns)
-    except BudgetSpent as error:
-        return stored, str(error.what)
-    except InputError as error:
-        if "no answer after" not in error.what:
-            raise
+    except (BudgetSpent, ModelUnavailable) as error:
         return stored, error.what
 
 

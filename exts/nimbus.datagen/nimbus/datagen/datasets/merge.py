@@ -1,4 +1,4 @@
-"""Merge of the parts of a dataset, made on several machines, into the dataset that one machine would have made."""
+"""Merge of parts of a dataset, created on several machines, into one dataset."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class MergedDataset:
     episode_count: int
     part_count: int
     doubled: int
-    """Number of episodes that more than one part holds."""
+    """Number of surplus copies of episodes that several parts contain."""
     is_new: bool
     """False if the merged dataset existed already."""
 
@@ -47,18 +47,19 @@ class MergedDataset:
 def merge_parts(
     parts: Sequence[Path], out: Path, *, report: Callable[[int], None] = lambda left: None
 ) -> MergedDataset:
-    """Write the episodes of several datasets of one origin as one dataset, which a run can continue.
+    """Write the episodes of several datasets of the same origin as one dataset, which a run can continue.
 
-    If several parts hold an episode, it is taken from the first, so that equal inputs make equal content. Files are
+    An episode that several parts contain is taken from the first of them; all copies have equal content. Files are
     linked if the disk supports it.
 
     Args:
-        parts: Folders of datasets; their order only decides which copy of an episode is taken.
-        out: Folder of the new dataset; new or empty.
+        parts: Folders of the datasets; their order only determines which copy of an episode is used.
+        out: Folder of the new dataset; it must be new, empty, or the result of the same merge.
         report: Called with the number of remaining episodes.
 
     Raises:
-        InputError: A folder is not a dataset, was made from other inputs than the first, or lacks files; two parts
+        InputError: A folder is not a dataset, was created from other inputs than the first one, or lacks files; two
+        parts
             differ in an episode; or ``out`` is not empty.
         StorageError: The disk is full; nothing was published.
     """
@@ -80,7 +81,7 @@ def merge_parts(
     if out.exists() and any(out.iterdir()):
         if (out / INFO_NAME).exists() and read_info(out) == info and not find_lost(out, stored):
             return replace(made, is_new=False)
-        raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
+        raise InputError("the folder is not empty", where=str(out), instead=OTHER_OUT)
     mark = hashlib.sha256(to_json([(one.episode_id, one.sha256) for one in stored]).encode()).hexdigest()
     with staging(out, mark) as stage:
         write_rows(stage / "tree", info, chosen, report)
@@ -89,15 +90,16 @@ def merge_parts(
 
 
 def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
-    """Describe the dataset with one more part.
+    """Return the description of a dataset after a further part is added.
 
     Raises:
-        InputError: The source was made from other inputs.
+        InputError: The part was created from other inputs.
     """
     other, folder = source.info, source.folder
     if bool(other.tasks) != bool(info.tasks) or other.task != info.task or other.seed != info.seed:
         one, two = (f"task '{it.task}' and seed {it.seed}" for it in (other, info))
-        raise InputError(f"holds {one}, the first part {two}", where=str(folder), instead="leave it out")
+        what = f"the part has {one}, the first part has {two}"
+        raise InputError(what, where=str(folder), instead="leave it out")
     for task in other.tasks or (other.task,):
         mine = keep_task(other, task) if other.tasks else other
         if info.tasks and task not in info.tasks:
@@ -111,7 +113,9 @@ def _join(info: DatasetInfo, source: DatasetRows) -> DatasetInfo:
 
 
 def _choose(sources: Sequence[DatasetRows]) -> list[DatasetRows]:
-    """Omit rows of episodes that an earlier part has settled; a stored episode takes precedence over a failed one.
+    """Return the parts without the rows of episodes that another part provides.
+
+    The first part with a stored copy of an episode provides it; if no part has one, the first part that settled it.
 
     Raises:
         InputError: Two parts differ in the content of an episode.
@@ -146,5 +150,5 @@ def _refuse_different(one: Path, other: Path) -> None:
     with EpisodeFile(one) as first, EpisodeFile(other) as second:
         if content_hash(first).hexdigest("D0") == content_hash(second).hexdigest("D0"):
             return
-    instead = "run 'nimbus verify' on both parts, and leave out the one that is wrong"
-    raise InputError(f"differs in content from {one}", where=str(other), instead=instead)
+    instead = "run 'nimbus verify' on both parts, and leave out the damaged one"
+    raise InputError(f"the content differs from {one}", where=str(other), instead=instead)

@@ -1,4 +1,4 @@
-"""Copying of a dataset between folders and stores by its ledger or manifest: costs first, existing objects skipped."""
+"""Copy of a dataset between folders and stores, with an estimate of the cost; existing objects are skipped."""
 
 from __future__ import annotations
 
@@ -38,24 +38,25 @@ from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock, new_owner
 _THREADS = 8
 """Number of concurrent lookups or copies."""
 _LAST = (LEDGER, "dataset.json", "manifest.parquet")
-"""Descriptions, copied after the files that they name."""
+"""Descriptions that are copied last, after the files that they name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MirrorPlan:
-    """Objects to copy."""
+    """Plan of a copy: the missing objects, and the price."""
 
     names: tuple[tuple[str, int], ...]
     """Name and size [bytes] of each missing object."""
     there: int
-    """Number of existing objects."""
+    """Number of objects that exist in the target."""
     there_bytes: int
+    """Total size of these objects [bytes]."""
     price_per_gb: float
     """List price of traffic from the source to the internet [USD per 10⁹ bytes]."""
 
     @property
     def byte_count(self) -> int:
-        """Total size to copy [bytes]."""
+        """Total size of the objects to copy [bytes]."""
         return sum(size for _, size in self.names)
 
     @property
@@ -65,11 +66,11 @@ class MirrorPlan:
 
 
 class Mirror:
-    """Copy of a dataset from one place to another.
+    """Copies a dataset from one folder or store to another.
 
     Args:
-        source: Folder or address.
-        target: Folder or address.
+        source: Folder or address of the dataset, or of shards.
+        target: Folder or address of the copy.
 
     Raises:
         InputError: There is no dataset, or the target cannot be written.
@@ -80,7 +81,7 @@ class Mirror:
         self.folder = open_dataset(source)
         self._paths = DatasetPaths(self.folder)
         if not any((self.folder / name).is_file() for name in ("dataset.json", "manifest.parquet")):
-            raise InputError("there is no dataset here", where=source, instead="give a run's --out, or shards")
+            raise InputError("there is no dataset here", where=source, instead="give the --out of a run, or shards")
         is_url = is_address(target)
         place = Path(target).absolute().as_posix().strip("/")
         self.target = resolve_address(target) if is_url else StoreAddress(scheme="file", bucket="", prefix=place)
@@ -88,11 +89,16 @@ class Mirror:
         if str(self.target) == address_of(self.folder):
             raise InputError("source and target are the same", where=target, instead="give another target")
         check_creates_once(self._store)
-        # Keyed by target in the user's cache, because an upload must be continued to the same store.
+        # Notes on uploads are separate for each target, because an upload can only continue in the same store.
         self._notes = remote_root() / "multipart" / hashlib.sha256(str(self.target).encode()).hexdigest()[:16]
 
     def plan(self) -> MirrorPlan:
-        """Look up the existing objects."""
+        """Look up which objects exist in the target, and return the plan.
+
+        Raises:
+            InputError: An object in the target has the same name but another size.
+            StoreAwayError: A store does not answer.
+        """
         wanted = list(_objects(self.folder))
         with ThreadPoolExecutor(_THREADS) as pool:
             stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
@@ -104,8 +110,10 @@ class Mirror:
             if stat is None:
                 names.append((name, size))
             elif stat.byte_count != size:
-                instead = "give another target: what is there is never overwritten"
-                raise InputError("another object has this name", where=self._store.place(name), instead=instead)
+                instead = "give another target; existing objects are never overwritten"
+                raise InputError(
+                    "the target has another object with this name", where=self._store.place(name), instead=instead
+                )
             else:
                 there, there_bytes = there + 1, there_bytes + size
         scheme = resolve_address(address_of(self.folder)).scheme if is_remote(self.folder) else "file"
@@ -113,10 +121,10 @@ class Mirror:
         return MirrorPlan(names=tuple(names), there=there, there_bytes=there_bytes, price_per_gb=price)
 
     def copy(self, plan: MirrorPlan, report: Callable[[int], None]) -> None:
-        """Copy the planned objects, then the descriptions; a repeated call continues.
+        """Copy the planned objects, then the descriptions. After an interruption, a new plan contains the rest.
 
         Args:
-            plan: Plan of :meth:`plan`.
+            plan: Plan from :meth:`plan`.
             report: Called with the number of remaining objects.
 
         Raises:
@@ -136,7 +144,7 @@ class Mirror:
     def _copy_all(self, entries: tuple[tuple[str, int], ...], lock: WriterLock, report: Callable[[int], None]) -> None:
         waiting, left, beat = iter(entries), len(entries), time.monotonic()
         with ThreadPoolExecutor(_THREADS) as pool:
-            # A few ahead of the threads, not all, because after an error the pool finishes the submitted ones.
+            # Only a few copies are submitted ahead: after an error, the pool finishes all submitted ones.
             copies = {pool.submit(self._copy, entry) for entry in islice(waiting, 2 * _THREADS)}
             while copies:
                 done, copies = wait(copies, timeout=BEAT, return_when=FIRST_COMPLETED)
@@ -145,7 +153,7 @@ class Mirror:
                     left -= 1
                     report(left)
                 copies |= {pool.submit(self._copy, entry) for entry in islice(waiting, len(done))}
-                if time.monotonic() - beat > BEAT:  # other processes may take a lock that is not renewed for 25 s
+                if time.monotonic() - beat > BEAT:  # a lock that is not renewed for 25 s expires
                     lock.renew()
                     beat = time.monotonic()
 
@@ -153,7 +161,7 @@ class Mirror:
         name, size = entry
         with ExitStack() as stack:
             path = self._paths.path(name)
-            if is_remote(self.folder) and not path.exists():  # not through the cache, because it is read only once
+            if is_remote(self.folder) and not path.exists():  # not through the cache: the object is read only once
                 place = stack.enter_context(make_owned("nimbus-copy-"))
                 path = place / "object"
                 open_store(address_of(self.folder)).download(name, path)
@@ -171,10 +179,12 @@ class Mirror:
 
 
 def warm(folder: Path, report: Callable[[int], None]) -> int:
-    """Fetch every file of a dataset in a store, or every block if nodes pool their caches; return the number of files.
+    """Fetch all files of a dataset from its store into the cache; return their number.
+
+    If nodes pool their caches, files are fetched as blocks, and each node keeps only its own blocks.
 
     Args:
-        folder: Local folder of the dataset.
+        folder: Working copy of the dataset.
         report: Called with the number of remaining files.
 
     Raises:
@@ -189,7 +199,7 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
         if not is_pooled:
             local(folder / name)
             return
-        blocks = ObjectBlocks(address, name)  # each node fetches and keeps its own blocks
+        blocks = ObjectBlocks(address, name)  # a node keeps only its own blocks
         for number in range(-(-size // BLOCK)):
             blocks.read(number, size)
 
@@ -200,7 +210,7 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
 
 
 def _objects(folder: Path) -> Iterator[tuple[str, int]]:
-    """List names and sizes; the HDF5 file of an episode comes last."""
+    """Yield the name and the size [bytes] of each file; the HDF5 file of an episode is after its videos."""
     if not (folder / LEDGER).exists():
         from nimbus.datagen.datasets.training.sharded import ShardManifest
 

@@ -1,4 +1,4 @@
-"""Nimbus datasets assembled from rows and files of others: read, staged, published."""
+"""Creation of Nimbus datasets from the ledger rows and files of other datasets."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from nimbus.datagen.store.remote.working_copy import local
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRows:
-    """Rows of a dataset's ledger at one moment, and the folder of the files."""
+    """Snapshot of the rows of a dataset's ledger, with the folder of the files."""
 
     folder: Path
     info: DatasetInfo
     attempts: Sequence[Attempt]
     states: Sequence[EpisodeState]
-    """Settled episodes, or those in the requested states."""
+    """Rows of the episodes in the requested states."""
     runs: Sequence[Run] = field(default=())
     spans: Sequence[TimeSpan] = field(default=())
 
     @property
     def stored(self) -> list[Attempt]:
-        """Attempts with a file."""
+        """Attempts that are stored as episodes."""
         return [attempt for attempt in self.attempts if attempt.path]
 
 
@@ -44,7 +44,7 @@ def read_rows(folder: Path, *states: EpisodeStatus) -> DatasetRows:
 
     Args:
         folder: Folder of the dataset.
-        states: States of the episodes to read.
+        states: States of the episodes whose rows are read.
 
     Raises:
         InputError: There is no dataset, or its ledger cannot be read.
@@ -65,18 +65,23 @@ def read_rows(folder: Path, *states: EpisodeStatus) -> DatasetRows:
 
 
 def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
-    """Refuse attempts whose files differ from the ledger.
+    """Check that the files of attempts exist with the sizes in the ledger.
 
     Raises:
         InputError: A file is missing or has another size.
     """
     if lost := find_lost(folder, attempts):
-        what = "is missing, or its size differs from the ledger"
+        what = "the file is missing, or its size differs from the ledger"
         raise InputError(what, where=str(folder / lost), instead="run 'nimbus verify' for details")
 
 
 def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
-    """Return the first file of some attempts, kept failures included, that differs from the ledger; empty for none."""
+    """Return the first file that is missing or has another size than in the ledger; empty if there is none.
+
+    Args:
+        folder: Folder of the dataset.
+        attempts: Attempts whose files are checked, including those of kept failures.
+    """
     inside = DatasetPaths(folder)
     for attempt in attempts:
         sizes = attempt.files if attempt.path else {}
@@ -87,7 +92,7 @@ def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
 
 
 def count_stored(info: DatasetInfo, stored: Sequence[Attempt]) -> DatasetInfo:
-    """Describe a dataset that holds exactly these attempts."""
+    """Return the description of a dataset that contains exactly the given attempts."""
     return replace(
         info,
         episode_count=len(stored),
@@ -100,7 +105,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
     """Write a dataset into an empty folder; files are linked if the disk supports it.
 
     Args:
-        tree: The folder.
+        tree: Folder of the new dataset.
         info: Description of the dataset.
         sources: Rows to write, with their files.
         report: Called with the number of remaining episodes.
@@ -128,7 +133,7 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
 
 
 def publish_tree(stage: Path, out: Path) -> None:
-    """Move a complete dataset from a stage to its destination.
+    """Move a complete dataset from a staging folder to its destination, which must be missing or empty.
 
     Raises:
         StorageError: The disk is full; nothing was published.

@@ -29,7 +29,7 @@ _LAYOUTS = 4
 
 
 def check_goals(case: Case) -> Iterator[Diagnostic]:
-    """Find conditions on untouched things, conditions that exclude each other, and conditions that steps prevent."""
+    """Find conditions on objects that no step touches, contradictory conditions, and conditions that steps prevent."""
     plain = [(step, loops) for step, loops in walk(case.task.success) if _stands_alone(case, step)]
     yield from _untouched(case, plain)
     yield from _exclusive(case, plain)

@@ -93,7 +93,7 @@ TELEOPERATION = "teleoperation"
 TRAIN, RECOVERY = "train", "recovery"
 """Splits of stored episodes: demonstrations without a push, and demonstrations with one."""
 FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
-"""Reasons without meaning for the task; the attempt is repeated."""
+"""Reasons that are faults of a policy or its server rather than failures at the task; the attempt is repeated."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,8 +115,8 @@ class SimulatedWorld(SimulatedScene):
         return self.meter.touched_by_gripper()
 
     def finger_positions(self) -> FloatArray:
-        """Return the position of each gripper joint, converted to the first joint by its ratio [m or rad]."""
-        return self.simulation.joint_positions()[self._finger_joints] / self.robot.gripper.ratios
+        """Return the position of each gripper joint, converted to the first joint [m or rad]."""
+        return self.robot.gripper.command_of(self.simulation.joint_positions()[self._finger_joints])
 
     def finger_speed(self) -> float:
         """Return the speed of the fastest gripper joint [m/s or rad/s]."""

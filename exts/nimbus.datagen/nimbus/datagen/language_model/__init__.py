@@ -1,7 +1,8 @@
-"""Questions to a language model at an OpenAI-compatible address, each answered by one JSON object.
+"""Questions to a language model behind an OpenAI-compatible API; each answer is one JSON object.
 
-exchange.py   one request and its reply, bounded in bytes and seconds
-client.py     the ladder of reply formats, renamed parameters, repeated tries, the budget
-reply.py      the JSON object in what a model wrote
-records.py    questions and replies on the disk, for later runs without a network
+exchange.py   one HTTP request and its reply, limited in size and time
+client.py     choice of the reply format and parameters, retries, the token budget
+reply.py      extraction of the JSON object from a reply
+records.py    recorded questions and replies, for later runs without a network
+refusal.py    error replies of servers
 """

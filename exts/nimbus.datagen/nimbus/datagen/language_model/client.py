@@ -1,6 +1,6 @@
 """Client of a language model that answers with JSON objects.
 
-Parameters unknown to a server are omitted from requests, failed requests are repeated, and every reply is recorded.
+The client omits parameters that a server refuses, repeats failed requests, and records every reply.
 """
 
 from __future__ import annotations
@@ -18,51 +18,56 @@ from nimbus.datagen.language_model.refusal import pause_before_retry, refusal
 from nimbus.datagen.language_model.reply import Answer, read_message
 
 _FORMATS = ("json_schema", "json_object", "text")
-"""Reply formats, the strictest first; the question also contains the schema."""
+"""Values of ``response_format``, strictest first; in every format, the prompt contains the schema as well."""
 _OPTIONAL = ("max_tokens", "max_completion_tokens", "temperature")
-"""Parameters that some servers refuse."""
+"""Request parameters that some servers refuse."""
 _TEMPERATURE = 0.7
 _LETTERS_A_TOKEN = 3
-"""Smallest average number of letters per token: a cautious estimate for servers that do not count."""
+"""Assumed number of characters per token for servers that report no usage; a low value, so that the estimate is
+high."""
 _LIST_SECONDS = 20.0
 """Time limit for the list of a server's models [s]."""
-_KEPT = "kept replies are not asked for again"
+_KEPT = "recorded replies are reused"
 
 
 class BudgetSpent(InputError):
-    """Raised when a command has used up its tokens."""
+    """Raised when the token budget of a command is spent."""
 
     exit_code = 1
 
 
+class ModelUnavailable(InputError):
+    """Raised when a server gave no readable answer in any of the allowed tries."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on the cost of one question, and of all."""
+    """Limits on requests, and on the tokens of a command."""
 
     tries: int = 8
-    """Largest number of requests per question, including those with another format or parameter."""
+    """Largest number of requests per question; requests with changed parameters count too."""
     seconds: float = 180.0
-    """Time limit of one request [s]: a reasoning model on a slow machine takes a minute or two."""
+    """Time limit of one request [s]; a reasoning model on a slow machine takes a minute or two."""
     first_wait: float = 1.0
-    """Wait after the first failure [s]; it doubles with each further one."""
+    """Wait after the first failure [s]; each further failure doubles it."""
     longest_wait: float = 60.0
-    """Longest wait that a server may ask for [s]."""
+    """Upper limit of the wait [s]; if a server requests a longer one, the question fails."""
     reply_tokens: int = 4096
-    """Largest length of a reply [tokens]; doubled once if it cuts a reply off."""
+    """Length limit of a reply [tokens]; doubled once if a reply is cut off."""
     budget: int = 1_000_000
-    """Largest number of tokens of all questions and replies."""
+    """Largest total number of tokens in requests and replies."""
 
 
 @dataclass
 class LanguageModel:
-    """Model at an OpenAI-compatible address, or its recorded replies."""
+    """Language model behind an OpenAI-compatible API, or its recorded replies."""
 
     records: RecordFolder
-    """Recorded questions and replies; a recorded question is not asked again."""
+    """Recorded questions and replies; a recorded question is answered without a request."""
     address: Address | None = None
     """Address of the server; None to use recorded replies only."""
     name: str = ""
-    """Name of the model; empty for the server's only one."""
+    """Name of the model; empty for the only model of the server."""
     limits: Limits = field(default_factory=Limits)
     spent: int = field(default=0, init=False)
     """Number of tokens used so far."""
@@ -70,15 +75,16 @@ class LanguageModel:
     _dropped: set[str] = field(default_factory=set, init=False)
 
     def ask(self, question: ModelQuestion) -> Answer:
-        """Ask for an object.
+        """Return the answer to a question, from the records or from the server.
 
         Returns:
-            The object as received, which may not fit the schema whatever the server promised; or the reason why the
-            reply has none.
+            The object in the reply, or the reason why the reply contains none. The object may violate the schema, even
+            if the server claims to enforce it.
 
         Raises:
-            InputError: The server cannot be used, did not answer after all tries, or there is no kept reply.
-            BudgetSpent: The tokens are used up.
+            InputError: The server cannot be used, did not answer after all tries, or there is neither a server nor a
+                recorded reply.
+            BudgetSpent: The token budget is spent.
         """
         if self.address is not None and not self.name:
             self.name = _only_model(self.address, self.limits)
@@ -91,7 +97,14 @@ class LanguageModel:
         return _read(reply, question)
 
     def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
-        """Ask until a reply can be parsed; return the last one if none can."""
+        """Send requests until a reply can be parsed.
+
+        If no reply can be parsed, the last one is returned after the last try.
+
+        Raises:
+            InputError: There was no reply at all.
+            BudgetSpent: The token budget is spent.
+        """
         limit, pause, why, unread, lower = self.limits.reply_tokens, self.limits.first_wait, "", None, 0
         for _ in range(self.limits.tries):
             payload = self._payload(question, limit, lower)
@@ -113,7 +126,7 @@ class LanguageModel:
                     unread, limit = reply, 2 * limit
                     continue
                 elif _read(reply, question).fault and not _is_final(reply) and self._format + lower < len(_FORMATS) - 1:
-                    unread, lower = reply, lower + 1  # some servers take a schema, and ignore it
+                    unread, lower = reply, lower + 1  # some servers accept a schema but ignore it
                     continue
                 else:
                     return reply
@@ -121,24 +134,24 @@ class LanguageModel:
             pause = min(2 * pause, self.limits.longest_wait)
         if unread is not None:
             return unread
-        instead = f"start the server, or try again: {_KEPT}"
-        raise InputError(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
+        instead = f"start the server, or try again; {_KEPT}"
+        raise ModelUnavailable(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
 
     def _payload(self, question: ModelQuestion, limit: int, lower: int) -> dict[str, Any]:
-        """Request for an object.
+        """Return the body of a request.
 
         Args:
             question: Question to ask.
-            limit: Tokens of the reply.
-            lower: Number of formats below the strictest one that the server supports.
+            limit: Length limit of the reply [tokens].
+            lower: Number of steps from the strictest format that the server accepts to a less strict one.
 
         Raises:
-            BudgetSpent: The tokens are used up.
+            BudgetSpent: The token budget is spent.
         """
         left = self.limits.budget - self.spent
         if left <= 0:
             what = f"the budget of {self.limits.budget} tokens is spent"
-            raise BudgetSpent(what, where="--budget", instead=f"allow more: {_KEPT}")
+            raise BudgetSpent(what, where="--budget", instead=f"raise it; {_KEPT}")
         form = _FORMATS[self._format + lower]
         schema = {"name": question.name, "strict": True, "schema": question.schema}
         strict = {"type": form} | ({"json_schema": schema} if form == "json_schema" else {})
@@ -151,13 +164,14 @@ class LanguageModel:
         return {"model": self.name, "messages": messages, "stream": False} | optional
 
     def _adapt(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> str:
-        """Drop the parameter or the reply format that a server refused.
+        """Drop the parameter that a server refused, or take a less strict format; return the reason.
 
         Raises:
-            InputError: Nothing is left to drop.
+            InputError: The refusal has another cause.
         """
         said = sent.text[:4000]
-        said += " max_tokens" if "max_completion_tokens" in said else ""  # the error names the parameter to use instead
+        # An error that contains this name states the replacement of the refused parameter.
+        said += " max_tokens" if "max_completion_tokens" in said else ""
         if named := [name for name in _OPTIONAL if name in payload and name in said]:
             self._dropped.add(named[0])
         elif self._format < len(_FORMATS) - 1 and "response_format" in payload:
@@ -167,7 +181,7 @@ class LanguageModel:
         return f"status {sent.status}"
 
     def _reply(self, sent: HttpReply, payload: Mapping[str, Any], address: Address) -> Reply | None:
-        """Return the message in a reply; None if it is not a chat completion."""
+        """Return the message in a chat completion, and count its tokens; None if the reply is something else."""
         try:
             data = parse_json(address.hide_key(sent.text))
         except ValueError:
@@ -180,11 +194,16 @@ class LanguageModel:
         if not isinstance(first, dict) or not isinstance(message, dict):
             return None
         kept = {key: message[key] for key in _MESSAGE if message.get(key) is not None}
-        kept = parse_json(to_json(kept).encode(errors="replace").decode())  # without unpaired surrogates
+        kept = parse_json(to_json(kept).encode(errors="replace").decode())  # replaces unpaired surrogates
         return Reply(kept, str(first.get("finish_reason"))[:40], self.name, tokens)
 
     def _count(self, usage: object, text: str) -> int:
-        """Count the tokens of a request and its reply as stated by the server, else estimate them by letters."""
+        """Add the tokens of a request and its reply to the sum; return them.
+
+        Args:
+            usage: Field ``usage`` of the reply.
+            text: Request and reply, from whose length the tokens are estimated if ``usage`` has no number.
+        """
         counted = usage.get("total_tokens") if isinstance(usage, dict) else None
         tokens = counted if type(counted) is int and 0 < counted < 2**31 else len(text) // _LETTERS_A_TOKEN
         self.spent += tokens
@@ -192,7 +211,7 @@ class LanguageModel:
 
 
 _MESSAGE = ("content", "reasoning_content", "reasoning", "refusal")
-"""Fields of a message that are read and recorded."""
+"""Fields of a message that are read and recorded; others are dropped."""
 
 
 def _read(reply: Reply, question: ModelQuestion) -> Answer:
@@ -200,7 +219,7 @@ def _read(reply: Reply, question: ModelQuestion) -> Answer:
 
 
 def _is_final(reply: Reply) -> bool:
-    """True if another format would not help."""
+    """Return True if a request in another format would not give a better reply."""
     return bool(reply.message.get("refusal")) or reply.finish in ("length", "content_filter")
 
 

@@ -1,4 +1,4 @@
-"""HTTP request and reply with limits of bytes and seconds; the key comes from the environment only."""
+"""HTTP exchange with limits on size and time. The API key is read only from the environment."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from urllib.parse import SplitResult, urlsplit
 from nimbus.datagen.errors import InputError
 
 KEY = "NIMBUS_MODEL_KEY"
-"""Environment variable with the key. ``OPENAI_API_KEY`` is not used, because any given address would receive it."""
+"""Environment variable with the API key. ``OPENAI_API_KEY`` is not used: it must not be sent to arbitrary servers."""
 REPLY_BYTES = 4 << 20
 """Largest accepted reply [bytes]."""
 _PART = 1 << 16
 _LEAST_SECRET = 8
-"""Smallest length of a key that is treated as secret; shorter ones are dummies for local servers, such as ``none``."""
+"""Smallest length of a secret key [characters]; shorter keys are placeholders for local servers, such as ``none``."""
 _EXAMPLE = "write an address such as http://127.0.0.1:8000/v1"
 
 
 class NoReply(Exception):
-    """Raised for an incomplete reply; its text is the reason, and another try may succeed."""
+    """Raised for a missing or incomplete reply, with the reason as text; another try may succeed."""
 
 
 @dataclass(frozen=True)
 class HttpReply:
-    """Reply with any status."""
+    """Complete HTTP reply, of any status."""
 
     status: int
     headers: dict[str, str]
@@ -38,18 +38,24 @@ class HttpReply:
 
 @dataclass(frozen=True)
 class Address:
-    """Server: scheme, host, port, the path before ``/chat/completions``, and its key, which is never shown."""
+    """Address of a server, with the key for it."""
 
     url: str
+    """Base URL: scheme, host, port, and the path before ``/chat/completions``."""
     key: str = field(default="", repr=False)
+    """API key; empty for none. It appears in no message."""
 
     @classmethod
     def from_environment(cls, url: str, *, where: str = "--model") -> Address:
-        """Check an address, and take the key from the environment.
+        """Check a URL, and read the key from the environment.
+
+        Args:
+            url: URL with or without ``/chat/completions`` at its end.
+            where: Location for errors.
 
         Raises:
-            InputError: The text is not the address of a server, holds a secret, or would carry the key
-                in clear text.
+            InputError: The text is not the URL of a server or contains a user, query or fragment, or the key would be
+                sent unencrypted to another machine.
         """
         try:
             parts = urlsplit(url)
@@ -59,7 +65,7 @@ class Address:
         if not is_whole or not url.isascii() or not url.isprintable() or " " in url:
             raise InputError(f"'{url[:80]}' is not the address of a server", where=where, instead=_EXAMPLE)
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
-            what = "the address holds a user, a query or a fragment"
+            what = "the address contains a user, a query or a fragment"
             raise InputError(what, where=where, instead=f"give the key as {KEY} in the environment")
         key = os.environ.get(KEY, "").strip()
         if key and (not key.isascii() or not key.isprintable()):
@@ -70,7 +76,7 @@ class Address:
         return cls(url.removesuffix("/").removesuffix("/chat/completions"), key)
 
     def hide_key(self, text: str) -> str:
-        """Return a text without the key, which some servers repeat in errors."""
+        """Return a text in which the key is replaced by an ellipsis; some servers repeat the key in errors."""
         return text.replace(self.key, "…") if len(self.key) >= _LEAST_SECRET else text
 
 
@@ -85,19 +91,17 @@ def _is_loopback(parts: SplitResult) -> bool:
 def exchange(
     address: Address, path: str, payload: object = None, *, seconds: float, limit: int = REPLY_BYTES
 ) -> HttpReply:
-    """Send one request and read the complete reply.
-
-    Redirects are not followed, and proxies are not used.
+    """Send one request and read the complete reply, without following redirects or using proxies.
 
     Args:
-        address: The server.
+        address: Address of the server.
         path: Path below the address, such as ``/chat/completions``.
-        payload: Sent as JSON by POST; None for a GET.
-        seconds: Time limit of the whole exchange, however slowly bytes arrive [s].
+        payload: Content that is sent as JSON by POST; None for a GET request.
+        seconds: Time limit of the whole exchange [s].
         limit: Largest accepted reply [bytes].
 
     Raises:
-        NoReply: The server cannot be reached, or its reply is late, cut off, too long or no text.
+        NoReply: The server cannot be reached, or its reply is late, cut off, too long or not UTF-8.
     """
     parts = urlsplit(address.url)
     https = parts.scheme == "https"
@@ -107,7 +111,7 @@ def exchange(
     headers |= {"Authorization": f"Bearer {address.key}"} if address.key else {}
     body = None if payload is None else json.dumps(payload).encode()
     late = threading.Event()
-    # A socket's limit applies to each read, so a server that sends a byte now and then would never end.
+    # A socket's timeout applies to each read. Without the timer, a server could send single bytes forever.
     clock = threading.Timer(seconds, lambda: (late.set(), _cut(connection)))
     clock.daemon = True
     clock.start()
@@ -140,7 +144,7 @@ def exchange(
 
 
 def _cut(connection: http.client.HTTPConnection) -> None:
-    """Close a connection from another thread, which wakes up its reader."""
+    """Shut a connection down from another thread, so that a blocked read returns."""
     if connection.sock is not None:
         try:
             connection.sock.shutdown(2)

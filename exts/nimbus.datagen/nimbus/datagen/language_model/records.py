@@ -1,4 +1,4 @@
-"""Recorded questions and replies: an answered question is not asked again, and needs no network."""
+"""Recorded questions and replies, so that a question is sent to the model only once."""
 
 from __future__ import annotations
 
@@ -13,52 +13,68 @@ from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
 
 _LIMIT = 16 << 20
-"""Largest accepted record [bytes]; a reply has at most 4 MB, and JSON writes some letters as six."""
+"""Largest accepted record [bytes]; a reply has at most 4 MB, and JSON escapes need up to six bytes per character."""
 
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """Instructions and a request, with the JSON Schema of the answer."""
+    """Question to a model."""
 
     system: str
+    """System prompt, without the schema."""
     request: str
+    """User prompt."""
     schema: dict[str, Any]
+    """JSON Schema of the answer."""
     name: str = "reply"
-    """Name of the schema, for the server."""
+    """Name of the schema in the request."""
 
     @property
     def digest(self) -> str:
-        """Name of its record."""
+        """Hash of the question, which names the file of its record."""
         return hashlib.sha256(to_json([self.system, self.request, self.schema, self.name]).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Message of a model, as its server sent it."""
+    """Reply of a model."""
 
     message: dict[str, Any]
+    """Field ``choices[0].message`` of the server's reply, reduced to the fields that are read."""
     finish: str
-    """``finish_reason``."""
+    """Field ``finish_reason`` of the server's reply."""
     model: str
-    """Name of the queried model."""
+    """Name of the model in the request."""
     tokens: Count
+    """Number of tokens of request and reply."""
 
 
 class RecordFolder:
-    """Folder with one file per question, which holds the question and the reply.
+    """Folder with one record per question: a file with the question and the reply.
 
     Args:
-        folder: Folder of the records, created with the first one.
-        is_complete: Treat a question without a record as an error, because there is no server.
+        folder: Folder of the records; created with the first record.
+        is_complete: Raise an error for a question without a record, because there is no server to ask.
+
+    Raises:
+        InputError: The folder does not exist although ``is_complete`` is set.
     """
 
     def __init__(self, folder: Path, *, is_complete: bool = False) -> None:
         self.folder, self.is_complete = folder, is_complete
         if is_complete and not folder.is_dir():
-            raise InputError("no folder of replies", where=str(folder), instead="give the folder of an earlier run")
+            raise InputError(
+                "the folder of recorded replies does not exist",
+                where=str(folder),
+                instead="give the folder of an earlier run",
+            )
 
     def find(self, question: ModelQuestion, model: str = "") -> Reply | None:
-        """Return the recorded reply to a question; None if the model was not asked.
+        """Return the recorded reply to a question; None if there is none from this model.
+
+        Args:
+            question: Question whose record is read.
+            model: Name of the model; ignored if ``is_complete`` is set.
 
         Raises:
             InputError: The record cannot be read, or a required one is missing.
@@ -70,12 +86,12 @@ class RecordFolder:
             if self.is_complete or reply.model == model:
                 return reply
         if self.is_complete:
-            instead = "give the words, seed and version of the run that asked"
-            raise InputError("no reply to this question is stored", where=str(path), instead=instead)
+            instead = "use the request, seed and Nimbus version of the run that recorded the folder"
+            raise InputError("no reply to this question is recorded", where=str(path), instead=instead)
         return None
 
     def keep(self, question: ModelQuestion, reply: Reply) -> None:
-        """Write a question and its reply."""
+        """Record a question and its reply."""
         self.folder.mkdir(parents=True, exist_ok=True)
         text = to_json({"question": question, "reply": reply}, indent=1)
         write_atomic(self._path(question), text + "\n", durable=False, shared=True)

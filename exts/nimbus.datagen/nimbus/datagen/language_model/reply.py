@@ -1,4 +1,4 @@
-"""Extraction of the JSON object from a model's text, which may be after thoughts, in a fence, in prose, or nested."""
+"""Extraction of the JSON object from a model's text, which may also contain reasoning, prose and code fences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _STARTS = 64
-"""Largest number of braces at which an object is searched; prose before it may contain some."""
+"""Largest number of opening braces that are tried as the start of the object; prose may contain some before it."""
 _FENCE = re.compile(r"```[a-zA-Z0-9_-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
 _BEGUN = re.compile(r'\{\s*"')
 _THOUGHTS = re.compile(r"<(/?)(think|thinking|reasoning)>")
@@ -21,15 +21,15 @@ class Answer:
 
     value: Mapping[str, Any] = field(default_factory=dict)
     fault: str = ""
-    """Fault in one line; empty for a valid object."""
+    """Reason in one line; empty if there is an object."""
 
 
 def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection[str]) -> Answer:
-    """Read a message of a model.
+    """Return the object in a message of a model, or the reason why there is none.
 
     Args:
-        message: ``choices[0].message`` of a reply.
-        finish: ``finish_reason`` of the reply.
+        message: Field ``choices[0].message`` of a reply.
+        finish: Field ``finish_reason`` of the reply.
         keys: Keys of the requested object.
     """
     text = _text(message.get("content"))
@@ -37,14 +37,14 @@ def read_message(message: Mapping[str, Any], finish: object, *, keys: Collection
     if refusal := _text(message.get("refusal")):
         return Answer(fault=f"the model refused: {refusal[:200]}")
     if finish == "length":
-        return Answer(fault="the reply was cut off at its limit of tokens")
+        return Answer(fault="the reply was cut off at its token limit")
     if finish == "content_filter":
         return Answer(fault="the reply was withheld by a content filter")
     return read_object(text, keys=keys)
 
 
 def _text(content: object) -> str:
-    """Return the text of a message's field, which may be a list of parts."""
+    """Return the text of a field, which is a string or a list of parts; empty for other content."""
     if isinstance(content, Sequence) and not isinstance(content, str):
         parts = (part.get("text") for part in content if isinstance(part, Mapping))
         return "".join(part for part in parts if isinstance(part, str))
@@ -52,7 +52,10 @@ def _text(content: object) -> str:
 
 
 def read_object(text: str, *, keys: Collection[str]) -> Answer:
-    """Find the only JSON object in a text; an object nested under a single other key is unwrapped."""
+    """Find the only JSON object in a text.
+
+    An object whose only key is not in ``keys`` is a wrapper; its value is returned.
+    """
     text = _without_thoughts(text)
     if not text.strip():
         return Answer(fault="the reply is empty")
@@ -61,7 +64,7 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
     if found is None:
         return Answer(fault=fault)
     if _first(end)[0] is not None:
-        return Answer(fault="the reply holds two JSON objects")
+        return Answer(fault="the reply contains two JSON objects")
     if len(found) == 1 and not set(found) & set(keys):
         (inner,) = found.values()
         found = inner if isinstance(inner, dict) else found
@@ -69,9 +72,10 @@ def read_object(text: str, *, keys: Collection[str]) -> Answer:
 
 
 def _without_thoughts(text: str) -> str:
-    """Remove thoughts between marks, and the text before an end without a beginning, in one pass.
+    """Remove reasoning: text between a start tag and its end tag, and text before an end tag without a start tag.
 
-    An expression for pairs would search each beginning's end through the whole reply, hours for a reply of 4 MB.
+    One pass over the tags suffices. A regular expression for pairs would take hours for a reply of 4 MB, because it
+    searches the whole rest of the reply for the end of each start tag.
     """
     kept: list[str] = []
     begin, name = 0, ""
@@ -83,7 +87,7 @@ def _without_thoughts(text: str) -> str:
         elif match[1]:
             kept.clear()
             begin = match.end()
-        elif last.get(match[2], 0) > match.end():  # an unfinished thought hides no object after it
+        elif last.get(match[2], 0) > match.end():  # an unfinished start tag does not hide an object after it
             kept.append(text[begin : match.start()])
             name = match[2]
     return "".join(kept) + text[begin:]
@@ -92,7 +96,7 @@ def _without_thoughts(text: str) -> str:
 def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:
     """Return the first JSON object in a text, the text after it, and the fault if there is none."""
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=_object, parse_constant=_refuse)
-    begin, fault = -1, "the reply holds no JSON object"
+    begin, fault = -1, "the reply contains no JSON object"
     for _ in range(_STARTS):
         begin = text.find("{", begin + 1)
         if begin < 0:
@@ -103,10 +107,10 @@ def _first(text: str) -> tuple[dict[str, Any] | None, str, str]:
         except RecursionError:
             return None, "", "the JSON of the reply is nested too deeply"
         except UnicodeEncodeError:
-            return None, "", "the JSON of the reply holds half a surrogate pair"
+            return None, "", "the JSON of the reply contains half a surrogate pair"
         except ValueError as error:
-            fault = f"the reply holds no whole JSON object: {error}"
-            if _BEGUN.match(text, begin):  # objects inside it are not the answer
+            fault = f"the reply contains no complete JSON object: {error}"
+            if _BEGUN.match(text, begin):  # an incomplete object; those nested in it are not the answer
                 break
             continue
         return value, text[end:], ""

@@ -1,1 +1,1 @@
-"""Pictures and pages for people: color maps, contact sheets, HTML."""
+"""Images and HTML pages that show data: color maps, contact sheets, page templates."""

@@ -1,4 +1,4 @@
-"""Color maps: depth, masks, normals and optical flow as sRGB pictures."""
+"""Color maps that show depth, masks, normals and optical flow as sRGB images."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ _TURBO = np.array(
     + [[210, 49, 5], [122, 4, 3]],
     dtype=np.float64,
 )
-"""Nine stops of the Turbo color map, near to far."""
+"""Nine stops of the Turbo color map, near to far [sRGB levels, 0 to 255]."""
 _HUES = (np.arange(256) * 0.381966) % 1.0
-"""Steps of the golden angle: neighboring numbers get hues that are far apart."""
+"""Hue of each instance number, in steps of the golden angle: neighboring numbers get very different hues."""
 _INSTANCES = 255 * np.clip(np.abs((_HUES[:, None] * 6 + np.array([0, 4, 2])) % 6 - 3) - 1, 0, 1)
 _MAX_FLOW = 8.0
-"""Flow between two steps that is drawn in full color [px]."""
+"""Flow between two steps that is shown with full saturation [px]."""
 
 
 def depth_colors(depth: NDArray[Any]) -> ImageArray:
-    """Color depth from near (blue) to far (red) over the range of the picture; black where nothing was hit.
+    """Color a depth image from near (blue) to far (red), over the range of the image.
 
     Args:
-        depth: (H, W) in any unit, 0 where nothing was hit.
+        depth: (H, W) depth in any unit; 0 where the ray hit nothing.
+
+    Returns:
+        (H, W, 3) sRGB colors; black where the ray hit nothing.
     """
     hit = depth > 0
     near, far = np.percentile(depth[hit], (1, 99)) if hit.any() else (0.0, 1.0)
@@ -38,10 +41,10 @@ def depth_colors(depth: NDArray[Any]) -> ImageArray:
 
 
 def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
-    """Color each number of a mask; the background, 0, is black.
+    """Color a mask by instance or class; the background (number 0) is black.
 
     Args:
-        mask: (...) numbers of instances or classes [no unit].
+        mask: (...) numbers of instances or classes.
 
     Returns:
         (..., 3) sRGB colors [levels, 0 to 255].
@@ -50,30 +53,39 @@ def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
 
 
 def mask_overlay(mask: NDArray[np.uint8], rgb: ImageArray) -> ImageArray:
-    """Color each instance of a mask over a gray image.
+    """Draw the instances of a mask in color over the gray version of an image.
 
     Args:
-        mask: (H, W) numbers of instances.
-        rgb: (H, W, 3) the image.
+        mask: (H, W) numbers of instances; 0 is the background.
+        rgb: (H, W, 3) sRGB image.
+
+    Returns:
+        (H, W, 3) sRGB colors.
     """
     grey = np.repeat(rgb.mean(axis=-1, keepdims=True), 3, axis=-1)
     return np.where(mask[..., None] > 0, 0.3 * grey + 0.7 * _INSTANCES[mask], 0.5 * grey + 60).astype(np.uint8)
 
 
 def normal_colors(normals: NDArray[np.int8]) -> ImageArray:
-    """Color normals: -128 to 127 of each axis becomes 0 to 255.
+    """Map the components of normals from -128…127 to color levels 0…255.
 
     Args:
-        normals: (H, W, 3)
+        normals: (H, W, 3) normals in the stored integer encoding.
+
+    Returns:
+        (H, W, 3) colors.
     """
     return (np.asarray(normals, dtype=np.int16) + 128).astype(np.uint8)
 
 
 def flow_colors(flow: NDArray[np.float16]) -> ImageArray:
-    """Color optical flow: the hue is the direction, white does not move, black is nothing.
+    """Color optical flow: the hue shows the direction, the saturation the length; white pixels do not move.
 
     Args:
-        flow: (H, W, 2) right and down [px], not finite where nothing was hit.
+        flow: (H, W, 2) flow to the right and down [px]; not finite where the ray hit nothing.
+
+    Returns:
+        (H, W, 3) sRGB colors; black where the ray hit nothing.
     """
     right, down = np.asarray(flow[..., 0], dtype=np.float64), np.asarray(flow[..., 1], dtype=np.float64)
     seen = np.isfinite(right) & np.isfinite(down)

@@ -1,4 +1,4 @@
-"""Contact sheets: rows of pictures of one height, with captions."""
+"""Contact sheets: images that show rows of pictures of equal height, with captions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 PAPER, INK, FAINT = (250, 250, 248), (32, 32, 36), (120, 120, 128)
 _GAP, _MARGIN, _CAPTION, _LABEL_LINE = 4, 20, 30, 13
-"""Distances and heights of the layout [px]."""
+"""Gap between pictures, margin of the sheet, height of a caption, height of a line of a label [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,21 +21,21 @@ class SheetRow:
     """One row of a contact sheet."""
 
     pictures: Sequence[NDArray[np.uint8]]
-    """(H, W, 3) each, of any size."""
+    """Pictures of any size, each (H, W, 3) sRGB."""
     caption: str = ""
-    """Text above the row, at its left."""
+    """Text above the row, at the left."""
     note: str = ""
-    """Fainter text above the row, at its right."""
+    """Text above the row, at the right, in a fainter color."""
     labels: Sequence[tuple[str, ...]] = ()
-    """Lines below each picture."""
+    """Lines of text below each picture; empty for none."""
 
 
 def draw_contact_sheet(rows: Sequence[SheetRow], *, tile_height: int = 150) -> Image.Image:
-    """Draw rows of pictures, one below the other.
+    """Draw a contact sheet.
 
     Args:
-        rows: Rows of images with captions; without any, the sheet has only its margins.
-        tile_height: Height of every picture [px].
+        rows: Rows from top to bottom; without rows, the sheet consists of its margins.
+        tile_height: Height to which every picture is scaled [px].
     """
     tiles = [[_resize(picture, tile_height) for picture in row.pictures] for row in rows]
     width = max((sum(tile.width + _GAP for tile in row) for row in tiles), default=0) - _GAP + 2 * _MARGIN
@@ -58,12 +58,18 @@ def draw_contact_sheet(rows: Sequence[SheetRow], *, tile_height: int = 150) -> I
 
 
 def drawable(text: str) -> str:
-    """Remove accents: the font that comes with Pillow has no such letters."""
+    """Return a text without accents, because Pillow's font has no accented letters."""
     return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
 def fit_text(text: str, width: int, *, size: int) -> str:
-    """Return a text as it can be drawn, cut off with dots where it is wider than ``width`` [px] in a size [px]."""
+    """Return a text without accents, shortened with dots if it is too wide.
+
+    Args:
+        text: Text to draw.
+        width: Available width [px].
+        size: Size of the letters [px].
+    """
     shown, font = drawable(text), load_font(size)
     if font.getlength(shown) <= width:
         return shown
@@ -74,7 +80,7 @@ def fit_text(text: str, width: int, *, size: int) -> str:
 
 @cache
 def load_font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Load the font that comes with Pillow.
+    """Load Pillow's own font.
 
     Args:
         size: Size of the letters [px].

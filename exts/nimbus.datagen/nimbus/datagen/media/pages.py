@@ -1,4 +1,4 @@
-"""Pages and cards through Jinja2: values are escaped, a missing one is an error, and a page needs no other file."""
+"""HTML pages and Markdown cards from Jinja2 templates. Values are escaped, and a missing value is an error."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from numpy.typing import NDArray
 from PIL import Image
 
 _SHARED = Path(__file__).with_name("templates")
-"""Base page and style of all pages."""
+"""Folder of the base page and the style sheet of all pages."""
 _IN_MARKDOWN = {"|": "\\|", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
-"""Letters that end a cell, begin a tag, or make a link or a picture, which would be loaded from elsewhere."""
+"""Escapes for characters that end a table cell, begin a tag, or form a link or an image from another server."""
 
 
 def render_html(template: Path, **values: object) -> Markup:
-    """Render a template of HTML; it may extend and include its neighbors and the shared ones.
+    """Render an HTML template, which may extend and include templates of its folder and the shared ones.
 
     Args:
-        template: File of the template.
-        values: Values by the names that the template uses; escaped, unless they are Markup.
+        template: Path of the template.
+        values: Values of the template's variables; escaped unless they are ``Markup``.
 
     Raises:
-        UndefinedError: The template uses a name that is not given.
+        UndefinedError: The template uses a variable without a value.
     """
     return Markup(_html(template.parent).get_template(template.name).render(values))
 
 
 def render_markdown(template: Path, **values: object) -> str:
-    """Render a template of Markdown; no value can end a cell of a table, or begin a tag, a link or a picture.
+    """Render a Markdown template; no value can end a table cell, or begin a tag, a link or an image.
 
     Args:
-        template: File of the template.
-        values: Values by the names that the template uses; escaped, unless they are Markup.
+        template: Path of the template.
+        values: Values of the template's variables; escaped unless they are ``Markup``.
 
     Raises:
-        UndefinedError: The template uses a name that is not given.
+        UndefinedError: The template uses a variable without a value.
     """
     return _markdown(template.parent).get_template(template.name).render(values)
 
 
 def jpeg_uri(picture: NDArray[np.uint8], *, quality: int = 85, max_height: int | None = None) -> str:
-    """Encode a picture as an address that holds it.
+    """Encode an image as a ``data:`` URI.
 
     Args:
-        picture: (H, W, 3) sRGB.
+        picture: (H, W, 3) sRGB image.
         quality: Quality of the JPEG, 1 to 95.
-        max_height: Height to which a larger image is reduced [px]; its width is at most four times as much.
+        max_height: Height to which a larger image is reduced [px]; its width is limited to four times this.
     """
     image = Image.fromarray(picture)
     if max_height:

@@ -1,4 +1,4 @@
-"""Reading of image files from other people, limited to a few formats for all libraries of this process."""
+"""Reading of image files from untrusted sources: in this process, Pillow decodes only a few safe formats."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import IO
 from PIL import Image
 
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TGA", "TIFF", "WEBP")
-"""Formats that Pillow decodes itself. Others are not safe: for EPS, Pillow starts the Ghostscript interpreter."""
+"""Formats that Pillow decodes itself. Others can be unsafe: for EPS files, Pillow starts Ghostscript."""
 
 
 def open_picture(source: Path | IO[bytes]) -> Image.Image:
-    """Open an image in one of :data:`FORMATS`; Pillow decodes its pixels on first access.
+    """Open an image in one of :data:`FORMATS`; its pixels are decoded on first access.
 
     Raises:
         OSError: The file is not an image, or has another format.
@@ -24,7 +24,10 @@ def open_picture(source: Path | IO[bytes]) -> Image.Image:
 
 @cache
 def limit_formats() -> None:
-    """Remove all other formats from Pillow in this process, because mesh and scene readers open textures with it."""
+    """Remove all formats outside :data:`FORMATS` from Pillow in this process.
+
+    Libraries that read meshes and scenes also open textures with Pillow, and are limited in this way.
+    """
     Image.init()
     Image.ID[:] = [name for name in Image.ID if name in FORMATS]
     for name in [name for name in Image.OPEN if name not in FORMATS]:

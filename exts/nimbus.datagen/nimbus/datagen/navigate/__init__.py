@@ -1,1 +1,1 @@
-"""Navigation: free space of scenes, paths through it, and their descriptions; independent of the stages."""
+"""Navigation: free space of scenes, paths through it, and instructions for them. It uses no stage of the pipeline."""

@@ -1,4 +1,4 @@
-"""Shape of a moving body, as task files give it; imports no heavy libraries."""
+"""Shape of a moving body, as given in a task file. This module imports no heavy libraries."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class BodyShape:
     height: float
     """Height [m]."""
     step: float
-    """Highest step that it can climb [m]."""
+    """Highest step that the body can climb [m]."""

@@ -1,4 +1,4 @@
-"""Drive model: a differential-drive body follows a path within limits of speed, turn rate and acceleration."""
+"""Drive model: a differential-drive body follows a path within limits on speed, turn rate and acceleration."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nimbus.datagen.navigate.smooth import resample
 _FINE = 0.02
 """Spacing of the points of the followed path [m]."""
 _ALONG, _ACROSS, _HEADING = 2.0, 18.0, 6.0
-"""Gains of the tracking law: along [1/s], across [1/m^2] and of the heading [1/m] (Kanayama 1990)."""
+"""Gains of the tracking law (Kanayama 1990) for errors along the path [1/s], across it [1/m^2] and in heading [1/m]."""
 _SPREAD = 7
-"""Number of path points over which the direction is averaged."""
+"""Number of path points over which the heading is averaged."""
 _MOST_STEPS = 6000
 """Largest number of rows of an episode."""
 _ARRIVED = 0.02
-"""Distance left along the path at which the drive ends [m]."""
+"""Remaining distance along the path at which the drive ends [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,16 +26,16 @@ class DriveLimits:
     """Limits of a drive."""
 
     speed: float
-    """[m/s]"""
+    """Largest speed [m/s]."""
     turn: float
-    """[rad/s]"""
+    """Largest turn rate [rad/s]."""
     acceleration: float = 1.0
-    """[m/s^2]"""
+    """Largest acceleration along the path [m/s^2]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrivenPath:
-    """Drive at a fixed rate: action t leads from pose t to pose t + 1; the last action is 0."""
+    """Drive at a fixed rate. Action t moves the body from pose t to pose t + 1; the last action is 0."""
 
     poses: FloatArray
     """(T, 3) x, y [m] and unwrapped yaw [rad]."""
@@ -48,7 +48,16 @@ class DrivenPath:
 
 
 def integrate(start: FloatArray, actions: FloatArray, rate: float) -> FloatArray:
-    """Integrate actions (T, 2) exactly from a pose (3,) to poses (T, 3); the last action is not used."""
+    """Integrate actions exactly, as arcs.
+
+    Args:
+        start: (3,) x, y [m] and yaw [rad].
+        actions: (T, 2) forward speed [m/s] and turn rate [rad/s]; the last action is not used.
+        rate: Actions per second [Hz].
+
+    Returns:
+        (T, 3) poses; the first one is ``start``.
+    """
     poses = np.empty((len(actions), 3))
     poses[0] = start
     for row in range(len(actions) - 1):
@@ -57,7 +66,14 @@ def integrate(start: FloatArray, actions: FloatArray, rate: float) -> FloatArray
 
 
 def step(pose: FloatArray, forward: float, turn: float, time: float) -> FloatArray:
-    """Move a pose (3,) along the arc of a speed [m/s] and a turn rate [rad/s] for a time [s]."""
+    """Move a pose along an arc; return the new pose.
+
+    Args:
+        pose: (3,) x, y [m] and yaw [rad].
+        forward: Forward speed [m/s].
+        turn: Turn rate, counter-clockwise [rad/s].
+        time: Duration [s].
+    """
     x, y, yaw = pose
     half = 0.5 * turn * time
     chord = forward * time * np.sinc(half / np.pi)
@@ -67,14 +83,15 @@ def step(pose: FloatArray, forward: float, turn: float, time: float) -> FloatArr
 def drive_path(
     path: FloatArray, limits: DriveLimits, *, rate: float, yaw: float | None = None, end_yaw: float | None = None
 ) -> DrivenPath:
-    """Time the drive along a path (n, 2 or 3) [m].
+    """Simulate a drive along a path.
 
     Args:
-        path: Path from start to goal.
-        limits: Limits of the body.
+        path: (n, 2 or 3) path from start to goal [m].
+        limits: Limits of the drive.
         rate: Rows per second [Hz].
-        yaw: Heading at the start [rad], from which the body turns on the spot; by default along the path.
-        end_yaw: Heading at the end [rad], to which the body turns on the spot; by default as it arrives.
+        yaw: Heading at the start [rad]; the body first turns on the spot into the direction of the path. By default,
+            the body already has this direction.
+        end_yaw: Heading at the end [rad], to which the body turns on the spot; by default the heading of arrival.
     """
     points = resample(np.asarray(path, dtype=float)[:, :2], _FINE)
     along, heading, curvature = _shape(points)
@@ -117,7 +134,7 @@ def drive_path(
 
 
 def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return distance along points (n, 2) [m], unwrapped headings [rad], and curvatures [1/m]."""
+    """Return the distance along points (n, 2) [m], unwrapped headings [rad] and curvatures [1/m], each (n,)."""
     steps = np.diff(points, axis=0)
     along = np.append(0.0, np.cumsum(np.linalg.norm(steps, axis=1)))
     raw = np.unwrap(np.arctan2(steps[:, 1], steps[:, 0]))
@@ -130,7 +147,7 @@ def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _speeds(along: FloatArray, curvature: FloatArray, limits: DriveLimits) -> FloatArray:
-    """Compute the speed at each point [m/s] by a forward and a backward pass; slow at both ends, never 0."""
+    """Compute the speed (n,) at each point [m/s] in a forward and a backward pass; both ends are slow, none is 0."""
     least = 0.1 * limits.speed
     speed = np.minimum(limits.speed, 0.8 * limits.turn / np.maximum(np.abs(curvature), 1e-6))
     speed[[0, -1]] = least

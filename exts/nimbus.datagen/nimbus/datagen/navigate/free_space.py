@@ -1,4 +1,4 @@
-"""Free space of a scene: floors that a body can stand on, in all storeys, and the clearance around it."""
+"""Free space of a scene: the floors of all storeys on which a body can stand, and the clearance at each position."""
 
 from __future__ import annotations
 
@@ -19,53 +19,60 @@ from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 CELL = 0.05
 """Side of a cell [m]."""
 CELL_SLACK = 0.71
-"""Distance from the middle of a cell to its corner [cells]; clearance is measured between middles of cells."""
+"""Distance from the center of a cell to its corner [cells]. It is added to limits, because clearance is measured
+between
+centers of cells."""
 LAYERS = 14
-"""Largest number of floors per column, including tops of furniture."""
+"""Largest number of floors above each other, including tops of furniture."""
 _SLOPE = np.radians(45.0)
 """Steepest slope of a floor [rad]."""
 _WIDE = 0.25
-"""Weight of height differences in clearances on stairs, so that another storey is farther than any clearance."""
+"""Weight of height differences in distances where floors overlap; it keeps the edges of other storeys out of reach."""
 _FEWEST_CELLS = 40
-"""Smallest connected floor on which a body could stand, 10 dm^2 [cells]; smaller ones have no clearance."""
+"""Smallest connected floor that counts, 10 dm^2 [cells]; on smaller ones the clearance is 0."""
 _LEAST_AREA = 4.0
 """Smallest free area of a usable scene [m^2]."""
 _MOSTLY = 0.5
-"""Fraction of a component above other floors, and of its rays that reach the sky, above which it is a roof."""
+"""Lower limit of two fractions of a roof: of its cells above other floors, and of its upward rays that hit nothing."""
 _FEWEST_RAYS = 500
-"""Smallest number of these rays, if the component has as many cells."""
+"""Smallest number of upward rays; all cells are tested if a component has fewer."""
 _MOST_CELLS = 4_000_000
-"""Largest number of cells of a scene, 100 m by 100 m."""
+"""Largest number of cells in the plan of a scene, as for 100 m by 100 m."""
 NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
 """Offsets (i, j) to the neighbors of a cell, counter-clockwise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FreeSpace:
-    """Cells where the middle of a body's foot may be, in up to L layers; ``(layer, i, j)`` addresses one.
+    """Grid of the positions that the center of a body's foot may have, in L layers; indices are ``(layer, i, j)``.
 
-    A cell is free if no obstacle is above its floor between the body's step and its height.
+    A cell is free if it has a floor with no obstacle above it between the step and the height of the body. Each free
+    cell is a node; N nodes are numbered in the order of their indices.
     """
 
     body: BodyShape
     origin: tuple[float, float]
-    """Lower corner of cell (0, 0) [m]"""
+    """Position (x, y) of the lower corner of cell (0, 0) [m]."""
     cell: float
-    """[m]"""
+    """Side of a cell [m]."""
     heights: Float32Array
-    """(L, X, Y) heights of floors [m]; NaN without a free floor."""
+    """(L, X, Y) heights of free floors [m]; NaN where there is none."""
     clearance: Float32Array
-    """(L, X, Y) distance from the middle of the cell to the nearest cell that is not free [m]; 0 without a floor."""
+    """(L, X, Y) distance from the center of the cell to the nearest cell that is not free [m]; 0 without a free
+    floor."""
     component: IndexArray
-    """(L, X, Y) connected component of cells that the body fits in; 0 for the largest that is no roof, -1 elsewhere."""
+    """(L, X, Y) number of the connected component of cells in which the body fits; -1 where it does not fit.
+
+    Component 0 is the largest one that is not a roof.
+    """
     neighbors: IndexArray
-    """(N, 8) node in each direction of :data:`NEIGHBORS`; -1 for none."""
+    """(N, 8) neighbor of each node in each direction of :data:`NEIGHBORS`; -1 for none."""
     node: IndexArray
-    """(L, X, Y) number of the node of a free cell; -1 for none."""
+    """(L, X, Y) number of each free cell's node; -1 for other cells."""
 
     @property
     def limit(self) -> float:
-        """Clearance above which a body certainly fits [m]."""
+        """Clearance at which the body fits in a cell, whatever the position in the cell [m]."""
         return self.body.radius + CELL_SLACK * self.cell
 
     @property
@@ -80,7 +87,7 @@ class FreeSpace:
 
     @cached_property
     def positions(self) -> FloatArray:
-        """(N, 3) middle of each node, on its floor [m]."""
+        """(N, 3) center of each node's cell, on the floor [m]."""
         layer, i, j = self.nodes.T
         found = np.empty((len(layer), 3))
         found[:, :2] = (self.nodes[:, 1:] + 0.5) * self.cell + self.origin
@@ -89,16 +96,23 @@ class FreeSpace:
 
     @cached_property
     def node_clearance(self) -> Float32Array:
-        """(N,) clearance of each node [m]."""
+        """(N,) clearance at each node [m]."""
         return self.clearance[tuple(self.nodes.T)]
 
     @cached_property
     def main_nodes(self) -> IntArray:
-        """Nodes of component 0, in order."""
+        """(M,) nodes of component 0, in ascending order."""
         return np.flatnonzero(self.component[tuple(self.nodes.T)] == 0)
 
     def locate(self, points: FloatArray) -> IndexArray:
-        """Find the nodes (n,) under points (n, 3) [m], on the floor nearest in height; -1 for none."""
+        """Find the node at each point.
+
+        Args:
+            points: (n, 3) points [m].
+
+        Returns:
+            (n,) nodes, each on the floor that is nearest in height; -1 where there is no floor near the point.
+        """
         points = np.asarray(points, dtype=float).reshape(-1, 3)
         layers, width, depth = self.heights.shape
         ij = np.floor((points[:, :2] - self.origin) / self.cell).astype(int)
@@ -111,53 +125,58 @@ class FreeSpace:
         return np.where(inside & has_floor, self.node[best, i, j], -1).astype(np.int32)
 
     def clearance_at(self, points: FloatArray) -> Float32Array:
-        """Return the clearance (n,) under points (n, 3) [m]; 0 outside of the free space."""
+        """Return the clearance (n,) at points (n, 3) [m]; 0 outside the free space."""
         found = self.locate(points)
         return np.where(found >= 0, self.node_clearance[np.maximum(found, 0)], 0.0).astype(np.float32)
 
 
 def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL, where: str = "") -> FreeSpace:
-    """Find where a body can stand in a scene.
+    """Compute the free space of a body in a scene.
 
     Args:
         mesh: All triangles of the scene.
-        body: The moving body.
+        body: Shape of the body.
         cell: Side of a cell [m].
         where: Name of the scene, for errors.
 
     Raises:
-        InputError: There is no floor, too little free area, or the scene is too large.
+        InputError: The scene has no floor or too little free area, or is too large.
     """
     low, high = mesh.corners.min(axis=(0, 1)), mesh.corners.max(axis=(0, 1))
     count = np.ceil((high - low)[:2] / cell).astype(int)
     if not np.isfinite(low).all() or np.prod(count, dtype=float) > _MOST_CELLS:
-        what = f"the scene is {high[0] - low[0]:.0f} m by {high[1] - low[1]:.0f} m"
-        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is the meter")
+        what = f"the scene is too large: {high[0] - low[0]:.0f} m by {high[1] - low[1]:.0f} m"
+        raise InputError(what, where=where, instead="cut it to 100 m by 100 m, or check that its unit is meters")
     origin = (float(low[0]), float(low[1]))
     middles = np.stack(np.meshgrid(*((np.arange(n) + 0.5) * cell for n in count), indexing="ij"), -1).reshape(-1, 2)
     columns = middles + origin
     heights = mesh.find_floors(columns, most=LAYERS, slope=float(_SLOPE)).astype(float)
     if np.isnan(heights).all():
-        raise InputError("there is no floor", where=where, instead="turn it so that z is up, with floors that face up")
+        raise InputError(
+            "the scene has no floor",
+            where=where,
+            instead="rotate it so that z points up, and check that floors face up",
+        )
     layer, column = np.nonzero(~np.isnan(heights))
     feet = np.column_stack([columns[column], heights[layer, column]])
     blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
     heights[layer[blocked], column[blocked]] = np.nan
     space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32)))
     if space.area < _LEAST_AREA:
-        what = f"{space.area:.1f} m^2 of free area for a body of {body.radius * 200:.0f} cm across"
-        raise InputError(what, where=where, instead=f"a scene needs at least {_LEAST_AREA:g} m^2, or a smaller body")
+        what = f"the free area for a body of {body.radius * 200:.0f} cm diameter is {space.area:.1f} m^2"
+        instead = f"give a scene with at least {_LEAST_AREA:g} m^2 of free area, or a smaller body"
+        raise InputError(what, where=where, instead=instead)
     return space
 
 
 def free_space_of_grid(is_free: BoolArray, body: BodyShape, *, cell: float = CELL) -> FreeSpace:
-    """Make the free space of one flat floor from a map (X, Y) of its free cells."""
+    """Return the free space of a single flat floor, given its free cells (X, Y)."""
     heights = np.where(is_free, 0.0, np.nan).astype(np.float32)[None]
     return _connected(body, (0.0, 0.0), cell, heights)
 
 
 def _connected(body: BodyShape, origin: tuple[float, float], cell: float, heights: Float32Array) -> FreeSpace:
-    """Join free cells to their neighbors, measure the clearance, and number the components."""
+    """Complete a free space, given the heights (L, X, Y) of its free floors; layers without a free cell are dropped."""
     heights = heights[~np.isnan(heights).all(axis=(1, 2))]
     if not len(heights):
         heights = np.full((1, *heights.shape[1:]), np.nan, dtype=np.float32)
@@ -183,7 +202,7 @@ def _connected(body: BodyShape, origin: tuple[float, float], cell: float, height
 
 
 def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
-    """Make the largest component that is no roof the first one, if it is large enough."""
+    """Give number 0 to the largest component that is not a roof, unless it is too small."""
     least = int(np.ceil(_LEAST_AREA / space.cell**2))
     sizes = np.bincount(space.component[space.component >= 0])
     rank = 0
@@ -197,10 +216,10 @@ def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
 
 
 def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
-    """Test if most of a component lies above floors of other components and below the open sky."""
+    """Return True if most of a component is above floors of other components, with nothing above it."""
     nodes = np.argwhere(space.component == component)
     other = (space.component >= 0) & (space.component != component)
-    # Rays find floors from the highest down: a floor below lies in a later layer.
+    # Layers are ordered from the highest floor down, so that lower floors have higher layer numbers.
     below = np.cumsum(other[::-1], axis=0)[::-1] > 0
     if below[tuple(nodes.T)].mean() < _MOSTLY:
         return False
@@ -213,9 +232,10 @@ def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
 
 
 def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArray:
-    """Find the neighbors (N, 8) reachable from each node.
+    """Find the neighbors (N, 8) that the body can reach from each node; -1 for none.
 
-    They are near in height; diagonal ones need both adjacent sides to be free.
+    Their heights differ by at most ``rise`` [m]. A diagonal neighbor also requires that both cells beside the diagonal
+    can be reached.
     """
     nodes = np.argwhere(node >= 0)
     layer, i, j = nodes.T
@@ -238,7 +258,7 @@ def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArr
 
 
 def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexArray, cell: float) -> FloatArray:
-    """Return the distance (N,) from the middle of each node to the nearest cell that is not free [m]."""
+    """Return the distance (N,) from the center of each node to the nearest cell that is not free [m]."""
     layer, i, j = np.nonzero(free)
     found = np.zeros(len(i))
     label = _labels(neighbors, np.ones(len(i), dtype=bool))
@@ -250,7 +270,7 @@ def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexA
         mask = np.zeros(high - low + 3, dtype=bool)
         at = i[rows] - low[0] + 1, j[rows] - low[1] + 1
         mask[at] = True
-        if np.count_nonzero(mask) == len(rows):  # no cell of it lies above another
+        if np.count_nonzero(mask) == len(rows):  # no two cells of this floor are above each other
             found[rows] = np.asarray(distance_transform_edt(mask))[at] * cell
             continue
         places = np.column_stack([i[rows], j[rows]]).astype(float) * cell
@@ -259,10 +279,13 @@ def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexA
 
 
 def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: IndexArray, cell: float) -> FloatArray:
-    """Measure the clearance of nodes that lie above one another, from the edges of their floors.
+    """Return the clearance (n,) at the nodes of a floor that is partly above itself, as at stairs [m].
 
-    A diagonal step is missing, too, when the cell beyond it is free. Straight steps alone find the edges, because
-    beside the nearest cell that is not free there is always a free cell nearer to the node.
+    It is the distance to the nearest edge of the floor.
+
+    Edges are found by straight neighbors that are missing. Diagonal neighbors can be missing although their cell is
+    free. Straight ones suffice: next to the nearest cell that is not free, there is always a free cell that is nearer
+    to the node.
     """
     weighed = np.column_stack([places, z.astype(float) * _WIDE])
     steps = np.column_stack([NEIGHBORS * cell, np.zeros(8)])
@@ -271,7 +294,7 @@ def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: Ind
 
 
 def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
-    """Return the component (N,) of each chosen node."""
+    """Return the connected component (N,) of each node, in the graph of the chosen nodes."""
     rows, ways = np.nonzero((neighbors >= 0) & chosen[:, None])
     others = neighbors[rows, ways]
     kept = chosen[others]
@@ -281,7 +304,7 @@ def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
 
 
 def _components(neighbors: IndexArray, wide: BoolArray) -> IndexArray:
-    """Return the component (N,) of each node that the body fits in, ordered by size; -1 for the others."""
+    """Return the component (N,) of each node in ``wide``, numbered by descending size; -1 for the other nodes."""
     found = np.full(len(wide), -1, dtype=np.int32)
     if not wide.any():
         return found

@@ -1,4 +1,4 @@
-"""Interface of goal kinds, which define the possible ends of a path."""
+"""Interface of goal kinds, which define the nodes at which a path may end."""
 
 from __future__ import annotations
 
@@ -24,33 +24,34 @@ class GoalTarget:
     object_class: str
     """Class of the object or kind of the room; empty for a point."""
     room: str
+    """Name of the room that contains the target; empty outside all rooms."""
     nodes: IntArray
-    """Nodes of the free space where a path may end; at least one."""
+    """Nodes of the free space at which a path may end; at least one."""
     facing: FloatArray | None = None
-    """(3,) point that the body faces at the end [m]; None to keep the heading of arrival."""
+    """(3,) point that the body faces at the end [m]; None if it keeps the heading of arrival."""
 
 
 class GoalKind(ABC):
-    """Kind of goal, registered as ``goal`` under its name."""
+    """Base class of goal kinds, which are registered as ``goal`` under their name."""
 
     nearest: bool = False
-    """True if a path ends at the target's node nearest to its start; otherwise it may end at any of them."""
+    """True if a path ends at the node of the target that is nearest to its start; otherwise at any of the nodes."""
 
     @abstractmethod
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
         """Find the targets in a scene.
 
         Args:
-            place: The scene with its free space.
+            place: Scene with its free space.
             kinds: Classes of objects or kinds of rooms to choose from; empty for all.
         """
 
     def names(self, place: SceneMap) -> set[str]:
-        """Return the classes or kinds that ``kinds`` may name in a scene; empty if it uses none."""
+        """Return the classes or kinds that ``kinds`` may contain in a scene; empty if the goal kind has none."""
         return {target.object_class for target in self.targets(place, ()) if target.object_class}
 
 
 def nodes_by_room(place: SceneMap) -> dict[str, IntArray]:
-    """Return the nodes of component 0 by the name of their room; the empty name is outside of all rooms."""
+    """Return the nodes of component 0 by room; nodes outside all rooms are under the empty name."""
     rooms = np.array(place.main_rooms)
     return {str(name): place.space.main_nodes[rooms == name] for name in np.unique(rooms)}

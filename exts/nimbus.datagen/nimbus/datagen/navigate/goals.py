@@ -1,4 +1,4 @@
-"""Goals of a scene's episodes in sequence; each one prefers areas that earlier paths have not covered."""
+"""Sampling of starts and goals in a scene; areas not covered by earlier paths are preferred."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nimbus.datagen.random_streams import generator
 _SEEN = 0.5
 """Distance from a path within which free area counts as covered [m]."""
 _TRIES = 24
-"""Number of start and goal pairs tried for one episode."""
+"""Largest number of pairs of start and goal that are tried for one episode."""
 _CHOICES = 40
-"""Number of candidate starts, and of goals, compared by the uncovered area near them."""
+"""Largest number of candidates for a start, or for a goal; the one with most uncovered area around it is used."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,15 @@ class GoalRequest:
     """Goals requested by a task."""
 
     to: str
-    """Registered kind of goal."""
+    """Registered name of the goal kind."""
     kinds: tuple[str, ...] = ()
     """Classes of objects or kinds of rooms; empty for all."""
     length: tuple[float, float]
     """Range of the geodesic distance [m]."""
     detour: float
-    """Smallest ratio of geodesic to straight distance; if a scene has no such pair, the largest ratio is used."""
+    """Smallest ratio of geodesic to straight distance; after many tries without such a pair, others are accepted."""
     duplicates: float
-    """Smallest distance between paths to one target (discrete Frechet distance) [m]."""
+    """Smallest discrete Frechet distance between two paths to the same target [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,22 +50,24 @@ class NavigationGoal:
     number: int
     """Number of the scene in its source."""
     rank: int
-    """Rank of the episode among those of its scene."""
+    """Rank of the episode among the episodes of its scene."""
     kind: str
     start: tuple[float, float, float, float]
-    """x, y, z [m] and yaw [rad]"""
+    """Position x, y, z [m] and yaw [rad] of the start."""
     goal: tuple[float, float, float]
     """x, y, z of the goal [m]."""
     facing: tuple[float, float, float] | None
-    """Point that the body faces at the end [m]."""
+    """Point that the body faces at the end [m]; None if it keeps the heading of arrival."""
     name: str
+    """Name of the target; empty for a point."""
     object_class: str
+    """Class of the target object or kind of the target room; empty for a point."""
     rooms: tuple[str, str]
     """Names of the rooms of start and goal."""
     geodesic: float
-    """Geodesic distance [m]."""
+    """Geodesic distance from start to goal [m]."""
     refused: str = ""
-    """Reason, with its value, why there is no further goal; empty for a goal."""
+    """Reason why no goal was found, with its figures; empty if there is a goal."""
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -73,11 +75,11 @@ class NavigationGoal:
 
 
 class GoalSampler:
-    """Draws the goals of one scene in order of rank; goal r depends on the scene, the seed and r alone.
+    """Draws the goals of one scene. The goal of a rank depends only on the scene, the request, the seed and the rank.
 
     Args:
-        place: The scene with its free space.
-        request: Requested goals.
+        place: Scene with its free space.
+        request: Goals requested by the task.
         seed: Seed of the run.
         number: Number of the scene.
 
@@ -91,7 +93,7 @@ class GoalSampler:
         self._targets = self._kind.targets(place, request.kinds)
         if not self._targets:
             raise InputError(
-                f"no {' or '.join(request.kinds) or 'thing'} to go to in {place.scene.name}",
+                f"scene {place.scene.name} has no {' or '.join(request.kinds) or 'object'} to go to",
                 where="navigate: kinds",
                 instead=suggest((request.kinds or ("",))[0], sorted(self._kind.names(place))),
             )
@@ -105,7 +107,7 @@ class GoalSampler:
         self._made: list[NavigationGoal] = []
 
     def goal(self, rank: int) -> NavigationGoal:
-        """Return the goal of a rank; earlier ones are drawn first."""
+        """Return the goal of a rank; the goals of lower ranks are drawn before it."""
         while len(self._made) <= rank:
             self._made.append(self._draw(len(self._made)))
         return self._made[rank]
@@ -117,11 +119,11 @@ class GoalSampler:
 
     @property
     def covered(self) -> float:
-        """Fraction of the free area within 50 cm of a path so far."""
+        """Fraction of the free area that is within 50 cm of a path drawn so far."""
         return float(self._covered.mean())
 
     def _room_pairs(self) -> list[tuple[str, str]]:
-        """Ordered pairs of connected rooms, in drawn order."""
+        """Return the pairs of start room and goal room in random order; pairs of equal rooms are last."""
         starts = sorted(set(self._rooms))
         goals = sorted({target.room for target in self._targets})
         pairs = [(one, other) for one in starts for other in goals]
@@ -225,7 +227,7 @@ class GoalSampler:
         return int(max(choices, key=lambda node: self._news(int(node))))
 
     def _news(self, node: int) -> int:
-        """Count the nodes near a node that no path covers yet."""
+        """Count the uncovered nodes near a node."""
         near = self._tree.query_ball_point(self._place.space.positions[node], _SEEN)
         return int(np.count_nonzero(~self._covered[near]))
 
@@ -234,7 +236,7 @@ class GoalSampler:
         return self._place.search.path(int(ends[0]), int(ends[1]))
 
     def _keep(self, made: NavigationGoal, path: IndexArray) -> NavigationGoal:
-        """Record the area that a goal's path covers."""
+        """Record the area covered by the path to a goal; return the goal."""
         for near in self._tree.query_ball_point(self._place.space.positions[path[::3]], _SEEN):
             self._covered[near] = True
         self._paths.setdefault(made.name, []).append(path)
@@ -244,7 +246,7 @@ class GoalSampler:
 
 
 def check_kinds(place: SceneMap, to: str, kinds: Collection[str]) -> None:
-    """Check that a scene has a goal of each kind.
+    """Check that a scene has a possible goal of each given class or kind.
 
     Raises:
         InputError: A kind is missing; the message lists the available ones.
@@ -252,5 +254,5 @@ def check_kinds(place: SceneMap, to: str, kinds: Collection[str]) -> None:
     known = registry.lookup("goal", to)().names(place)
     for kind in kinds:
         if kind not in known:
-            what = f"no {kind} in {place.scene.name}"
+            what = f"scene {place.scene.name} has no '{kind}'"
             raise InputError(what, where="navigate: kinds", instead=suggest(kind, sorted(known)))

@@ -1,4 +1,4 @@
-"""Things of the object libraries on the furniture of homes: cups on tables, books on desks, tools on workbenches."""
+"""Small objects on the furniture of generated homes: cups on tables, books on desks, tools on workbenches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOPS = frozenset(
     ("dining_table", "coffee_table", "side_table", "side_desk", "nightstand", "dresser", "console_table")
     + ("base_cabinet", "drawer_unit", "dishwasher", "washing_machine", "tumble_dryer", "workbench")
 )
-"""Furnishings with a flat top."""
+"""Kinds of furnishings with a flat top on which objects are put."""
 _FOOD = ("kitchen bowl", "kitchen plate", "kitchen cup", "kitchen apple", "trash carton")
 _DESK = ("tools book", "kitchen cup")
 _LEISURE = ("tools book", "kitchen cup", "kitchen apple")
@@ -38,44 +38,47 @@ _THEMES = {
     "childs_room": ("tools book", "containers basket"),
     "workshop": ("tools hammer", "tools screwdriver", "tools wrench"),
 }
-"""Library and kind of things by kind of room; others have :data:`_STORE`."""
+"""Objects by kind of room, each as library and kind; other rooms use :data:`_STORE`."""
 _CHANCE = 0.6
-"""Probability of a thing on a top."""
+"""Probability that an object is put on a top."""
 _MOST = 12
-"""Largest number of things in a home: each has about a thousand triangles, whose light is baked."""
+"""Largest number of objects in a home; each has about 1,000 triangles, for which lighting is baked."""
 _MOST_OF_ROOM = 2
+"""Largest number of tops with objects in a room."""
 _TRIES = 6
-"""Number of positions tried for a thing."""
+"""Number of positions that are tried for an object."""
 _MARGIN = 0.02
-"""Distance of a thing from the edge of its top, and from other things [m]."""
+"""Distance of an object from the edge of its top, and from other objects [m]."""
 THING_KINDS = tuple(sorted({name.split()[1] for kinds in (*_THEMES.values(), _STORE) for name in kinds}))
-"""Kinds of things, which are their classes."""
+"""All kinds of these objects; an object's class is its kind."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A thing at its place."""
+    """Mesh of an object in the frame of the home."""
 
     vertices: FloatArray
-    """(n, 3) in the home [m]"""
+    """(n, 3) vertices [m]."""
     normals: FloatArray
+    """(n, 3) unit normals."""
 
     @property
     def bounds(self) -> FloatArray:
-        """Corners around it (2, 3) [m]."""
+        """(2, 3) lower and upper corner of the bounding box [m]."""
         return np.array([self.vertices.min(axis=0), self.vertices.max(axis=0)])
 
 
 def hash_libraries() -> str:
-    """Return a hash of the object libraries from which the things are."""
+    """Return the content hashes of the object libraries that provide the objects."""
     names = sorted({name.split()[0] for kinds in (*_THEMES.values(), _STORE) for name in kinds})
     return " ".join(open_library(name).content_hash for name in names)
 
 
 def place_things(home: HomePlan) -> list[ScenePart]:
-    """Put things onto furniture; equal homes get equal things, and no path changes: they stay inside its outline.
+    """Put objects on furniture; return their parts. Equal homes get equal objects.
 
-    Things of one kind are alike in one home, as a set of dishes is.
+    All objects of a kind in one home are the same variant, like a set of dishes. No object extends beyond its
+    furniture, so that paths do not change.
     """
     rng = generator(home.seed, "home", "things")
     counts = Counter(one.kind for room in home.rooms for one in room.furnishings)
@@ -96,13 +99,13 @@ def place_things(home: HomePlan) -> list[ScenePart]:
 
 
 def _model(seed: int, library: str, kind: str) -> ObjectModel:
-    """Return the variant that a home has of a kind."""
+    """Return the variant of a kind that a home contains."""
     opened = open_library(library)
     return opened.model(kind, int(generator(seed, "home", "thing", kind).integers(opened.variant_count(kind))))
 
 
 def _set_down(model: ObjectModel, top: Furnishing, room: HomeRoom, rng: np.random.Generator) -> _Place | None:
-    """Put a thing onto a top where there is room for it."""
+    """Put an object at a random free position on a top; return None if no tried position is free."""
     rest = model.rest_pose("upright") or model.rest_poses[0]
     others = [one.bounds for one in room.furnishings if one is not top]
     low, high = top.bounds[:, :2]

@@ -23,22 +23,22 @@ from nimbus.datagen.textures.procedural import procedural_texture
 
 _FACES = np.array([[0, 1, 2], [0, 2, 3]], dtype=np.int32)
 _JOINED = {"skirting": "skirting", "ceiling": "ceiling", "socket": "socket"}
-"""Kinds whose parts count as one object in the whole home, because masks have room for 255."""
+"""Kinds whose parts form a single object in the whole home, because a mask distinguishes only 255 objects."""
 _PERIODS = {"floor": 2.4, "wall": 3.1}
-"""Length after which a texture repeats [m]."""
+"""Period with which the texture of a surface repeats [m]."""
 _NEW_CLASSES = tuple(kind for kind in THING_KINDS if kind not in HOME_KINDS)
-"""Classes that only things of the object libraries have."""
+"""Classes that only occur in the object libraries, not among the furnishings."""
 _PLAIN: Color = (0.6, 0.58, 0.55)
 """Default color of parts without a look."""
 
 
 def home_scene(seed: int, rooms: tuple[int, int], storeys: tuple[int, int] = (1, 1)) -> NavigationScene:
-    """Make the home of a number as a scene.
+    """Generate a home as a navigation scene.
 
     Args:
-        seed: The number.
-        rooms: Range of the rooms of a storey.
-        storeys: Range of the storeys.
+        seed: Number of the home; equal numbers give equal homes.
+        rooms: Smallest and largest number of rooms of a storey.
+        storeys: Smallest and largest number of storeys.
     """
     count = int(generator(seed, "home", "storeys").integers(storeys[0], storeys[1] + 1)) if storeys != (1, 1) else 1
     home = make_home(seed, rooms, storeys=count)
@@ -77,7 +77,7 @@ def _scene_room(room: HomeRoom) -> SceneRoom:
 
 
 def _room_parts(room: HomeRoom) -> Iterable[ScenePart]:
-    """Parts of one room: each object has one for its plain colors and one per texture."""
+    """Yield the parts of a room: for each object, one part per texture and one for its plain colors."""
     floor = room.ground or room.rectangle
     (x0, x1), (y0, y1), z = floor.x, floor.y, room.floor
     ground = np.array([(x0, y0, z), (x1, y0, z), (x1, y1, z), (x0, y1, z)])
@@ -89,7 +89,7 @@ def _room_parts(room: HomeRoom) -> Iterable[ScenePart]:
 
 
 def _surface(name: str, quads: list[FloatArray], room: HomeRoom, role: str) -> Iterable[ScenePart]:
-    """Return the part of a floor or wall in the texture of the room's look."""
+    """Yield the part of a room's floor or walls, with the texture of the room's look."""
     worn = room.look.surfaces[role]
     slot = TextureSlot(worn.texture, worn.texture_seed, _PERIODS[name])
     patches = [_panel(corners) for corners in quads]
@@ -102,7 +102,7 @@ def _panel(corners: FloatArray) -> Patch:
 
 
 def _patches(name: str, kind: str, room: str, patches: tuple[Patch, ...], look: RoomLook) -> Iterable[ScenePart]:
-    """Return the parts of one furnishing."""
+    """Yield the parts of one furnishing."""
     plain: list[tuple[Patch, Color]] = []
     textured: dict[str, list[Patch]] = {}
     for patch in patches:
@@ -121,7 +121,7 @@ def _color(patch: Patch, colors: Mapping[str, Color]) -> Color:
 
 
 def _part(name: str, kind: str, room: str, patches: list[Patch], slot: TextureSlot) -> ScenePart:
-    """Return a part with a projected texture; the view out of a window is a single picture."""
+    """Return a part with a projected texture; the view through a window is a single image instead."""
     pieces = []
     for patch in patches:
         piece = _triangles(patch, (1.0, 1.0, 1.0))
@@ -155,7 +155,7 @@ def _with_uvs(piece: Triangles, uvs: AnyArray) -> Triangles:
 
 
 def _outdoors(patch: Patch) -> FloatArray:
-    """Return texture coordinates (n, 2) that spread a picture over an upright rectangle."""
+    """Return texture coordinates (n, 2) that fit one image into an upright rectangle."""
     axis = int(np.argmin(np.ptp(patch.vertices, axis=0)))
     across, along = (1, 0, 0)[axis], (2, 2, 1)[axis]
     flat = patch.vertices[:, [across, along]]

@@ -1,4 +1,4 @@
-"""Picture of a scene from above: free area, paths, starts, goals, and the share that the paths cover."""
+"""Map of a scene: an image from above with free area, paths, starts and goals; and the fraction that paths cover."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from nimbus.datagen.navigate.free_space import FreeSpace
 
 COVERED = 0.5
-"""Distance from a path up to which free area is covered [m]."""
+"""Distance from a path within which free area counts as covered [m]."""
 _SIDE = 640
 """Longer side of a map [px]."""
 _MARGIN = 0.5
-"""Margin around paths where the free area is not known [m]."""
+"""Margin around the paths in a map without free space [m]."""
 _PAPER, _BLOCKED, _FREE, _NEAR = (250, 250, 248), (222, 222, 226), (196, 205, 214), (176, 214, 186)
 _PATH, _START, _GOAL, _FAILED = (60, 110, 200), (40, 140, 70), (200, 50, 60), (150, 150, 156)
 _DOT = 3
-"""Radius of starts and goals [px]."""
+"""Radius of the dots that mark starts and goals [px]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MapPaths:
-    """Paths of one scene."""
+    """Paths of the episodes in one scene."""
 
     paths: Sequence[FloatArray]
-    """(T, 3) each [m]."""
+    """Paths, each (T, 3) [m]."""
     starts: FloatArray
     """(n, 2) starts of the paths [m]."""
     goals: FloatArray
     """(n, 2) goals of the paths [m]."""
     failed: FloatArray
-    """(m, 2) starts of attempts without a path [m]."""
+    """(m, 2) starts of failed attempts [m]."""
 
 
 def draw_map(found: MapPaths, space: FreeSpace | None) -> tuple[ImageArray, float | None]:
-    """Draw a map (H, W, 3), x to the right and y up.
+    """Draw the map of a scene, with x to the right and y up.
 
     Args:
-        found: Paths, at least one where there is no free space.
-        space: Free space of the scene; None: the paths are drawn without it.
+        found: Paths to draw; at least one if ``space`` is None.
+        space: Free space of the scene; None to draw only the paths.
 
     Returns:
-        The map, and the share of the free area that the paths cover; None without free space.
+        (H, W, 3) sRGB image, and the fraction of the free area that the paths cover; None without free space.
     """
     share = None
     if space is None:
@@ -67,7 +67,7 @@ def draw_map(found: MapPaths, space: FreeSpace | None) -> tuple[ImageArray, floa
 
 
 def _ground(found: MapPaths, space: FreeSpace) -> tuple[ImageArray, float]:
-    """Color the cells (X, Y, 3) of a scene, and return the share of the free area that paths cover."""
+    """Return the colors (X, Y, 3) of the cells, and the fraction of the free area that the paths cover."""
     from scipy.spatial import KDTree
 
     nodes = space.main_nodes
@@ -84,7 +84,7 @@ def _ground(found: MapPaths, space: FreeSpace) -> tuple[ImageArray, float]:
 
 
 def _draw(ground: ImageArray, found: MapPaths, low: FloatArray, scale: float) -> ImageArray:
-    """Draw paths onto cells: x to the right, y up."""
+    """Draw the paths onto colored cells (X, Y, 3); return an image with x to the right and y up."""
     image = Image.fromarray(np.ascontiguousarray(ground.transpose(1, 0, 2)[::-1]))
     draw, height = ImageDraw.Draw(image), image.height
 

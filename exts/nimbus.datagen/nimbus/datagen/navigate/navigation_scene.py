@@ -1,4 +1,4 @@
-"""Navigation scene: visible parts, objects with names and classes, rooms and doors."""
+"""Model of a navigation scene: visible parts, objects with names and classes, rooms and passages."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.meshes.triangles import Triangles
 
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
-"""Classes of the building itself, which are never goals or landmarks."""
+"""Classes of the building itself; its parts are never goals or landmarks."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScenePart:
-    """Triangles of one object under one picture; an object with several pictures has several parts."""
+    """Triangles of an object that share one texture; an object with several textures has several parts."""
 
     name: str
     """Name of the object, unique in the scene, such as ``chair_1``."""
     object_class: str
     """Class of the object, for example ``chair``."""
     room: str
-    """Name of the room it stands in, or empty."""
+    """Name of the room that contains the object; empty if unknown."""
     triangles: Triangles
     """Triangles in the world, z up [m]; vertex colors are used only if ``image`` is None."""
     image: NDArray[np.uint8] | None = None
-    """(H, W, 3) sRGB, bottom row at v = 0; None to use vertex colors."""
+    """(H, W, 3) sRGB texture with the bottom row at v = 0; None to use vertex colors."""
     is_open: bool = False
-    """True if it emits light, as the view through a window does."""
+    """True if the part emits light, as the view through a window does."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,14 +44,17 @@ class SceneRoom:
     kind: str
     """Kind of the room, for example ``bedroom``."""
     outline: tuple[tuple[float, float], ...]
-    """Corners (x, y) of its floor, counter-clockwise [m]"""
+    """Corners (x, y) of the floor, counter-clockwise [m]."""
     floor: float
-    """Height of its floor [m]"""
+    """Height of the floor [m]."""
     height: float
-    """Height of its ceiling above the floor [m]"""
+    """Height of the ceiling above the floor [m]."""
 
     def contains(self, points: FloatArray) -> NDArray[np.bool_]:
-        """Return True for the points (n, 3) above its floor and below its ceiling, edges included [m]."""
+        """Test points (n, 3) [m]; the result (n,) is True inside the outline, between floor and ceiling.
+
+        A point counts as inside down to 0.3 m below the floor.
+        """
         x, y, z = np.asarray(points, dtype=float).reshape(-1, 3).T
         corners = np.array(self.outline)
         inside = np.zeros(len(x), dtype=bool)
@@ -69,10 +72,11 @@ class Passage:
     kind: str
     """``door``, ``opening`` or ``stairs``."""
     rooms: tuple[str, str]
+    """Names of both rooms."""
     position: tuple[float, float, float]
-    """Middle on the floor [m]."""
+    """Center of the passage, on the floor [m]."""
     width: float
-    """[m]"""
+    """Width of the passage [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,20 +87,20 @@ class SceneThing:
     object_class: str
     room: str
     bounds: FloatArray
-    """(2, 3) corners around it [m]"""
+    """(2, 3) lower and upper corner of the bounding box [m]."""
 
     @property
     def middle(self) -> FloatArray:
-        """(3,) middle of its bounds [m]."""
+        """(3,) center of the bounds [m]."""
         return self.bounds.mean(axis=0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NavigationScene:
-    """Complete static scene; z is up, lengths are in meters."""
+    """Complete static scene; z points up, and lengths are in meters."""
 
     name: str
-    """File-safe name."""
+    """Name of the scene, usable as a file name."""
     content_hash: str
     """Hash of everything that determines paths and images."""
     parts: tuple[ScenePart, ...]
@@ -108,21 +112,22 @@ class NavigationScene:
     lamp_rooms: tuple[str, ...] = ()
     """Room of each lamp."""
     is_lit: bool = False
-    """True if pictures and colors already contain the lighting, as in scans; no light is baked."""
+    """True if textures and colors already contain the lighting, as in scans; then no lighting is baked."""
     classes: tuple[str, ...] = ()
-    """Classes that scenes of its source may have, so that an index means the same in each; empty to use its own."""
+    """All classes that scenes of the same source may contain, so that class numbers agree; empty for its own
+    classes."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
     """Source and license of third-party content, by name."""
 
     @cached_property
     def corners(self) -> Float32Array:
-        """(F, 3, 3) corners of all faces, counter-clockwise from outside [m]: the collision geometry."""
+        """(F, 3, 3) corners of all faces, counter-clockwise seen from outside [m]; this is the collision geometry."""
         found = [part.triangles.vertices[part.triangles.faces] for part in self.parts]
         return np.concatenate(found) if found else np.zeros((0, 3, 3), dtype=np.float32)
 
     @cached_property
     def things(self) -> tuple[SceneThing, ...]:
-        """Return all objects in the order of their first parts, including the building."""
+        """All objects, including those of the building, in the order of their first parts."""
         by_name: dict[str, list[ScenePart]] = {}
         for part in self.parts:
             by_name.setdefault(part.name, []).append(part)
@@ -136,11 +141,11 @@ class NavigationScene:
 
     @cached_property
     def goals(self) -> tuple[SceneThing, ...]:
-        """Return the objects that a path may lead to: all but the building itself."""
+        """Objects to which a path may lead: all except those of the building."""
         return tuple(thing for thing in self.things if thing.object_class not in STRUCTURE)
 
     def room_of(self, points: FloatArray) -> list[str]:
-        """Return the name of the room of each point (n, 3) [m]; empty outside of all rooms."""
+        """Return the name of the room of each point (n, 3) [m]; empty for points outside all rooms."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
         found = [""] * len(points)
         for room in self.rooms:

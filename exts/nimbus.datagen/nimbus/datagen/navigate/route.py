@@ -1,4 +1,4 @@
-"""Route of one episode: searched, smoothed, timed, and measured against the triangles of its scene."""
+"""Route of one episode: a path is searched, smoothed and driven, and its clearance is measured."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.navigate.smooth import smooth_path
 
 _WIDE = 0.6
-"""Clearance that a path keeps where there is room [m]."""
+"""Clearance that a path keeps if the scene allows it [m]."""
 _EVERY = 12
-"""Number of rows between exact geodesics to the goal; the rows between are interpolated."""
+"""Number of rows between two exact geodesic distances to the goal; values between them are interpolated."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Route:
-    """Drive from start to goal with all measurements along it, T rows."""
+    """Drive from start to goal with measurements, in T rows."""
 
     driven: DrivenPath
+    """Poses and actions of the drive."""
     feet: FloatArray
     """(T, 3) positions of the body on the floor [m]."""
     clearance: FloatArray
-    """(T,) smallest distance of the body's axis to a triangle until the next row [m]."""
+    """(T,) smallest horizontal distance of the body's axis to a triangle up to the next row [m]."""
     distance_to_goal: FloatArray
     """(T,) geodesic distance to the goal [m]."""
     progress: FloatArray
@@ -45,12 +46,12 @@ def find_route(
     """Find the route of an episode; None if there is no path.
 
     Args:
-        place: The scene with its free space.
-        start: x, y, z [m] and yaw [rad].
+        place: Scene with its free space.
+        start: Position x, y, z [m] and yaw [rad] of the start.
         goal: Position of the goal [m].
         limits: Limits of the drive.
         rate: Rows per second [Hz].
-        facing: Point that the body faces at the end [m].
+        facing: Point that the body faces at the end [m]; None to keep the heading of arrival.
     """
     space = place.space
     ends = space.locate(np.array([start[:3], goal]))
@@ -72,7 +73,7 @@ def find_route(
 
 
 def _on_floor(place: SceneMap, driven: DrivenPath, smooth: FloatArray) -> FloatArray:
-    """Project a drive (T, 3) onto the floor below it, near the height of its path [m]."""
+    """Return the positions (T, 3) of a drive on the floor that is nearest to the height of its path [m]."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(smooth[:, :2], axis=0), axis=1)))
     guess = np.interp(driven.along, along, smooth[:, 2])
     feet = np.column_stack([driven.poses[:, :2], guess])
@@ -83,7 +84,7 @@ def _on_floor(place: SceneMap, driven: DrivenPath, smooth: FloatArray) -> FloatA
 
 
 def _geodesics(place: SceneMap, feet: FloatArray, goal: int) -> FloatArray:
-    """Return the geodesic distance (T,) to the goal [m]: exact at some rows, interpolated between them."""
+    """Return the geodesic distance (T,) to the goal [m]; it is exact at every 12th row and interpolated between."""
     rows = np.unique(np.append(np.arange(0, len(feet), _EVERY), len(feet) - 1))
     nodes = place.space.locate(feet[rows])
     wide = place.space.node_clearance >= place.space.limit

@@ -1,4 +1,4 @@
-"""Scene prepared for path planning: collision mesh, free space of a body, and searches in it."""
+"""Scene prepared for path planning: collision mesh, free space of a body, and path searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SceneMap:
-    """Scene, and all derived data that does not change between episodes."""
+    """Scene with derived data that all of its episodes share."""
 
     scene: NavigationScene
     mesh: CollisionMesh
@@ -23,17 +23,17 @@ class SceneMap:
 
     @cached_property
     def search(self) -> PathSearch:
-        """Path searches that respect the body's limits."""
+        """Path search in the free space."""
         return PathSearch(self.space)
 
     @cached_property
     def sight(self) -> LineOfSight:
-        """Straight walks that respect the body's limits."""
+        """Tests of straight walks in the free space."""
         return LineOfSight(self.space)
 
     @cached_property
     def main_rooms(self) -> tuple[str, ...]:
-        """Name of the room of each node of component 0; empty outside of all rooms."""
+        """Name of the room of each node of component 0; empty outside all rooms."""
         return tuple(self.scene.room_of(self.space.positions[self.space.main_nodes]))
 
     def geodesic(self, start: int, goal: int) -> float:
@@ -43,7 +43,7 @@ class SceneMap:
 
 
 def map_scene(scene: NavigationScene, body: BodyShape) -> SceneMap:
-    """Find the free space of a scene.
+    """Compute the free space of a body in a scene; return both.
 
     Raises:
         InputError: The scene has no floor, has too little free area, or is too large.

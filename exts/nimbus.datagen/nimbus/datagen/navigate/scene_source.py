@@ -1,4 +1,4 @@
-"""Sources of scenes: one class for each key of a task's ``scene:``."""
+"""Interface of the sources of scenes; each key of a task's ``scene:`` selects one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ from nimbus.datagen.navigate.navigation_scene import NavigationScene
 
 
 class SceneSource(StrictModel):
-    """Settings of a source, registered as ``scene`` under its key, such as ``homes``."""
+    """Base class of a source's settings, registered as ``scene`` under its key, such as ``homes``."""
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """Number of its scenes."""
+        """Number of scenes of the source."""
 
     @abstractmethod
     def open(self, number: int) -> NavigationScene:
-        """Open a scene by its number, below ``count``.
+        """Open or generate a scene.
+
+        Args:
+            number: Number of the scene, from 0 to ``count`` - 1.
 
         Raises:
-            InputError: The scene is unusable.
+            InputError: The scene cannot be used.
         """
 
     @abstractmethod
     def fingerprint(self) -> dict[str, str]:
-        """Hashes of everything that determines its scenes, by name."""
+        """Return hashes or versions of everything that determines the scenes, by name."""
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory.

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Shortest paths over the cells of a free space, by A* in one Warp thread; equal inputs give equal paths."""
+"""Shortest paths over the cells of a free space, by A* in one Warp thread. Equal inputs give equal paths."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ def _search(
 
 
 class PathSearch:
-    """Path searches in one free space, whose constant arrays are uploaded once.
+    """Path search in one free space.
 
     Args:
-        space: The free space.
-        allowed: (N,) nodes that a path may use; by default those that the body fits in.
+        space: Free space to search.
+        allowed: (N,) True for nodes that a path may use; by default those where the body fits.
     """
 
     def __init__(self, space: FreeSpace, allowed: BoolArray | None = None) -> None:
@@ -138,12 +138,13 @@ class PathSearch:
         self._neighbors = wp.array(space.neighbors, dtype=wp.int32, device="cpu")
 
     def path(self, start: int, goal: int, *, wide: float = 0.0) -> IndexArray | None:
-        """Find the cheapest path of nodes from one node to another, both included; None if there is none.
+        """Return the nodes of the cheapest path, including both ends; None if there is no path.
 
         Args:
-            start: Node.
-            goal: Node.
-            wide: Clearance up to which a path keeps away from walls [m]; 0 for the shortest path.
+            start: First node.
+            goal: Last node.
+            wide: Clearance below which nodes cost more, so that the path keeps away from walls [m]; 0 for the shortest
+                path.
         """
         return self._search(start, goal, self._weights(wide))[0]
 
@@ -152,12 +153,12 @@ class PathSearch:
         return self._search(start, goal, self._weights(0.0))[1]
 
     def distances(self, start: int) -> FloatArray:
-        """Return the length (N,) of the shortest eight-connected path to each node [m]; infinite for none."""
+        """Return the length (N,) of the shortest eight-connected path to each node [m]; infinite if there is none."""
         cost, parents = self._run(start, -1, self._weights(0.0))
         return np.where(parents >= 0, cost, np.inf)
 
     def _weights(self, wide: float) -> FloatArray:
-        """Return the cost (N,) per meter at each node; 0 where no path may go."""
+        """Return the cost per meter (N,) at each node; 0 at nodes that no path may use."""
         space, limit = self._space, self._space.limit
         near = np.clip((wide - space.node_clearance) / max(wide - limit, 1e-9), 0.0, 1.0) if wide > limit else 0.0
         return np.where(self._allowed, 1.0 + 4.0 * np.square(near, dtype=float), 0.0)
@@ -174,7 +175,10 @@ class PathSearch:
         return np.array(found[::-1], dtype=np.int32), float(cost[goal])
 
     def _run(self, start: int, goal: int, weights: FloatArray) -> tuple[FloatArray, IndexArray]:
-        """Return cost and parent (N,) of the nodes that a search reaches; without a goal (-1) it reaches all."""
+        """Return the cost (N,) and the parent (N,) of each node; the parent is -1 for nodes that were not reached.
+
+        If ``goal`` is -1, the search visits all nodes that it can reach.
+        """
         count = len(weights)
         cost, key = (wp.zeros(count, dtype=wp.float64, device="cpu") for _ in range(2))
         parent, place = (wp.full(count, -1, dtype=wp.int32, device="cpu") for _ in range(2))

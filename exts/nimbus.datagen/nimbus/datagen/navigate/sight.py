@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Straight walks over free cells, and any-angle shortest paths made by pulling a path of cells taut."""
+"""Straight walks over free cells, and any-angle shortest paths, found by pulling a path of cells taut."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 wp.set_module_options({"enable_backward": False})
 
 _SPACING = 4
-"""Number of nodes between the candidate bends of a path; bends are then moved to their best positions."""
+"""Number of nodes between candidate bends of a path; the bends are moved to better positions afterwards."""
 _ROUNDS = 6
-"""Number of rounds in which bends are moved."""
+"""Largest number of rounds in which the bends are moved."""
 _AROUND = np.array([(i, j) for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2)], dtype=np.int32)
-"""Offsets (i, j) of the cells around a bend to which it may move."""
+"""Offsets (i, j) of the cells to which a bend may move in one round."""
 
 
 @wp.func
@@ -71,11 +71,11 @@ def _walk(
 
 
 class LineOfSight:
-    """Straight walks in one free space.
+    """Tests of straight walks in one free space.
 
     Args:
-        space: The free space.
-        allowed: (N,) nodes that may be crossed; by default those that the body fits in.
+        space: Free space to walk in.
+        allowed: (N,) True for nodes that may be crossed; by default those where the body fits.
     """
 
     def __init__(self, space: FreeSpace, allowed: BoolArray | None = None) -> None:
@@ -86,7 +86,7 @@ class LineOfSight:
         self._allowed = wp.array(self.allowed.astype(np.uint8), dtype=wp.uint8, device="cpu")
 
     def is_free(self, first: IndexArray, last: IndexArray) -> BoolArray:
-        """Return True for pairs of nodes (n,) and (n,) with a straight walk between them."""
+        """Return True (n,) for the pairs of nodes (n,) between which a straight walk is possible."""
         found = wp.zeros(len(first), dtype=wp.uint8, device="cpu")
         ends = [
             wp.array(np.ascontiguousarray(one, dtype=np.int32), dtype=wp.int32, device="cpu") for one in (first, last)
@@ -96,7 +96,7 @@ class LineOfSight:
         return found.numpy().astype(bool)
 
     def taut(self, path: IndexArray) -> IndexArray:
-        """Pull a path of nodes (n,) taut: return the bends (m,) of a shortest path near it, ends included."""
+        """Shorten a path of nodes (n,) locally; return the bends (m,) of the result, including both ends."""
         if len(path) < 3:
             return path
         steps = np.diff(self.space.nodes[path, 1:], axis=0)
@@ -112,12 +112,12 @@ class LineOfSight:
         return bends
 
     def length(self, bends: IndexArray) -> float:
-        """Return the length of the straight walks between nodes (n,) in the plane [m]."""
+        """Return the total horizontal length of the straight walks between successive nodes (n,) [m]."""
         cells = self.space.nodes[bends, 1:].astype(float)
         return float(np.linalg.norm(np.diff(cells, axis=0), axis=1).sum()) * self.space.cell
 
     def _around(self, node: int) -> IndexArray:
-        """Return the allowed nodes near a node on its floor, itself first."""
+        """Return the allowed nodes near a node, on the same layer; the node itself is first."""
         layer, i, j = self.space.nodes[node]
         _, width, depth = self.space.node.shape
         places = np.array([i, j]) + _AROUND
@@ -127,7 +127,12 @@ class LineOfSight:
         return np.append(node, found[self.allowed[found]]).astype(np.int32)
 
     def _cheapest(self, choices: list[IndexArray], *, skip: bool) -> IndexArray:
-        """Choose one node of each set, or with ``skip`` of some sets, for the shortest chain of straight walks."""
+        """Choose one node of each set so that the chain of straight walks between them is shortest.
+
+        Args:
+            choices: Sets of nodes; the first and the last have one node each.
+            skip: Allow chains that leave sets out.
+        """
         count = len(choices)
         starts = np.cumsum([0, *(len(one) for one in choices)])
         every = np.concatenate(choices).astype(np.int32)
@@ -141,7 +146,14 @@ class LineOfSight:
 
 
 def _shortest_chain(one: IntArray, other: IntArray, lengths: FloatArray, starts: IntArray) -> list[int]:
-    """Return the entries of the shortest chain from the first to the last; links lead from lower to higher ones."""
+    """Return the entries of the shortest chain from the first to the last entry.
+
+    Args:
+        one: (L,) lower entry of each link.
+        other: (L,) higher entry of each link.
+        lengths: (L,) length of each link [m].
+        starts: First entry of each set, and the total number of entries.
+    """
     total = np.full(starts[-1], np.inf)
     before = np.full(starts[-1], -1)
     total[0] = 0.0
@@ -154,7 +166,7 @@ def _shortest_chain(one: IntArray, other: IntArray, lengths: FloatArray, starts:
             best = int(reached.argmin())
             total[entry], before[entry] = reached[best], one[rows][best]
     if np.isinf(total[-1]):
-        raise ValueError("the path leads over cells that are not free")
+        raise ValueError("the path crosses cells that are not free")
     chain = [int(starts[-1]) - 1]
     while chain[-1] != 0:
         chain.append(int(before[chain[-1]]))

@@ -1,4 +1,4 @@
-"""Elastic band: a path is straightened and pushed away from walls while every point keeps its required clearance."""
+"""Elastic band that straightens a path and pushes it away from walls; every point keeps the required clearance."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 _STEPS = 120
 """Number of iterations of the band."""
 _PULL, _PUSH = 0.45, 0.35
-"""Step sizes of an iteration: toward the middle of both neighbors, and away from walls."""
+"""Step sizes of an iteration: toward the midpoint of both neighbors, and away from walls."""
 _WIDE = 0.6
 """Clearance above which walls do not push the path [m]."""
 
 
 def resample(path: FloatArray, spacing: float) -> FloatArray:
-    """Resample a path (n, d) to points (m, d) at equal distances of about ``spacing`` [m], ends kept."""
+    """Resample a path (n, d) to points (m, d) at equal distances of at most ``spacing`` [m]; the ends stay the same."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(path[:, :2], axis=0), axis=1)))
     keep = np.append(True, np.diff(along) > 1e-9)
     path, along = path[keep], along[keep]
@@ -32,13 +32,16 @@ def resample(path: FloatArray, spacing: float) -> FloatArray:
 
 
 def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wide: float = _WIDE) -> FloatArray:
-    """Smooth a path (n, 3) [m]; the ends stay, and every point (m, 3) keeps the body's clearance.
+    """Smooth a path; the ends stay the same, and every point keeps the body's clearance.
 
     Args:
         space: Free space that contains the path.
-        path: Path from start to goal [m].
-        spacing: Spacing of the points [m].
-        wide: Clearance above which walls do not push [m].
+        path: (n, 3) path from start to goal [m].
+        spacing: Largest spacing of the resulting points [m].
+        wide: Clearance above which walls do not push the path [m].
+
+    Returns:
+        (m, 3) smooth path [m].
     """
     points = resample(path, spacing)
     limit = space.limit
@@ -59,7 +62,7 @@ def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wid
 
 
 def _gradient(space: FreeSpace, points: FloatArray) -> FloatArray:
-    """Return the unit direction (n, 2) in which the clearance grows; 0 where it does not."""
+    """Return the unit direction (n, 2) in which the clearance grows at points (n, 3); 0 if it grows in none."""
     off = space.cell
     sides = []
     for axis in (0, 1):

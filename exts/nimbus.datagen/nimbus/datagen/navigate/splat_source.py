@@ -1,4 +1,4 @@
-"""Sources of scenes with splats, which are drawn in place of their proxy geometry."""
+"""Interface of the sources whose scenes have splats; renderers draw the splats instead of the proxy geometry."""
 
 from __future__ import annotations
 
@@ -19,39 +19,38 @@ from nimbus.datagen.splats.sample import SurfaceSamples
 
 _Kept = TypeVar("_Kept")
 _KEPT = 2
-"""Number of scenes kept in one process."""
+"""Number of scenes that a process keeps in memory."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacedSplats:
-    """Splats of a scene, in the world."""
+    """Splats of a scene with their transform to the world."""
 
     scene: NavigationScene
     """Proxy geometry of the splats."""
     cloud: SplatCloud
     """Splats in their own frame."""
     world_T_cloud: FloatArray
-    """(4, 4) rotation, scale and offset [m]"""
+    """(4, 4) transform from the frame of the splats to the world: rotation, scale and offset [m]."""
     has_mesh: bool
-    """True if the proxy is a mesh of the place; False if it is derived from the splats, and therefore coarser."""
+    """True if the proxy is a mesh of the scene; False if it is derived from the splats and therefore coarser."""
     samples: SurfaceSamples | None = None
-    """Points on the scene's faces from which the splats were sampled, whose colors are lit later; None for captured
-    splats."""
+    """Points on the scene's faces, one per splat, for splats that are lit later; None for captured splats."""
 
 
 class SplatSource(SceneSource):
-    """Settings of a source whose scenes have splats."""
+    """Base class of the settings of sources with splats."""
 
     @abstractmethod
     def read(self, number: int) -> PlacedSplats:
-        """Read or make the splats of a scene.
+        """Read or generate the splats of a scene.
 
         Raises:
             InputError: A file cannot be used.
         """
 
     def placed(self, number: int) -> PlacedSplats:
-        """Return the splats of a scene; those of the latest scenes are cached.
+        """Return the splats of a scene; the most recently used scenes are cached.
 
         Raises:
             InputError: A file cannot be used.
@@ -59,7 +58,7 @@ class SplatSource(SceneSource):
         return _kept(_splats, (self.model_dump_json(), number), lambda: self.read(number))
 
     def open(self, number: int) -> NavigationScene:
-        """Return the geometry of a scene.
+        """Return the proxy geometry of a scene.
 
         Raises:
             InputError: A file cannot be used.
@@ -67,7 +66,7 @@ class SplatSource(SceneSource):
         return self.placed(number).scene
 
     def outline(self, number: int) -> SplatRasterizer:
-        """Return a rasterizer of the covered space of a scene; colors of unlit splats have no meaning."""
+        """Return a rasterizer for the silhouette of a scene's splats; before lighting, its colors have no meaning."""
 
         def make() -> SplatRasterizer:
             placed = self.placed(number)
@@ -90,5 +89,5 @@ def _kept(kept: OrderedDict[tuple[str, int], _Kept], key: tuple[str, int], make:
 
 
 def upright() -> FloatArray:
-    """Return the pose of a point cloud that is already in the world frame."""
+    """Return the transform of splats that are already in the world frame: the identity (4, 4)."""
     return np.eye(4)

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Exact triangle tests in Warp: against boxes, and against the swept space of an upright cylinder."""
+"""Exact triangle tests in Warp: boxes, upright cylinders, floors and rays."""
 
 from __future__ import annotations
 
@@ -185,10 +185,10 @@ def _look(
 
 
 class CollisionMesh:
-    """Triangle tests of a scene, on the CPU so that results are the same everywhere.
+    """Triangle tests of a scene; they run on the CPU, so that results are the same on every machine.
 
     Args:
-        corners: (F, 3, 3) of its faces [m]; F is at least 1.
+        corners: (F, 3, 3) corners of the scene's faces [m]; F is at least 1.
     """
 
     def __init__(self, corners: Float32Array) -> None:
@@ -200,19 +200,22 @@ class CollisionMesh:
         )
 
     def is_blocked(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """Return True for boxes (n, 3) to (n, 3) [m] that meet a triangle, exactly."""
+        """Test boxes with corners ``lower`` (n, 3) and ``upper`` (n, 3) [m]; True (n,) if a triangle is in the box."""
         found = wp.zeros(len(lower), dtype=wp.uint8, device="cpu")
         inputs = [self._mesh.id, _vectors(lower + 1e-4), _vectors(upper - 1e-4), found]
         wp.launch(_block, dim=len(lower), inputs=inputs, device="cpu")
         return found.numpy().astype(bool)
 
     def find_floors(self, points: FloatArray, *, most: int, slope: float) -> Float32Array:
-        """Find heights (most, n) of upward faces at points (n, 2) [m], from the highest down; NaN for none.
+        """Find the floors at points of the plane: faces that point up.
 
         Args:
-            points: (n, 2) [m]
+            points: (n, 2) points x, y [m].
             most: Largest number of floors at one point.
-            slope: Steepest floor [rad].
+            slope: Steepest slope of a floor [rad].
+
+        Returns:
+            (most, n) heights of the floors, from the highest down [m]; NaN for none.
         """
         heights = wp.full((most, len(points)), float("nan"), dtype=wp.float32, device="cpu")
         top = float(self.corners[..., 2].max()) + 1.0
@@ -226,13 +229,16 @@ class CollisionMesh:
         return heights.numpy()
 
     def clearance(self, feet: FloatArray, *, low: float, high: float, reach: float) -> Float32Array:
-        """Measure the distance in the plane of vertical axes to the nearest triangle, at most ``reach`` [m].
+        """Measure the horizontal distance between vertical axes and the nearest triangle.
 
         Args:
-            feet: (n, 3) feet of the axes [m].
-            low: Height above the foot from which triangles count [m].
-            high: Height above the foot up to which they count [m].
-            reach: Largest measured distance [m].
+            feet: (n, 3) lower ends of the axes [m].
+            low: Height above the lower end from which triangles count [m].
+            high: Height above the lower end up to which triangles count [m].
+            reach: Upper limit of the measured distance [m].
+
+        Returns:
+            (n,) distances [m].
         """
         found = wp.zeros(len(feet), dtype=wp.float32, device="cpu")
         inputs = [self._mesh.id, _vectors(feet), reach, low, high, found]
@@ -240,7 +246,12 @@ class CollisionMesh:
         return found.numpy()
 
     def first_faces(self, origins: FloatArray, directions: FloatArray) -> IndexArray:
-        """Find the face (n,) that each ray from origins (n, 3) [m] along directions (n, 3) meets first; -1 for none."""
+        """Return the face (n,) that each ray hits first; -1 for none.
+
+        Args:
+            origins: (n, 3) origins of the rays [m].
+            directions: (n, 3) directions of the rays.
+        """
         found = wp.zeros(len(origins), dtype=wp.int32, device="cpu")
         wp.launch(
             _look,

@@ -64,7 +64,7 @@ class Environment:
         needs: Requested parts of an observation.
         device: ``cpu`` or ``cuda``, for images.
         skill: Skill of the rows; ``policy`` marks rows that are not a demonstration.
-        renders: Make the images of observations; otherwise the owner of the environment does.
+        renders: True to render the images of observations; otherwise the environment's owner renders them.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class Environment:
 
 
 def policy_renderer(assets: SceneAssets, device: str) -> SceneRenderer:
-    """Return a renderer of what policies see, one step at a time."""
+    """Return a renderer of policies' images, which renders one step at a time."""
     from nimbus.datagen.render.scene_renderer import SceneRenderer
 
     libraries = tuple(assets.libraries)

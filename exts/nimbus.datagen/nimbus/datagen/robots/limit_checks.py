@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers import expat
 
+import numpy as np
+
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Document, Keys
 from nimbus.datagen.robots.robot import Manipulator
@@ -81,8 +83,13 @@ def check_gripper(document: Document, one: Manipulator, joints: Mapping[str, Ele
     gripper = one.gripper
     for index, name in enumerate(gripper.joints):
         _check_range(document, (*at, "joints", index), joints[name])
-    for key in ("open", "closed"):
-        _check_position(document, (*at, key), joints[gripper.joints[0]], getattr(gripper, key))
+    for key, command in (("open", gripper.open), ("closed", gripper.closed)):
+        if not gripper.offsets:
+            _check_position(document, (*at, key), joints[gripper.joints[0]], command)
+            continue
+        posture = gripper.joint_positions(np.array(command)).tolist()
+        for index, (name, position) in enumerate(zip(gripper.joints, posture, strict=True)):
+            _check_position(document, (*at, key, index), joints[name], position)
 
 
 def check_masses(document: Document, root: Element) -> None:

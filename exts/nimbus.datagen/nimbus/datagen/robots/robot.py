@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.arrays import FloatArray, Quaternion
 from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.files.strict_yaml import FileName, StrictModel
@@ -63,13 +63,17 @@ class Arm(StrictModel):
 
 
 class Gripper(StrictModel):
-    """Gripper with two pads, on fingers that slide or turn, or on a jaw and a fixed finger.
+    """Gripper with pads: on two fingers, on a jaw and a fixed finger, or on the fingers of a hand.
 
-    The first joint leads; the others follow it at a fixed ratio.
+    One command moves all joints on the line between two postures, open and closed. It is the position of the first
+    joint; each other joint is at ``offset + ratio * command``.
     """
 
     joints: tuple[str, ...] = Field(min_length=1)
     ratios: tuple[float, ...] = Field((), description="travel of each joint per travel of the first; default: URDF")
+    offsets: tuple[float, ...] = Field(
+        (), exclude_if=lambda offsets: not any(offsets), description="position of each joint where the first is at 0"
+    )
     links: tuple[str, ...] = Field(description="links that may touch the held object")
     fingers: tuple[str, str] = Field(description="links with the pads")
     open: float = Field(description="position of the first joint when open [m, rad]")
@@ -84,6 +88,9 @@ class Gripper(StrictModel):
     stiffness: float = Field(gt=0, description="position gain [N/m, N m/rad]")
     damping: float = Field(ge=0, description="velocity gain [N s/m, N m s/rad]")
     armature: float = Field(default=0.0, ge=0, description="rotor inertia seen at the joint [kg, kg m^2]")
+    friction: float | None = Field(
+        None, ge=0, exclude_if=lambda friction: friction is None, description="of each joint [N, N m]; default: URDF"
+    )
     pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
     pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
     finger_thickness: Metres = Field(
@@ -91,13 +98,51 @@ class Gripper(StrictModel):
     )
     finger_depth: Metres = Field(gt=0, le=_LARGEST_HAND, description="distance from the tool's origin to the palm [m]")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_postures(cls, given: object) -> object:
+        """Accept two postures, ``open`` and ``closed`` with an entry per joint, for ratios and offsets."""
+        if not isinstance(given, dict) or not all(
+            isinstance(given.get(key), list | tuple) for key in ("open", "closed")
+        ):
+            return given
+        opened, closed = given["open"], given["closed"]
+        for key, posture in (("open", opened), ("closed", closed)):
+            if len(posture) != len(given.get("joints", ())):
+                raise _wrong_count(key, len(posture), len(given.get("joints", ())))
+            if not all(isinstance(value, int | float) for value in posture):
+                raise ValueError(f"'{key}' has an entry that is not a number")
+        if "ratios" in given or "offsets" in given:
+            raise ValueError("ratios and offsets follow from postures: remove them")
+        travels = [one - other for one, other in zip(opened, closed, strict=True)]
+        if 0 in travels:
+            joint = given["joints"][travels.index(0)]
+            raise ValueError(f"'{joint}' is at one position in both postures: put it under 'locked'")
+        ratios = [travel / travels[0] for travel in travels]
+        offsets = [one - ratio * opened[0] for one, ratio in zip(opened, ratios, strict=True)]
+        return given | {"open": opened[0], "closed": closed[0], "ratios": tuple(ratios), "offsets": tuple(offsets)}
+
     @model_validator(mode="after")
     def _one_ratio_per_joint(self) -> Gripper:
         if self.ratios and len(self.ratios) != len(self.joints):
             raise _wrong_count("ratios", len(self.ratios), len(self.joints))
+        if self.offsets and len(self.offsets) != len(self.joints):
+            raise _wrong_count("offsets", len(self.offsets), len(self.joints))
         if self.open == self.closed:
             raise ValueError("open and closed are the same position")
         return self
+
+    def joint_positions(self, opening: FloatArray) -> FloatArray:
+        """Return the positions (..., J) of all joints for commands (...) of the first one [m, rad]."""
+        return np.asarray(opening, dtype=float)[..., None] * np.array(self.ratios) + self._offsets
+
+    def command_of(self, positions: FloatArray) -> FloatArray:
+        """Return the command (..., J) that each of the joint positions (..., J) corresponds to [m, rad]."""
+        return (positions - self._offsets) / np.array(self.ratios)
+
+    @property
+    def _offsets(self) -> FloatArray:
+        return np.array(self.offsets or (0.0,) * len(self.joints))
 
     @property
     def width(self) -> float:
@@ -159,6 +204,9 @@ class Piece(StrictModel):
     mount: str = Field(default="", description="link of an earlier piece that it is fixed to; empty: the robot's base")
     without: tuple[str, ...] = Field(
         default=(), exclude_if=lambda links: not links, description="links to omit, with their descendants"
+    )
+    weighed: tuple[str, ...] = Field(
+        default=(), exclude_if=lambda links: not links, description="links with a mass from their collision shapes"
     )
     travel: BaseTravel | None = Field(
         default=None, exclude_if=lambda travel: travel is None, description="ranges of a driving base"
@@ -234,6 +282,15 @@ class Robot(StrictModel):
         return tuple(ratio for one in self.arms for ratio in (*[1.0] * len(one.arm.joints), *one.gripper.ratios))
 
     @property
+    def joint_offsets(self) -> tuple[float, ...]:
+        """Position of each joint where the command that it follows is 0."""
+        own = [
+            (*[0.0] * len(one.arm.joints), *(one.gripper.offsets or [0.0] * len(one.gripper.joints)))
+            for one in self.arms
+        ]
+        return tuple(offset for offsets in own for offset in offsets)
+
+    @property
     def home_action(self) -> tuple[float, ...]:
         """Action with every arm at home and every gripper open."""
         return tuple(value for one in self.arms for value in (*one.arm.home, one.gripper.open))
@@ -241,8 +298,8 @@ class Robot(StrictModel):
     @property
     def home_joints(self) -> tuple[float, ...]:
         """Joint positions with every joint at home."""
-        action = self.home_action
-        return tuple(action[at] * ratio for at, ratio in zip(self.action_index, self.joint_ratios, strict=True))
+        action = np.array(self.home_action)[list(self.action_index)]
+        return tuple((action * self.joint_ratios + self.joint_offsets).tolist())
 
     @property
     def gripper_links(self) -> tuple[str, ...]:

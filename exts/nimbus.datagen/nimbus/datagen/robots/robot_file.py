@@ -36,6 +36,7 @@ from nimbus.datagen.robots.urdf import (
     Element,
     assemble,
     child_of,
+    drop_inertials,
     lock_joints,
     model_path,
     piece_path,
@@ -46,18 +47,20 @@ from nimbus.datagen.robots.wheels import model_in_wheel
 
 
 class MountPose(StrictModel):
-    """Pose of a mount: rotation about z, then x, then translation."""
+    """Pose of a mount: rotations about z, the turned x and the tilted z, and a translation."""
 
     position: Vector = Field(default=(0.0, 0.0, 0.0), description="x, y, z [m]")
     turn: Radians = Field(default=0.0, description="Rotation about z.")
     tilt: Radians = Field(default=0.0, description="Rotation about the rotated x axis.")
+    spin: Radians = Field(default=0.0, description="Rotation about the tilted z axis.")
 
     @property
     def wxyz(self) -> tuple[float, float, float, float]:
         """Orientation of the mount."""
-        if not (self.turn or self.tilt):
+        if not (self.turn or self.tilt or self.spin):
             return 1.0, 0.0, 0.0, 0.0
-        return quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
+        turned = quat_multiply(quat_from_axis_angle((0, 0, 1), self.turn), quat_from_axis_angle((1, 0, 0), self.tilt))
+        return quat_multiply(turned, quat_from_axis_angle((0, 0, 1), self.spin)) if self.spin else turned
 
 
 class RobotModelFile(StrictModel):
@@ -73,6 +76,9 @@ class RobotModelFile(StrictModel):
     )
     part: str = Field("", description="Use only this link and its descendants.")
     without: tuple[str, ...] = Field((), description="Links to omit, with their descendants.")
+    weighed: tuple[str, ...] = Field(
+        (), description="Links whose mass and inertia come from their collision shapes, because the model's are wrong."
+    )
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -235,16 +241,23 @@ class _Completion:
             model = str(model_in_wheel(source.wheel, source.urdf, where=self.document.where((*keys, "wheel"))))
         if source.angles and not source.package and is_mjcf(Path(model)):
             model = str(convert_to_urdf(Path(model), angles=source.angles))
-        piece = Piece(package=source.package, urdf=model, root=source.part, without=source.without)
+        piece = Piece(
+            package=source.package, urdf=model, root=source.part, without=source.without, weighed=source.weighed
+        )
         try:
             path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)
         except InputError as error:
             key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
             raise self.document.error((*keys, key), error.what, instead=error.instead) from None
         root = read_urdf(urdf)
+        drop_inertials(root, source.weighed)
         check_model(root, path)
         check_mesh_files(piece, robot=self.file.name)
-        for key, links in (("part", (source.part,) if source.part else ()), ("without", source.without)):
+        for key, links in (
+            ("part", (source.part,) if source.part else ()),
+            ("without", source.without),
+            ("weighed", source.weighed),
+        ):
             self._check(root, "link", links, (*keys, key))
         children = {child_of(joint) for joint in root.findall("joint")}
         if whole := next((link for link in source.without if link == source.part or link not in children), ""):
@@ -301,6 +314,7 @@ class _Completion:
             package=source.package,
             urdf=source.urdf,
             without=source.without,
+            weighed=source.weighed,
             root=other.tool.link.removeprefix(source.prefix),
             prefix=prefix + source.prefix,
             mount=hand.mount,

@@ -132,6 +132,18 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
     return whole
 
 
+def drop_inertials(root: Element, links: Iterable[str]) -> None:
+    """Remove the inertials of some links, whose masses then come from their collision shapes."""
+    for link in root.findall("link"):
+        if link.get("name", "") in links and (inertial := link.find("inertial")) is not None:
+            link.remove(inertial)
+
+
+def _without_dots(name: str) -> str:
+    """Return a name as USD can hold it; labels of parts use the dot."""
+    return name.replace(".", "_")
+
+
 def root_link(root: Element) -> str:
     """Return the first link that is not the child of a joint."""
     children = {child_of(joint) for joint in root.findall("joint")}
@@ -153,6 +165,7 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
                 root.remove(element)
     for link in piece.without:
         _remove_below(root, link, children)
+    drop_inertials(root, piece.weighed)
     for element in list(root):
         if element.tag not in ("link", "joint", "material"):
             root.remove(element)
@@ -163,16 +176,16 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
         mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
     if piece.travel is not None:
         _add_travel(root, piece.travel)
-    if piece.prefix:
+    if piece.prefix or any("." in element.get("name", "") for element in root):
         for element in root:
-            element.set("name", piece.prefix + element.get("name", ""))
+            element.set("name", piece.prefix + _without_dots(element.get("name", "")))
             for child in element:
                 if attribute := _LINK_OF.get(child.tag) if element.tag == "joint" else None:
-                    child.set(attribute, piece.prefix + child.get(attribute, ""))
+                    child.set(attribute, piece.prefix + _without_dots(child.get(attribute, "")))
         for material in root.iter("material"):
             if material in list(root):
                 continue
-            material.set("name", piece.prefix + material.get("name", ""))
+            material.set("name", piece.prefix + _without_dots(material.get("name", "")))
     return root
 
 

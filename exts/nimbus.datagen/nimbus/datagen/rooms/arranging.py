@@ -27,7 +27,7 @@ def pick_kinds(plan: RoomPlan, names: Sequence[str], count: int) -> list[str]:
 
 
 def line_up(plan: RoomPlan, side: Side, kinds: Sequence[str], *, gap: float = 0.0) -> list[Furnishing]:
-    """Place furnishings along a wall where there is room, with gaps of up to a length [m]."""
+    """Place furnishings along the free parts of a wall, with random gaps of up to ``gap`` [m]."""
     length, found, at = plan.wall_of(side).length, [], CORNER * float(plan.rng.uniform(0.1, 1.0))
     for kind in kinds:
         for _ in range(6):

@@ -117,12 +117,17 @@ def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> 
         for place, name in enumerate(arm.joints):
             gains = (arm.stiffness[place], arm.damping[place], arm.effort_limits[place], arm.armature)
             _set_joint(builder, joints[name], arm.home[place], *gains)
-        for name, ratio in zip(gripper.joints, gripper.ratios, strict=True):
+        start = gripper.joint_positions(np.array(gripper.open)).tolist()
+        for name, position in zip(gripper.joints, start, strict=True):
             gains = (gripper.stiffness, gripper.damping, gripper.effort_limit, gripper.armature)
-            _set_joint(builder, joints[name], ratio * gripper.open, *gains)
+            _set_joint(builder, joints[name], position, *gains)
+            if gripper.friction is not None:  # the model's own damping belongs to its friction
+                degree = builder.joint_qd_start[joints[name]]
+                builder.joint_friction[degree], builder.joint_damping[degree] = gripper.friction, 0.0
         leader, *followers = gripper.joints
-        for name, ratio in zip(followers, gripper.ratios[1:], strict=True):
-            builder.set_joint_mimic(joints[name], joints[leader], coeffs=(0.0, ratio))
+        offsets = (gripper.offsets or (0.0,) * len(gripper.joints))[1:]
+        for name, offset, ratio in zip(followers, offsets, gripper.ratios[1:], strict=True):
+            builder.set_joint_mimic(joints[name], joints[leader], coeffs=(offset, ratio))
 
 
 class SceneBuilder:

@@ -105,6 +105,7 @@ class NewtonSimulation:
         self.qpos_index = np.array([self.model.jnt_qposadr[joint] for joint in joints])
         self.dof_index = np.array([self.model.jnt_dofadr[joint] for joint in joints])
         self._action_index, self._ratios = np.array(self.robot.action_index), np.array(self.robot.joint_ratios)
+        self._offsets = np.array(self.robot.joint_offsets)
         self._leading = np.unique(self._action_index, return_index=True)[1]
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
@@ -194,7 +195,7 @@ class NewtonSimulation:
             action: (A,) commanded positions [rad, m].
             observe: Called several times during the period, for measurements that are not recorded.
         """
-        target = action[self._action_index] * self._ratios
+        target = action[self._action_index] * self._ratios + self._offsets
         period = 1.0 / self.rate
         first, second = self._previous, self._command
         reference, velocity = smooth_reference(first, second, target, steps=self.steps_per_period, period=period)

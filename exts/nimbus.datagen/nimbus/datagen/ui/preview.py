@@ -97,7 +97,7 @@ class Preview:
             task: The task.
             seed: Seed of the run.
             index: The episode.
-            simulate: Makes the simulation from scene and looks; by default the usual one.
+            simulate: Function that creates the simulation from assets and visual layout; by default that of a run.
         """
         assets = self.assets(task)
         physical = draw_physical(task, assets, seed=seed, index=index)

@@ -205,8 +205,10 @@ def _set_drives(written: Any, robot: Robot, setup: RobotSetup) -> None:
             for place, name in enumerate(arm.joints)
         }
         gains |= {
-            name: (gripper.stiffness, gripper.damping, gripper.effort_limit, ratio * gripper.open)
-            for name, ratio in zip(gripper.joints, gripper.ratios, strict=True)
+            name: (gripper.stiffness, gripper.damping, gripper.effort_limit, position)
+            for name, position in zip(
+                gripper.joints, gripper.joint_positions(np.array(gripper.open)).tolist(), strict=True
+            )
         }
         armatures |= dict.fromkeys(arm.joints, arm.armature) | dict.fromkeys(gripper.joints, gripper.armature)
     adapt_robot(written.GetPrimAtPath(ROBOT), armatures)

@@ -129,7 +129,7 @@ def _write(robot: Robot, folder: Path) -> None:
 def _one_urdf(robot: Robot, folder: Path) -> Path:
     """Return the robot's own URDF if it is complete, or an assembled one."""
     only = robot.pieces[0]
-    is_part = only.prefix or only.root or only.without or only.travel
+    is_part = only.prefix or only.root or only.without or only.weighed or only.travel
     plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or is_part)
     path = piece_path(only, robot=robot.name)
     if plain and not any(is_unlimited(joint) for joint in read_urdf(path).findall("joint")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -89,6 +90,8 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     """
     from pxr import Tf, Usd
 
+    with suppress(ImportError):  # USD lists its schemas once, when the first stage opens; robots are converted later
+        import newton_usd_schemas  # noqa: F401
     if (settings := parse_reference(name_or_path)) is not None:
         return _read_room(settings, where=where)
     if (own := parse_file_reference(name_or_path)) is not None:

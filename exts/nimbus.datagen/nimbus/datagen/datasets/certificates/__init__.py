@@ -1,1 +1,1 @@
-"""Certificates: records of the checks of a dataset, their scope and figures, stored with it."""
+"""Certificates: stored results of checks of a dataset, with the number of checked episodes and figures."""

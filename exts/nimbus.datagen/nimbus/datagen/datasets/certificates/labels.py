@@ -16,27 +16,28 @@ from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 PIXELS = 1.5
-"""Tolerance of visible pixels beyond the projected box [px]."""
+"""Distance by which visible pixels may exceed the projected box [px]."""
 METRES = 0.01
-"""Largest distance of a depth outside of the box [m], because sensors are noisy."""
+"""Distance by which a depth may be outside the box [m]; sensors are noisy."""
 _NEAR = 0.02
-"""Distance to the camera below which a box is not projected [m]."""
+"""Depth of a box's nearest point below which the box is not projected [m]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelCheck:
-    """Result of one episode."""
+    """Result of the check of one episode."""
 
     views: int
-    """Number of instances seen in the compared images."""
+    """Number of compared pairs of image and instance."""
     problems: tuple[str, ...]
+    """Contradictions, one line each."""
 
 
 def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
-    """Compare some steps of an episode, every camera.
+    """Check some steps of an episode in all cameras.
 
     Args:
-        episode: The stored episode.
+        episode: Stored episode.
         steps: (S,) numbers of the steps, from 0.
 
     Raises:
@@ -62,7 +63,7 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
                 if (row < 0 and not still) or np.isnan(frames.boxes_2d[0, number]).any():
                     continue
                 views += 1
-                box = _points(labels, number)  # of a static object: in the world
+                box = _points(labels, number)  # static objects: in the world frame
                 if not still:
                     box = box @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
                 where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"
@@ -73,22 +74,22 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
 
 
 def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[float, float]) -> Iterator[str]:
-    """Yield the contradictions of one instance in one image.
+    """Yield the contradictions between the labels of one instance in one image and its pose.
 
     Args:
         frames: One step of a camera.
         number: Number of the instance.
-        box: (P, 3) points of its box [m], world frame.
+        box: (P, 3) points on the instance's box in the world frame [m].
         lens: Radial distortion of the camera, k1 and k2.
     """
     mask, stored = frames.instance[0] == number, frames.boxes_2d[0, number]
     rows, columns = np.nonzero(mask)
     if not len(rows):
-        yield "has a box, but no pixel in the mask"
+        yield "the instance has a box but no pixel in the mask"
         return
     seen = np.array([columns.min(), rows.min(), columns.max() + 1, rows.max() + 1], np.float64)
     if np.abs(seen - stored).max() > 0.5:
-        yield f"its box is {_told(stored)}, its mask's {_told(seen)}"
+        yield f"the stored box is {_told(stored)}, the box of the mask is {_told(seen)}"
     camera_T_world = np.linalg.inv(frames.world_T_camera[0])
     inside = box @ camera_T_world[:3, :3].T + camera_T_world[:3, 3]
     depth = inside[:, 2]
@@ -100,15 +101,15 @@ def _compare(frames: CameraFrames, number: int, box: FloatArray, lens: tuple[flo
     pixels = flat * (1.0 + square * (lens[0] + lens[1] * square)) @ matrix[:2, :2].T + matrix[:2, 2]
     low, high = pixels.min(axis=0) - PIXELS, pixels.max(axis=0) + PIXELS
     if np.any(seen[:2] < low) or np.any(seen[2:] > high):
-        yield f"is seen at {_told(seen)}, its pose projects to {_told(np.concatenate([low, high]))}"
+        yield f"the mask is at {_told(seen)}, the pose projects to {_told(np.concatenate([low, high]))}"
     found = frames.depth[0][mask]
     found = found[found > 0]
     if len(found) and not depth.min() - METRES <= np.median(found) <= depth.max() + METRES:
-        yield f"is seen {np.median(found):.3f} m away, its pose is {depth.min():.3f} to {depth.max():.3f} m"
+        yield f"the depth is {np.median(found):.3f} m, the pose is at {depth.min():.3f} to {depth.max():.3f} m"
 
 
 def _points(labels: Labels, number: int) -> FloatArray:
-    """Return (P, 3) points on an instance's box [m] in its body's frame, dense because a lens bends its edges."""
+    """Return points (P, 3) on an instance's box in the frame of its body [m]; dense, because lenses bend edges."""
     low, high = labels.boxes_3d[number]
     return np.array([*product(*np.linspace(low, high, 5).T)])
 

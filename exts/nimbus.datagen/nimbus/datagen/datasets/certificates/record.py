@@ -1,4 +1,4 @@
-"""Storage of certificates: ``certificates.json``, with the checks of a dataset and their episodes."""
+"""Storage of certificates in ``certificates.json``: results of checks, and the episodes that they cover."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ FILE_NAME = "certificates.json"
 
 REPLAY, RERENDER, LABELS, ACCOUNTING = "replay", "rerender", "labels", "accounting"
 MEANING = {
-    REPLAY: "the stored actions, run again in physics from the stored start, end as they did",
-    RERENDER: "a fresh rendering of the stored states is what the stored pictures show",
-    LABELS: "stored poses, projected through stored cameras, agree with stored masks, boxes and depth",
-    ACCOUNTING: "every episode that was planned is stored, failed for a reason, or accounted for otherwise",
+    REPLAY: "the stored actions, executed again in physics from the stored start, give the stored result",
+    RERENDER: "a new rendering of the stored states shows the same as the stored images",
+    LABELS: "the stored poses, projected through the stored cameras, agree with stored masks, boxes and depth",
+    ACCOUNTING: "every planned episode is stored, failed for a known reason, or otherwise accounted for",
 }
 """Meaning of each valid certificate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Result of one check of :data:`MEANING`."""
+    """Result of one check."""
 
     name: str
+    """Name of the check, a key of :data:`MEANING`."""
     holds: bool | None
-    """True or False; None when it could not be checked."""
+    """True if the check passed; None if it could not run."""
     checked: Count
     """Number of checked episodes."""
     of: Count
     """Number of all episodes."""
     figures: dict[str, Any] = field(default_factory=dict)
+    """Measured values by name."""
     problems: tuple[str, ...] = ()
     """First contradictions, one line each."""
     note: str = ""
@@ -49,13 +51,14 @@ class Certificates:
     """All certificates of a dataset."""
 
     subject: str
-    """Hash over the ids and contents of the certified episodes."""
+    """Hash of the ids and contents of the certified episodes; see :func:`subject_of`."""
     nimbus: str
+    """Version of Nimbus that ran the checks."""
     certificates: tuple[Certificate, ...]
 
     @property
     def hold(self) -> bool:
-        """Return True if no certificate is broken."""
+        """True if no check failed."""
         return all(one.holds is not False for one in self.certificates)
 
 
@@ -63,13 +66,13 @@ def subject_of(episodes: Iterable[tuple[str, str]]) -> str:
     """Return the hash of a set of episodes.
 
     Args:
-        episodes: Id and content hash of each, in any order.
+        episodes: Id and content hash of each episode, in any order.
     """
     return hashlib.sha256(to_json(sorted(episodes)).encode()).hexdigest()
 
 
 def write_certificates(folder: Path, subject: str, certificates: Iterable[Certificate]) -> Certificates:
-    """Store certificates with a dataset, whose content hash does not change.
+    """Store certificates in the folder of a dataset; the content hash of the dataset stays the same.
 
     Raises:
         StorageError: The disk is full.
@@ -96,13 +99,21 @@ def read_certificates(folder: Path) -> Certificates | None:
 
 
 def attach_certificates(folder: Path, episodes: Iterable[tuple[str, str]]) -> str:
-    """Return the text of a dataset's certificates for an export of the same episodes; empty for other episodes."""
+    """Return the content of ``certificates.json`` for an export.
+
+    Args:
+        folder: Folder of the dataset.
+        episodes: Id and content hash of each exported episode.
+
+    Returns:
+        JSON text; empty if the dataset has no certificates for exactly these episodes.
+    """
     found = read_certificates(folder)
     return to_json(asdict(found), indent=1) + "\n" if found and found.subject == subject_of(episodes) else ""
 
 
 def summary_of(one: Certificate) -> str:
-    """Return the figures of a certificate in one line."""
+    """Return the figures of a certificate in one line, or the reason why its check could not run."""
     if one.holds is None:
         return one.note
     parts = [f"{one.checked} of {one.of} episodes"] if one.name != ACCOUNTING else []

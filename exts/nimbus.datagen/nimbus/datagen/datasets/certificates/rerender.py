@@ -1,4 +1,4 @@
-"""Comparison of stored images, decoded, with a fresh rendering of the stored states."""
+"""Comparison of decoded stored images with a new rendering of the stored states."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 LEAST_PSNR = 30.0
-"""Smallest PSNR of an image from a lossy video [dB]; images of another moment or camera have less."""
+"""Smallest accepted PSNR of an image [dB]; lossy video is above it, images of another step or camera are below it."""
 LEAST_EQUAL = 0.99
-"""Smallest fraction of equal pixels in a mask."""
+"""Smallest accepted fraction of equal pixels in a mask."""
 EXACT_PSNR = 99.0
 """Value reported for identical images [dB]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RenderCheck:
-    """Result of one episode."""
+    """Result of the check of one episode."""
 
     psnr: tuple[float, ...]
-    """PSNR of each image [dB]; :data:`EXACT_PSNR` for identical ones."""
+    """PSNR of each compared image [dB]; :data:`EXACT_PSNR` for identical ones."""
     problems: tuple[str, ...]
+    """Differences above the limits, one line each."""
 
 
 class FreshRenders:
-    """Renders stored states again, with one renderer for all episodes of a task.
+    """Renders stored states again and compares the images; one renderer serves all episodes of a task.
 
     Args:
         assets: Scene, robot and libraries of the task.
         device: ``cpu`` or ``cuda``.
-        has_splats: The pictures show the splats of the scenes.
+        has_splats: The stored images show splats instead of the meshes of the scenes.
     """
 
     def __init__(self, assets: Any, *, device: str = "cpu", has_splats: bool = False) -> None:
@@ -49,7 +50,7 @@ class FreshRenders:
             self._renderer: StackedRenderer = views
 
             def load_views(episode: EpisodeFile, layout: Layout) -> None:
-                """Open the scene of an episode and prepare it."""
+                """Prepare the scene of an episode."""
                 views.load_episode(assets.of_index(layout.key.index), layout, episode.trajectory())
 
             self._load: Callable[[EpisodeFile, Layout], None] = load_views
@@ -64,12 +65,12 @@ class FreshRenders:
         self._load = lambda episode, layout: renderer.load(layout)
 
     def check(self, episode: EpisodeFile, layout: Layout, steps: NDArray[np.int64]) -> RenderCheck:
-        """Compare some steps of an episode, every camera.
+        """Compare some steps of an episode in all cameras.
 
         Args:
-            episode: The stored states and pictures.
-            layout: Scene of the episode.
-            steps: (S,) numbers of the steps to compare, from 0 [steps].
+            episode: Stored states and images.
+            layout: Layout of the episode.
+            steps: (S,) numbers of the steps to compare, from 0.
 
         Raises:
             InputError: The file is damaged.
@@ -90,21 +91,21 @@ class FreshRenders:
                 stored = episode.frames(camera, step, step + 1)
                 found.append(psnr(stored.rgb, fresh[camera].rgb))
                 if found[-1] < LEAST_PSNR:
-                    problems.append(f"{where}: {found[-1]:.1f} dB from a fresh rendering")
+                    problems.append(f"{where}: the PSNR to a new rendering is {found[-1]:.1f} dB")
                 if not len(stored.instance):
                     continue
                 equal = float((stored.instance == fresh[camera].instance).mean())
                 if equal < LEAST_EQUAL:
-                    problems.append(f"{where}: {equal:.1%} of the mask is as rendered afresh")
+                    problems.append(f"{where}: {equal:.1%} of the mask equals a new rendering")
         return RenderCheck(psnr=tuple(found), problems=tuple(problems))
 
 
 def psnr(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
-    """Compute the peak signal-to-noise ratio between pictures [dB].
+    """Compute the peak signal-to-noise ratio between two arrays of images [dB].
 
     Args:
-        one: (..., H, W, 3) sRGB [levels, 0 to 255].
-        other: (..., H, W, 3) sRGB of the same shape [levels, 0 to 255].
+        one: (..., H, W, 3) sRGB images [levels, 0 to 255].
+        other: (..., H, W, 3) sRGB images of the same shape [levels, 0 to 255].
     """
     error = float(np.mean((one.astype(np.float64) - other) ** 2))
     return EXACT_PSNR if not error else min(EXACT_PSNR, float(10 * np.log10(255.0**2 / error)))

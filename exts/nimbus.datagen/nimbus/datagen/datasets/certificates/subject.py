@@ -1,4 +1,4 @@
-"""Episodes that a folder's certificates cover, and the section of a page about them."""
+"""Episodes covered by the certificates of a folder, and the HTML section that shows the certificates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _TEMPLATE = Path(__file__).parent / "templates" / "certificates.html.j2"
 
 
 def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
-    """Return id and content hash of each stored episode of a dataset or an export; None if the folder has none.
+    """Return the id and content hash of each stored episode of a dataset or an export.
+
+    Returns:
+        None if the folder is neither a dataset nor an export of one.
 
     Raises:
         InputError: The ledger or the manifest cannot be read.
@@ -32,12 +35,12 @@ def episodes_of(folder: Path) -> list[tuple[str, str]] | None:
         return None
     manifest = read_manifest(folder)
     if "task" not in manifest.origin:
-        return None  # converted from other episodes
+        return None  # a conversion has no episodes of a dataset
     return [*manifest.episodes[: len(manifest.episodes) - int(manifest.origin.get("failures", 0))]]
 
 
 def certificates_of(folder: Path) -> Certificates | None:
-    """Return the certificates of exactly the episodes in a folder; None if there are none.
+    """Return the certificates that cover exactly the episodes in a folder; None if there are none.
 
     Raises:
         InputError: The certificates cannot be read.
@@ -48,7 +51,7 @@ def certificates_of(folder: Path) -> Certificates | None:
 
 
 def render_certificates(folder: Path) -> Markup:
-    """Render a table of a dataset's certificates; empty if there are none for its episodes."""
+    """Render a dataset's certificates as an HTML table; empty if there are none for its episodes."""
     try:
         found = certificates_of(folder)
     except InputError:

@@ -1,4 +1,4 @@
-"""Conversion of a LeRobot dataset to another version or file layout, or to fewer episodes; published atomically."""
+"""Conversion of a LeRobot dataset to another version, file layout or subset of episodes, published atomically."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from nimbus.datagen.store.publish import disk
 from nimbus.datagen.version import nimbus_version
 
 WRITERS = {"lerobot": write_v30.write, "lerobot-v2.1": write_v21.write}
-"""Writers by name of the format."""
+"""Function that writes each format, by name of the format."""
 VERSION_OF = {"v3.0": "lerobot", "v2.1": "lerobot-v2.1"}
-"""Name of the format by version."""
+"""Name of the format by LeRobot version."""
 _REVISION = 1
-"""Version of the conversion; raise it when the same source gives another dataset."""
+"""Version of the conversion; raise it when the same source gives a different dataset."""
 _DERIVED = ("data/", "videos/", "meta/episodes/")
 """Folders in which readers treat every file as part of the dataset."""
 
@@ -57,9 +57,9 @@ def open_set(folder: Path) -> LeRobotSet:
     info = read_info(folder)
     found = (read_v30 if info["codebase_version"] == "v3.0" else read_v21).read(folder, info)
     if not found.items:
-        raise InputError("no episode in it", where=str(folder), instead="give a dataset that holds some")
+        raise InputError("the dataset has no episode", where=str(folder), instead="give a dataset with episodes")
     if info["total_episodes"] != len(found.items):
-        what = f"total_episodes {info['total_episodes']}, found {len(found.items)}"
+        what = f"total_episodes is {info['total_episodes']}, but there are {len(found.items)} episodes"
         raise InputError(what, where=str(folder / INFO), instead="run 'nimbus qa' for details")
     for item in found.items:
         if not 1 <= item.length <= MOST_FRAMES:
@@ -83,9 +83,9 @@ class Converted:
     file_count: int
     byte_count: int
     extra: tuple[str, ...]
-    """Files copied unchanged."""
+    """Additional files of the source that were copied unchanged."""
     left_out: tuple[str, ...]
-    """Tables and videos of the source that no episode refers to."""
+    """Tables and videos of the source that no episode uses; they were not copied."""
     is_new: bool
     """False if the conversion existed already."""
 
@@ -102,20 +102,20 @@ def convert(
 ) -> Converted:
     """Convert a LeRobot dataset without encoding videos again.
 
-    Equal sources give equal bytes. An interrupted conversion continues where it stopped. Existing content of the folder
-    is replaced in one step, when the new dataset is complete.
+    Equal sources give equal bytes. An interrupted conversion continues where it stopped. An earlier conversion in the
+    output folder is replaced in one step, when the new dataset is complete.
 
     Args:
-        folder: The source.
-        out: Folder of the new dataset; new, empty, or written by Nimbus.
-        to: One of :data:`WRITERS`.
-        options: Division into files.
-        choose: Indices of the episodes to keep, in order; all by default.
-        workers: Number of processes; the fastest number by default.
+        folder: Folder of the source dataset.
+        out: Folder of the new dataset; it must be new, empty, or written by Nimbus.
+        to: Format, a key of :data:`WRITERS`.
+        options: Limits of file sizes.
+        choose: Returns the indices of the episodes to keep, in order; all are kept by default.
+        workers: Number of processes; by default chosen from the amount of work and the cores.
         tell: Called with the number of remaining files or episodes.
 
     Raises:
-        InputError: The source is not a LeRobot dataset or is damaged, or the folder was not written by Nimbus.
+        InputError: The source is not a LeRobot dataset or is damaged, or the output folder was not written by Nimbus.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
@@ -130,7 +130,7 @@ def convert(
     for name in extra:
         check_regular(folder / name)
     if choose:
-        extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all its episodes
+        extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all episodes of the source
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
@@ -141,7 +141,7 @@ def convert(
     if before:
         refuse_strangers(out, before, manifest)
         if choose and before.episodes != episodes:
-            raise InputError("holds another choice of episodes", where=str(out), instead=OTHER_OUT)
+            raise InputError("contains another subset of episodes", where=str(out), instead=OTHER_OUT)
     with staging(out, key) as stage:
         WRITERS[to](plan, stage, options, workers=workers, tell=tell)
         with disk(stage):
@@ -153,26 +153,32 @@ def convert(
 
 
 def check_apart(folder: Path, out: Path) -> None:
-    """Refuse an output inside the source, and a source inside the output.
+    """Check that neither of two folders is inside the other.
+
+    Args:
+        folder: Folder of the source.
+        out: Folder of the output.
 
     Raises:
-        InputError: One lies in the other.
+        InputError: One folder is inside the other.
     """
     one, other = folder.resolve(), out.resolve()
     if one.is_relative_to(other) or other.is_relative_to(one):
-        raise InputError("lies in the dataset, or the dataset in it", where=f"--out {out}", instead=OTHER_OUT)
+        raise InputError(
+            "the output and the source must not contain each other", where=f"--out {out}", instead=OTHER_OUT
+        )
 
 
 def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the dataset's additional files: those that can be kept, and those that cannot."""
-    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # of the source, and valid for it alone
+    """Return the additional files of a dataset: those to copy, and those to leave out."""
+    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # they describe only the source
     names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
     return tuple(name for name in names if name not in set(left_out)), left_out
 
 
 def _state_of(folder: Path, files: list[str]) -> list[tuple[str, int, int]]:
-    """Return name, size and time of every file, which together identify a state of a dataset."""
+    """Return name, size [bytes] and modification time [ns] of every file, which identify a state of the dataset."""
     stats = ((name, os.stat(f"{folder}/{name}")) for name in files)
     return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
@@ -200,7 +206,7 @@ def _converted(
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions that determine the bytes."""
+    """Return the versions of the libraries that determine the bytes of a conversion."""
     import av
     import numpy as np
     import pyarrow
@@ -210,5 +216,5 @@ def _versions() -> dict[str, str]:
 
 
 def _sum(value: object) -> str:
-    # Custom columns may hold values without a JSON form, such as dates.
+    # Custom columns may contain values that JSON does not support, such as dates.
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr).encode()).hexdigest()

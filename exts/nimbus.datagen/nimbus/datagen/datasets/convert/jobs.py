@@ -1,4 +1,4 @@
-"""Jobs of a conversion, one per file of a LeRobot v3.0 dataset; complete files are not written again."""
+"""Jobs of a conversion to LeRobot v3.0; complete files are not written again."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from nimbus.datagen.store.publish import disk
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionJob:
-    """Files with the rows, or with the images of one camera, of some episodes."""
+    """Part of a conversion: the rows of some episodes, or their images from one camera."""
 
     number: int
+    """Number of the job among the jobs of its feature."""
     feature: str
-    """Name of the camera; empty for rows."""
+    """Feature of the camera's images; empty for rows."""
     positions: range
+    """New indices of the episodes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +40,13 @@ class JobOutput:
     counts: tuple[int, ...]
     """Number of episodes in each file."""
     stats: NDArray[np.float64]
-    """(E, S, D) statistics of rows; empty for images."""
+    """(E, S, D) statistics of each episode's rows; empty for images."""
     sizes: dict[str, int]
-    """Columns of each feature in the statistics."""
+    """Number of columns of each feature in the statistics; their sum is D."""
 
 
 class ConversionJobs:
-    """Runs jobs in a folder.
+    """Runs the jobs of a plan, and reads their output.
 
     Args:
         plan: Plan of the new dataset.
@@ -57,11 +59,11 @@ class ConversionJobs:
         self._features = ("", *plan.source.videos)
 
     def is_done(self, job: ConversionJob) -> bool:
-        """Return True if a job's files exist and are complete."""
+        """Return True if the files of a job are complete."""
         return self._seal(job).exists()
 
     def do(self, job: ConversionJob) -> None:
-        """Write a job's files, and finally the record that they are complete.
+        """Write the files of a job, and at last the record that they are complete.
 
         Raises:
             InputError: A file of the source cannot be read, or contradicts its tables.
@@ -112,7 +114,7 @@ class ConversionJobs:
         return np.stack(stats), sizes or {}
 
     def _groups(self, positions: range) -> Iterator[range]:
-        """Return the episodes of each row group."""
+        """Yield the episodes of each row group."""
         starts, first = self._plan.starts, positions.start
         for stop in range(positions.start + 1, positions.stop + 1):
             if starts[stop] - starts[first] >= GROUP_ROWS or stop == positions.stop:
@@ -120,16 +122,16 @@ class ConversionJobs:
                 first = stop
 
     def uneven(self, positions: range, odd: Iterable[tuple[str, int]]) -> InputError:
-        """Return the reason why some episodes do not fit the others.
+        """Return the error for episodes whose columns differ from those of the others.
 
         Args:
-            positions: Positions of the episodes.
-            odd: Columns that differ from the other episodes, with their sizes.
+            positions: New indices of the episodes.
+            odd: Names and sizes of the columns that differ.
         """
         name = min(odd)[0]
-        what = f"column {name} has empty cells, or is wider, in some of episodes {positions[0]} to {positions[-1]}"
+        what = f"column {name} has empty cells or another size in some of episodes {positions[0]} to {positions[-1]}"
         where = str(self._plan.source.folder)
-        return InputError(what, where=where, instead="give it a number of the same size in every row, or drop it")
+        return InputError(what, where=where, instead="fill it with values of one size in every row, or drop it")
 
     def _namer(self, job: ConversionJob, paths: list[Path]) -> Callable[[int], Path]:
         def name(number: int) -> Path:

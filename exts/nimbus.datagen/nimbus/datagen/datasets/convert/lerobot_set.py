@@ -1,4 +1,4 @@
-"""In-memory description of a LeRobot dataset of any version and origin, in parts that can be recombined."""
+"""Description of a LeRobot dataset of any version and origin, independent of its division into files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 COUNTERS = ("frame_index", "episode_index", "index", "task_index")
-"""Columns with numbers of rows, which every dataset has."""
+"""Columns that number the rows; every dataset has them."""
 NEEDED = ("timestamp", *COUNTERS)
+"""Columns that every dataset must have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,42 +21,43 @@ class VideoClip:
     begin: float = 0.0
     """Time of the first image in the file [s]."""
     is_whole: bool = True
-    """True if the file holds no other frames."""
+    """True if the file contains only frames of this episode."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeRobotEpisode:
-    """One episode."""
+    """Episode of a LeRobot dataset."""
 
     number: int
-    """Index in its original dataset."""
+    """Index in the source dataset."""
     length: int
     """Number of frames."""
     tasks: tuple[str, ...]
+    """Instructions."""
     rows: Path
-    """Parquet file with its rows, possibly among those of others."""
+    """Parquet file with the rows of this episode, and possibly those of others."""
     clips: Mapping[str, VideoClip] = field(default_factory=dict)
-    """Videos by feature."""
+    """Location of the video by feature."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further columns of the episode: success, seed, …"""
+    """Values of additional columns in the table of episodes, such as success and seed."""
     image_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Statistics of its pictures by feature, as they are stored."""
+    """Stored statistics of the images by feature; empty if there are none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeRobotSet:
-    """Dataset as it was when it was opened."""
+    """LeRobot dataset at the time of opening."""
 
     folder: Path
     version: str
-    """``v2.1`` or ``v3.0``"""
+    """``v2.1`` or ``v3.0``."""
     info: Mapping[str, Any]
-    """``meta/info.json``"""
+    """Content of ``meta/info.json``."""
     items: tuple[LeRobotEpisode, ...]
     wordings: Mapping[int, str]
-    """Instruction by index."""
+    """Instruction by ``task_index``."""
     own_files: frozenset[str]
-    """Names of the files whose content this object holds; other files are extra."""
+    """Names of the files that this object describes; all others are additional files."""
 
     @property
     def fps(self) -> int:
@@ -64,10 +66,10 @@ class LeRobotSet:
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Names of the video features, in order."""
+        """Names of the video features, in the order of ``meta/info.json``."""
         return tuple(name for name, told in self.info["features"].items() if told.get("dtype") == "video")
 
     @property
     def frame_count(self) -> int:
-        """Number of frames of one camera in all episodes."""
+        """Total number of frames (rows) of all episodes."""
         return sum(item.length for item in self.items)

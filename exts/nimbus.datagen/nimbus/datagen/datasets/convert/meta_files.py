@@ -1,4 +1,4 @@
-"""Strict readers of the files under ``meta/`` that both versions have; each error is one line with its location."""
+"""Strict readers of the files under ``meta/`` that LeRobot v2.1 and v3.0 have in common."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ INFO = "meta/info.json"
 VERSIONS = ("v2.1", "v3.0")
 _TYPES: dict[str, type] = {"features": dict, "data_path": str, "total_episodes": int}
 MOST_FRAMES = 2**31
-"""Largest number of frames of an episode; a year at 60 Hz."""
+"""Largest number of frames of an episode, a year at 60 Hz."""
 _SPLIT_LETTERS = 40
-"""Longest accepted text of a split."""
+"""Longest accepted text of a split [characters]."""
 _PathTemplate = Annotated[str, Meta(max_length=1000)]
 
 
@@ -36,7 +36,7 @@ class _Feature:
 
 @dataclass(frozen=True, kw_only=True)
 class _Info:
-    """``meta/info.json``, limited to the fields used here."""
+    """Fields of ``meta/info.json`` that Nimbus uses."""
 
     data_path: _PathTemplate
     features: dict[str, _Feature]
@@ -51,13 +51,13 @@ def read_info(folder: Path) -> dict[str, Any]:
     """Read ``meta/info.json`` of a LeRobot dataset.
 
     Raises:
-        InputError: The file is missing or unreadable, of another version, or lacks a field.
+        InputError: The file is missing or unreadable, has another version, or lacks a field.
     """
     path = resolve_inside(folder, INFO)
     if (folder / "dataset.json").exists():
-        raise InputError("this is a dataset of Nimbus", where=str(folder), instead="use 'nimbus export'")
+        raise InputError("this is a Nimbus dataset, not LeRobot", where=str(folder), instead="use 'nimbus export'")
     if not path.exists():
-        raise InputError(f"no {INFO} here", where=str(folder), instead="give the folder of a LeRobot dataset")
+        raise InputError(f"there is no {INFO}", where=str(folder), instead="give the folder of a LeRobot dataset")
     info = read_plain(path)
     version = info.get("codebase_version") if isinstance(info, dict) else None
     if version not in VERSIONS:
@@ -65,21 +65,21 @@ def read_info(folder: Path) -> dict[str, Any]:
         raise InputError(f"codebase_version {version!r} is not supported", where=str(path), instead=instead)
     for name, kind in _TYPES.items():
         if not isinstance(info.get(name), kind):
-            raise InputError(f"{name}: missing, or no {kind.__name__}", where=str(path), instead="add it")
+            raise InputError(f"{name} is missing, or not of type {kind.__name__}", where=str(path), instead="add it")
     if not isinstance(info.get("splits") or {}, dict):
-        raise InputError("splits: not an object", where=str(path), instead='write, for example, {"train": "0:50"}')
+        raise InputError("splits is not an object", where=str(path), instead='write, for example, {"train": "0:50"}')
     if any(not isinstance(told, dict) for told in info["features"].values()):
         raise InputError(
-            "features: each must be an object with dtype and shape",
+            "a feature is not an object with dtype and shape",
             where=str(path),
             instead="restore meta/info.json from its source",
         )
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 10_000 or fps != round(fps):
-        raise InputError(f"fps {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")
+        raise InputError(f"fps is {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")
     if any(told.get("dtype") == "video" for told in info["features"].values()):
         if not isinstance(info.get("video_path"), str):
-            raise InputError("video_path: missing, though there is video", where=str(path), instead="add it")
+            raise InputError("video_path is missing, but there are videos", where=str(path), instead="add it")
     as_typed(_Info, info, where=str(path))
     return info
 
@@ -90,7 +90,7 @@ def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[
     Args:
         folder: Folder of the dataset.
         name: Name of the file.
-        needed: Required keys of each row, with their types.
+        needed: Type of each required key.
 
     Raises:
         InputError: The file is missing or damaged, or a row is invalid.
@@ -106,26 +106,36 @@ def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[
 
 
 def check_numbers(numbers: list[int], where: Path) -> None:
-    """Refuse episodes that are not numbered consecutively from 0.
+    """Check that episodes are numbered consecutively from 0.
+
+    Args:
+        numbers: Number of each row.
+        where: Location for the error.
 
     Raises:
         InputError: The numbers are not consecutive from 0.
     """
     for position, number in enumerate(numbers):
         if number != position:
-            what = f"row {position} is episode {number}: " + ("a hole" if number > position else "one comes twice")
-            raise InputError(what, where=str(where), instead="number episodes from 0 without holes, each once")
+            problem = "a number is missing" if number > position else "a number occurs twice"
+            what = f"row {position} is episode {number}: {problem}"
+            raise InputError(what, where=str(where), instead="number the episodes consecutively from 0")
 
 
 def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) -> None:
-    """Refuse episodes whose task is missing from the table.
+    """Check that the table of tasks contains the tasks of all episodes.
+
+    Args:
+        named: Tasks of the episodes.
+        wordings: Table of tasks: instruction by number.
+        where: Location for the error.
 
     Raises:
         InputError: The task of an episode is not in the table.
     """
     known = set(wordings.values())
     if missing := next((text for text in named if text not in known), None):
-        raise InputError(f"task '{missing}' of an episode is missing", where=str(where), instead="add it to the table")
+        raise InputError(f"task '{missing}' of an episode is missing in the table", where=str(where), instead="add it")
 
 
 def _is(value: Any, kind: type) -> bool:
@@ -133,13 +143,13 @@ def _is(value: Any, kind: type) -> bool:
 
 
 def split_range(text: object) -> range | None:
-    """Read the episodes of a split such as ``0:50``; None for another syntax."""
+    """Return the episodes of a split such as ``0:50``; None for another syntax."""
     ends = str(text)[:_SPLIT_LETTERS].split(":")
     return range(int(ends[0]), int(ends[1])) if len(ends) == 2 and all(end.isdecimal() for end in ends) else None
 
 
 def usable_stats(stats: Any) -> Mapping[str, Any]:
-    """Return usable statistics of images; empty if the file holds anything else."""
+    """Return statistics of images if they are complete, finite and consistent; otherwise an empty mapping."""
     try:
         arrays = {name: np.asarray(stats[name], np.float64) for name in ("min", "max", "mean", "std", "count")}
         is_good = all(np.isfinite(values).all() and values.size for values in arrays.values())

@@ -1,4 +1,4 @@
-"""Plan of a new dataset: its episodes, their order and their indices."""
+"""Plan of a conversion: the episodes of the new dataset, their order and their new indices."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _IMAGE_STATS = {"min", "max", "mean", "std", "count"}
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionPlan:
-    """Episodes of a dataset in their new order: row ``i`` becomes episode ``i``."""
+    """Plan of a conversion; item ``i`` becomes episode ``i`` of the new dataset."""
 
     source: LeRobotSet
     items: tuple[LeRobotEpisode, ...]
 
     @cached_property
     def starts(self) -> list[int]:
-        """Number of frames before each episode, and in total."""
+        """Number of frames before each episode; the last entry is the total number."""
         return [0, *np.cumsum([item.length for item in self.items]).tolist()]
 
     @property
@@ -36,7 +36,7 @@ class ConversionPlan:
 
     @cached_property
     def tasks(self) -> dict[int, int]:
-        """New number by old number, for the instructions still in use."""
+        """New number by old number of each instruction that remaining episodes use."""
         if len(self.items) == len(self.source.items):
             return {number: number for number in self.source.wordings}
         kept = {text for item in self.items for text in item.tasks}
@@ -50,9 +50,9 @@ class ConversionPlan:
 
     @property
     def splits(self) -> dict[str, str]:
-        """Return the source's splits, if they are ranges, over the remaining episodes.
+        """Splits of the source, reduced to the remaining episodes.
 
-        Otherwise use all for training.
+        If the source has no splits or one that is not a range, all episodes are in the split ``train``.
         """
         found: dict[str, str] = {}
         numbers = [item.number for item in self.items]
@@ -65,12 +65,17 @@ class ConversionPlan:
 
     @cached_property
     def keeps_image_stats(self) -> bool:
-        """Return True if every episode has image statistics."""
+        """True if every episode has statistics of all its videos."""
         names = self.source.videos
         return all(item.image_stats.get(name, {}).keys() >= _IMAGE_STATS for item in self.items for name in names)
 
     def cuts(self, feature: str, positions: Sequence[int]) -> list[Cut]:
-        """Return the video segments of some episodes."""
+        """Return the video segments of some episodes.
+
+        Args:
+            feature: Feature of the video.
+            positions: New indices of the episodes.
+        """
         return [self._cut(self.items[position], feature) for position in positions]
 
     def row_sizes(self) -> list[int]:
@@ -83,7 +88,12 @@ class ConversionPlan:
         return self._sizes(every, [item.clips[feature].path for item in self.items])
 
     def _sizes(self, every: list[Path], mine: list[Path]) -> list[int]:
-        """Return each episode's fraction of its file's size."""
+        """Return the size of each episode, in proportion to its frames in the file [bytes].
+
+        Args:
+            every: File of each episode of the source.
+            mine: File of each episode of the plan.
+        """
         frames: Counter[Path] = Counter()
         for path, item in zip(every, self.source.items, strict=True):
             frames[path] += item.length

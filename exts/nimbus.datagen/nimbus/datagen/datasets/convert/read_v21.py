@@ -1,4 +1,4 @@
-"""Reader of LeRobot v2.1, with one table and one video per episode."""
+"""Reader of LeRobot v2.1, which has one table per episode, and one video per episode and camera."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reader of LeRobot v3.0, with many episodes per file located by offsets."""
+"""Reader of LeRobot v3.0, whose files contain many episodes at recorded offsets."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def _stats(row: dict[str, Any], feature: str) -> dict[str, Any]:
 
 
 def episode_tables(folder: Path) -> list[str]:
-    """List the tables of episodes, by name."""
+    """Return the names of the tables of episodes, sorted."""
     return sorted(path.relative_to(folder).as_posix() for path in (folder / "meta/episodes").rglob("*.parquet"))
 
 
 def read_episodes(folder: Path, name: str) -> Any:
-    """Read a table of episodes; its numbers must be whole, or finite times.
+    """Read a table of episodes, and check the types of its columns.
 
     Raises:
         InputError: The table cannot be read, or a column has another type.
@@ -96,7 +96,7 @@ def read_episodes(folder: Path, name: str) -> Any:
 
 
 def _kind(column: str) -> str:
-    """Return the required type of a column; empty when any is allowed."""
+    """Return the required type of a column; empty if any type is allowed."""
     if column in _KINDS or column.startswith("stats/"):
         return _KINDS.get(column, "")
     return next((kind for end, kind in _ENDS.items() if column.endswith(end)), "")
@@ -109,6 +109,6 @@ def _wordings(folder: Path) -> dict[int, str]:
         raise InputError(error.what, where=str(folder / _TASKS), instead=RESTORE) from None
     for number, text in found.items():
         if not isinstance(text, str):
-            what = f"task {number} reads as {text!r}: the table's index is not made of texts"
-            raise InputError(what, where=str(folder / _TASKS), instead="write it with pandas, the text as index")
+            what = f"task {number} is {text!r}, not a text: the index of the table must contain texts"
+            raise InputError(what, where=str(folder / _TASKS), instead="write it with pandas, with the texts as index")
     return found

@@ -1,4 +1,4 @@
-"""Assembly of videos from segments of others by copying packets, without encoding."""
+"""Assembly of video files from segments of others: packets are copied, nothing is encoded again."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 
 _TICKS = 1000
-"""Ticks per frame of a file's clock, so that times are whole numbers in files of any length."""
+"""Ticks of a file's clock per frame; times are whole numbers in files of any length."""
 _FAR = 10**12
+"""Number of ticks above all times in a file; its negative is used before the first packet."""
 _OFF = 0.1
-"""Largest difference between a frame and its time stamp, as a fraction of a frame's duration."""
+"""Largest accepted error of a time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
-"""Container flags: fragments with one index before them, so that a long file opens as fast as a short one."""
+"""Container flags for fragments with one index before them; a long file then opens as fast as a short one."""
 _FRAGMENT = 1_000_000
-"""Shortest fragment [µs]; codecs with a keyframe every other frame would otherwise make thousands."""
+"""Smallest duration of a fragment [µs]; a codec with a keyframe every other frame would otherwise cause thousands of
+fragments."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """Images of one episode in a video."""
+    """Segment of a video with the images of one episode."""
 
     clip: VideoClip
     length: int
+    """Number of images."""
     name: str
-    """Name in messages."""
+    """Name of the segment in messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,27 +46,27 @@ class Packets:
 
     packets: list[Any]
     frames: NDArray[np.int64]
-    """(P,) index of each image, from 0."""
+    """(P,) index of each packet's image in the episode, from 0."""
     decoded: NDArray[np.float64]
-    """(P,) decoding time of each image [frames]."""
+    """(P,) decoding time of each packet, from the start of the episode [frames]."""
 
 
 def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, indexed: bool) -> list[int]:
-    """Concatenate the videos of episodes without decoding; frame ``k`` of a file is at exactly ``k / fps``.
+    """Concatenate segments of videos without decoding; frame ``k`` of a file is at exactly ``k / fps`` [s].
 
-    A new file begins when the codec's parameters change, because a file has one set of them.
+    A new file begins when the parameters of the codec change, because a file has a single set of parameters.
 
     Args:
         cuts: Segments in order.
-        target: Path of the ``n``-th file.
-        fps: Frames per second.
-        indexed: True for fragments with an index, for long files; False for a plain file.
+        target: Returns the path of a file, given its number from 0.
+        fps: Frames per second [Hz].
+        indexed: Write fragments with an index, for long files; otherwise a plain file.
 
     Returns:
         Number of episodes in each file.
 
     Raises:
-        InputError: A video cannot be read, lacks frames, or cannot be cut at a segment's border.
+        InputError: A video cannot be read, lacks frames, or cannot be cut at the border of a segment.
     """
     counts: list[int] = []
     joined: _Joined | None = None
@@ -86,7 +89,7 @@ def remux(cuts: Sequence[Cut], target: Callable[[int], Path], *, fps: int, index
 
 
 def check_whole(cut: Cut, *, fps: int) -> None:
-    """Check that a video file holds an episode's frames, without copying them.
+    """Check that a video contains all frames of a segment, without copying them.
 
     Raises:
         InputError: The video cannot be read, or lacks frames.
@@ -118,7 +121,7 @@ class _Joined:
         moments = (base + np.rint(found.decoded * _TICKS).astype(np.int64)).tolist()
         for packet, shown, moment in zip(found.packets, times, moments, strict=True):
             if moment <= last:
-                moment = last + 1  # episodes with another reordering of images
+                moment = last + 1  # the episodes reorder images differently
             last = moment if moment < shown else shown
             packet.stream, packet.time_base = stream, tick
             packet.pts, packet.dts, packet.duration = shown, last, _TICKS
@@ -131,7 +134,7 @@ class _Joined:
 
 
 class _opened:
-    """Video file and its stream; errors of the codec library become one line."""
+    """Context manager that opens a video file; errors of the codec library become an ``InputError``."""
 
     def __init__(self, cut: Cut) -> None:
         self._cut = cut
@@ -145,7 +148,7 @@ class _opened:
             self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
             stream = self._container.streams.video[0]
             if stream.codec_context is None or stream.time_base is None:
-                raise ValueError("no decoder for its pictures")
+                raise ValueError("there is no decoder for its images")
             return self._container, stream
         except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise _unreadable(self._cut, error) from None
@@ -159,7 +162,7 @@ class _opened:
 
 
 def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
-    """Return the packets of an episode after checking that each frame exists once and the first is a keyframe."""
+    """Return the packets of a segment, after a check that each frame exists once and the first is a keyframe."""
     unit = float(stream.time_base * fps)
     start: int | None = None
     if not cut.clip.is_whole:
@@ -174,9 +177,9 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
     frames = np.rint(places).astype(np.int64)
     for number, packet in enumerate(packets):
         if packet.is_corrupt:
-            raise InputError(f"image {frames[number]} is cut short", where=cut.name, instead=_SEE_QA)
+            raise InputError(f"image {frames[number]} is truncated", where=cut.name, instead=_SEE_QA)
     if (off := np.flatnonzero(np.abs(places - frames) >= _OFF)).size:
-        what = f"image {off[0]} is off the grid of {fps} frames a second"
+        what = f"the time of image {off[0]} is not a multiple of 1/{fps} s"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     moments = [packet.pts if packet.dts is None else packet.dts for packet in packets]
     found = Packets(packets=packets, frames=frames, decoded=(np.array(moments, np.float64) - begin) * unit)
@@ -185,13 +188,21 @@ def _packets(container: Any, stream: Any, cut: Cut, *, fps: int) -> Packets:
 
 
 def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float) -> list[Any]:
-    """Return the packets of a whole file, or of the frames from ``start`` in a file of many episodes."""
+    """Return the packets of a segment.
+
+    Args:
+        container: Opened file.
+        stream: Video stream of the file.
+        cut: Segment.
+        start: Time of the first image [ticks of the stream]; None if the file contains only this segment.
+        unit: Number of frames per tick of the stream.
+    """
     packets: list[Any] = []
     for packet in container.demux(stream):
         if packet.pts is None:
             if not packet.size:
-                continue  # the demuxer's mark of the end
-            raise InputError("a frame without a time stamp", where=cut.name, instead=_SEE_QA)
+                continue  # the demuxer marks the end with an empty packet
+            raise InputError("a frame has no time stamp", where=cut.name, instead=_SEE_QA)
         if start is not None:
             frame = round((packet.pts - start) * unit)
             if frame >= cut.length and len(packets) == cut.length:
@@ -204,13 +215,13 @@ def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float
 
 def _check(found: Packets, cut: Cut) -> None:
     if len(found.frames) != cut.length or (np.sort(found.frames) != np.arange(cut.length)).any():
-        what = f"{len(found.frames)} images, the episode has {cut.length} rows"
+        what = f"there are {len(found.frames)} images, but {cut.length} rows"
         if len(found.frames) == cut.length:
             what = "frames are missing or repeated"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     if not found.packets[0].is_keyframe:
-        what = "does not begin with a keyframe and cannot be cut without encoding it again"
-        raise InputError(what, where=cut.name, instead="keep the episodes around it too")
+        what = "the segment does not begin with a keyframe, so that it cannot be cut without encoding"
+        raise InputError(what, where=cut.name, instead="keep the neighboring episodes too")
 
 
 def _parameters(stream: Any) -> tuple[Any, ...]:
@@ -219,6 +230,6 @@ def _parameters(stream: Any) -> tuple[Any, ...]:
 
 
 def _unreadable(cut: Cut, error: BaseException) -> InputError:
-    no_video = "no video in it" if isinstance(error, IndexError) else ""
+    no_video = "it contains no video" if isinstance(error, IndexError) else ""
     reason = no_video or getattr(error, "strerror", None) or str(error)
     return InputError(f"cannot be read: {reason}", where=cut.name, instead="restore it from a copy")

@@ -1,4 +1,4 @@
-"""Copying of episode rows between tables, with new numbers."""
+"""Rows of episodes in LeRobot tables: copies with new numbers, and statistics."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SEE_QA = "run 'nimbus qa' for details"
 
 
 def side_by_side(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Concatenate the columns of all features, (T, D)."""
+    """Concatenate the columns of all features to one array (T, D)."""
     return np.concatenate([*numbers.values()], axis=1)
 
 
 def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return statistics (S, D) of (T, D) rows, in the order of :data:`KEYS`."""
+    """Return the statistics (S, D) of rows (T, D), in the order of :data:`KEYS`."""
     mean, std = rows.mean(axis=0), rows.std(axis=0)
     rows = np.sort(rows, axis=0)
-    # Equal to np.quantile, which takes ten times as long for so few rows.
+    # The result equals np.quantile, which takes ten times as long for so few rows.
     places = _LEVELS * (len(rows) - 1)
     below = np.floor(places).astype(np.intp)
     above = np.minimum(below + 1, len(rows) - 1)
@@ -40,11 +40,11 @@ def episode_stats(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int) -> dict[str, dict[str, Any]]:
-    """Split the statistics from :func:`episode_stats` by feature and name, and add the number of rows.
+    """Split statistics by feature and name, and add the number of rows.
 
     Args:
-        stats: (S, D) statistics, in the order of :data:`KEYS` [units of the features].
-        sizes: Columns of each feature, in their order in ``stats``; their sum is D.
+        stats: (S, D) statistics from :func:`episode_stats` [units of the features].
+        sizes: Number of columns of each feature, in the order of ``stats``; their sum is D.
         count: Number of rows.
     """
     found: dict[str, dict[str, Any]] = {}
@@ -57,7 +57,15 @@ def by_feature(stats: NDArray[np.float64], sizes: Mapping[str, int], count: int)
 
 
 def by_column(stats: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str, list[list[float]]]:
-    """Return statistics (E, S, D) of many episodes as columns ``feature/name`` of lists, one list per episode."""
+    """Convert statistics of many episodes to columns of a table.
+
+    Args:
+        stats: (E, S, D) statistics from :func:`episode_stats` [units of the features].
+        sizes: Number of columns of each feature, in the order of ``stats``; their sum is D.
+
+    Returns:
+        Columns named ``feature/name``, with one list per episode.
+    """
     found: dict[str, list[list[float]]] = {}
     start = 0
     for name, size in sizes.items():
@@ -68,7 +76,7 @@ def by_column(stats: NDArray[np.float64], sizes: Mapping[str, int]) -> dict[str,
 
 
 def joint_image_stats(episodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Combine the image statistics of all episodes; quantiles are omitted, because episodes store none."""
+    """Combine the image statistics of episodes; quantiles are omitted, because they cannot be combined."""
     low, high, total, mean, squares = np.inf, -np.inf, 0.0, 0.0, 0.0
     for stats in episodes:
         count = float(np.ravel(stats["count"])[0])
@@ -84,7 +92,7 @@ def joint_image_stats(episodes: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class RowTotals:
-    """Statistics of the rows of all episodes, by feature.
+    """Accumulates the statistics of all rows, by feature.
 
     Args:
         row_count: Total number of rows.
@@ -95,17 +103,17 @@ class RowTotals:
         self._totals: dict[str, VectorTotal] = {}
 
     def add(self, numbers: Mapping[str, NDArray[np.float64]]) -> None:
-        """Add (T, D) rows by feature, each in its own units."""
+        """Add rows (T, D) of each feature."""
         for name, rows in numbers.items():
             self._totals.setdefault(name, VectorTotal(self._row_count)).add(rows)
 
     def stats(self) -> dict[str, dict[str, Any]]:
-        """Return statistics of all rows by column."""
+        """Return the statistics of all rows, by feature."""
         return {name: total.stats() for name, total in self._totals.items()}
 
 
 class Rows:
-    """Reads the rows of a plan's episodes; adjacent episodes of one file are read together.
+    """Reads the rows of a plan's episodes; a file is read once for successive episodes.
 
     Args:
         plan: Plan of the new dataset.
@@ -120,7 +128,10 @@ class Rows:
         self._schema: Any = None
 
     def read(self, positions: range) -> Any:
-        """Return the renumbered rows of successive episodes in one table.
+        """Return the rows of successive episodes in one table, with new numbers.
+
+        Args:
+            positions: New indices of the episodes.
 
         Raises:
             InputError: The rows cannot be read, or contradict the tables.
@@ -150,7 +161,7 @@ class Rows:
         if lost := [number for number in known.tolist() if number not in tasks]:
             row = np.flatnonzero(old == lost[0])[0]
             item = items[int(np.searchsorted(np.cumsum(lengths), row, side="right"))]
-            raise self._wrong(item, f"task {lost[0]} of its rows is not the episode's")
+            raise self._wrong(item, f"a row has task {lost[0]}, which no remaining episode has")
         return np.array([tasks[number] for number in known.tolist()])[places]
 
     def _find(self, item: LeRobotEpisode) -> Any:
@@ -161,18 +172,18 @@ class Rows:
             except Unreadable as error:
                 raise InputError(error.what, where=str(item.rows), instead="restore it from a copy") from None
             if lacking := [name for name in NEEDED if name not in self._table.column_names]:
-                raise InputError(f"no column {lacking[0]}", where=str(item.rows), instead=_SEE_QA)
+                raise InputError(f"column {lacking[0]} is missing", where=str(item.rows), instead=_SEE_QA)
             self._file = item.rows
             self._numbers = self._table.column("episode_index").to_numpy().astype(np.int64)
         mine = np.flatnonzero(self._numbers == item.number)
         if len(mine) != item.length:
-            raise self._wrong(item, f"{len(mine)} rows, expected {item.length}")
+            raise self._wrong(item, f"there are {len(mine)} rows, expected {item.length}")
         if mine[-1] - mine[0] + 1 != item.length:
-            raise self._wrong(item, "its rows are not in a row")
+            raise self._wrong(item, "the rows of the episode are not adjacent")
         return self._table.slice(int(mine[0]), item.length)
 
     def _cast(self, table: Any, item: LeRobotEpisode) -> Any:
-        """Cast a table to the types of the first episode."""
+        """Cast a table to the column types of the first episode."""
         if self._schema is None:
             self._schema = _schema_of(self._plan)
         if table.schema.equals(self._schema):
@@ -180,7 +191,7 @@ class Rows:
         try:
             return table.select(self._schema.names).cast(self._schema)
         except (KeyError, pa.ArrowException) as error:
-            raise self._wrong(item, f"its columns are not those of the first episode: {error}") from None
+            raise self._wrong(item, f"the columns differ from those of the first episode: {error}") from None
 
     def _wrong(self, item: LeRobotEpisode, what: str) -> InputError:
         name = item.rows.relative_to(self._plan.source.folder).as_posix()
@@ -198,7 +209,7 @@ def _schema_of(plan: ConversionPlan) -> Any:
 
 
 def numbers_of(table: Any) -> dict[str, NDArray[np.float64]]:
-    """Return every numeric column or vector as (T, D)."""
+    """Return each column of numbers or of vectors of one size as an array (T, D); skip columns with empty cells."""
     found: dict[str, NDArray[np.float64]] = {}
     for name in table.column_names:
         values = table.column(name).combine_chunks()

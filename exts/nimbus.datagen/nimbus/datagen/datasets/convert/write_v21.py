@@ -1,4 +1,4 @@
-"""Writer of LeRobot v2.1 from parts of another dataset, with one table and one video per episode."""
+"""Writer of conversions to LeRobot v2.1, which has one table per episode, and one video per episode and camera."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _QUANTILES = KEYS[4:]
 def write(
     plan: ConversionPlan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
 ) -> None:
-    """Write a dataset into the folder ``tree`` of a stage.
+    """Write a dataset into the subfolder ``tree`` of a staging folder.
 
     Args:
         plan: Plan of the new dataset.
-        stage: Folder to work in.
+        stage: Staging folder.
         options: Number of episodes per folder.
-        workers: Unused, because every file is small.
+        workers: Unused: the files are small, and one process writes them.
         tell: Called with the number of remaining episodes.
     """
     tree, meta = stage / "tree", made(stage / "tree/meta/info.json").parent
@@ -52,7 +52,7 @@ def write(
             for feature in plan.source.videos:
                 _write_video(plan, position, feature, tree / fill_template(VIDEO_V21, video_key=feature, **place))
             row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
-            told_of = dict(item.extra) | row  # dates and the like as text
+            told_of = dict(item.extra) | row  # values without a JSON form, such as dates, become text
             episodes.write(json.dumps(told_of, sort_keys=True, ensure_ascii=False, default=str) + "\n")
             told.write(to_json({"episode_index": position, "stats": _stats(plan, position, table, totals)}) + "\n")
             tell(len(plan.items) - position - 1)
@@ -76,7 +76,7 @@ def _write_video(plan: ConversionPlan, position: int, feature: str, target: Path
 
 
 def _stats(plan: ConversionPlan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:
-    """Return the statistics that v2.1 supports, which exclude quantiles."""
+    """Return the statistics of an episode without quantiles (v2.1 has none), and add its rows to the totals."""
     numbers, item = numbers_of(table), plan.items[position]
     totals.add(numbers)
     sizes = {name: values.shape[1] for name, values in numbers.items()}

@@ -1,4 +1,4 @@
-"""Writer of LeRobot v3.0 from parts of another dataset."""
+"""Writer of conversions to LeRobot v3.0."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.machine import usable_cores
 
 _PAYS = 200_000
-"""Number of images that take longer to copy than a process takes to start."""
+"""Number of images for which a further process is started; copying fewer takes less time than starting a process."""
 
 
 def write(
     plan: ConversionPlan, stage: Path, options: Options, *, workers: int | None = None, tell: Callable[[int], None]
 ) -> None:
-    """Write a dataset into the folder ``tree`` of a stage, from files made in ``parts``.
+    """Write a dataset into the subfolder ``tree`` of a staging folder; jobs write its files into ``parts`` first.
 
     Args:
         plan: Plan of the new dataset.
-        stage: Folder to work in.
+        stage: Staging folder.
         options: Limits of file sizes.
-        workers: Number of processes; the fastest number by default.
+        workers: Number of processes; by default chosen from the amount of work and the cores.
         tell: Called with the number of remaining files.
     """
     jobs = ConversionJobs(plan, stage / "parts")
@@ -70,7 +70,7 @@ def _jobs(plan: ConversionPlan, feature: str, sizes: Sequence[int], options: Opt
 def _place_rows(
     plan: ConversionPlan, tree: Path, made: list[tuple[ConversionJob, JobOutput]], columns: dict[str, list[Any]]
 ) -> None:
-    """Move the tables to their final paths, and record the paths in the table of episodes."""
+    """Link the tables to their final paths, and add the locations and statistics to the columns of the episodes."""
     lengths = [item.length for item in plan.items]
     columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
     for job, found in made:
@@ -105,7 +105,7 @@ def _place_videos(
             link(path, tree / VIDEO.format(video_key=feature, **spot))
             for _ in range(count):
                 stop = frame + plan.items[next(positions)].length
-                # Whole frames over the rate, not a sum of durations, which would drift.
+                # The quotient of whole numbers does not drift, unlike a sum of durations.
                 times = {"from_timestamp": frame / plan.source.fps, "to_timestamp": stop / plan.source.fps}
                 for name, value in (spot | times).items():
                     mine[name].append(value)
@@ -114,7 +114,7 @@ def _place_videos(
 
 
 def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[Any]], most: int) -> None:
-    """Write the table of episodes; row ``i`` must be episode ``i``, because readers use the position."""
+    """Write the tables of episodes; row ``i`` is episode ``i``, because readers find episodes by position."""
     items = plan.items
     told: dict[str, list[Any]] = {
         "episode_index": list(range(len(items))),
@@ -135,7 +135,7 @@ def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[An
 
 
 def _column(values: list[Any]) -> Any:
-    """Convert values of foreign origin to a column; values of mixed types become JSON."""
+    """Convert values to a column; values of mixed types become JSON texts."""
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError):
@@ -143,7 +143,7 @@ def _column(values: list[Any]) -> Any:
 
 
 def _like(table: Any, schema: Any) -> Any:
-    """Return a table with the columns of another table; missing values are null."""
+    """Return a table with the columns of a schema; missing columns become null."""
     arrays = [
         table.column(field.name).cast(field.type)
         if field.name in table.column_names
@@ -186,7 +186,7 @@ def _info(plan: ConversionPlan, options: Options) -> dict[str, Any]:
 
 
 def link(path: Path, target: Path) -> None:
-    """Link a file to another name, or copy it if the disk has no links."""
+    """Link a file to another path, or copy it if hard links are not possible."""
     made(target)
     try:
         os.link(path, target)
@@ -195,6 +195,6 @@ def link(path: Path, target: Path) -> None:
 
 
 def made(path: Path) -> Path:
-    """Create a path's folder; returns the path."""
+    """Create the parent folder of a path; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

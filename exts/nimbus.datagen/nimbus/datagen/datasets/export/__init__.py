@@ -1,1 +1,1 @@
-"""Export of stored episodes to formats that training code reads."""
+"""Export of stored episodes to the formats of training code."""

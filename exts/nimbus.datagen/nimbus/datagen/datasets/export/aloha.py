@@ -1,4 +1,4 @@
-"""Writer of ALOHA's layout, with one numbered HDF5 file per episode."""
+"""Writer of ALOHA's format: one numbered HDF5 file per episode."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: Dataset to export.
-        parts: Unused: images stay losslessly compressed, one frame per chunk; video is decoded.
-        tree: The folder.
+        parts: Unused: images are stored losslessly, one frame per chunk; video is decoded.
+        tree: Folder of the export.
         options: Unused.
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"
-        if not item.success:  # in a folder of their own, because readers that count episodes expect no others
+        if not item.success:  # failures are in a separate folder, because readers count the files beside each other
             path = tree / FAILURES / f"episode_{item.position - len(source.stored)}.hdf5"
             path.parent.mkdir(exist_ok=True)
         with EpisodeFile(item.path) as episode, new_file(path) as (target, _):

@@ -1,4 +1,4 @@
-"""Conversion of paths to the discrete steps and turns of Habitat's agents."""
+"""Conversion of paths to the discrete actions of Habitat's agents: steps and turns of fixed sizes."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 
 STOP, FORWARD, LEFT, RIGHT = 0, 1, 2, 3
-"""Numbers of actions in VLN-CE."""
+"""Numbers of the actions in VLN-CE."""
 STEP = 0.25
 """Length of a forward action [m]."""
 TURN = np.radians(15.0)
-"""Angle of a turn [rad]."""
+"""Angle of a turn action [rad]."""
 _AHEAD = 0.4
-"""Distance along the path to the point that the agent heads for [m]."""
+"""Distance along the path from the agent to the point that it steers toward [m]."""
 _SPACING = 0.02
-"""Spacing of the points of the path [m]."""
+"""Spacing of the points to which a path is resampled [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiscretePath:
-    """Actions, and the poses that they lead to."""
+    """Discrete actions with the N poses of the agent."""
 
     actions: tuple[int, ...]
-    """Actions; the last is STOP."""
+    """Actions (N); the last one is STOP."""
     positions: FloatArray
-    """(N, 2) position of the agent before each action [m]."""
+    """(N, 2) positions of the agent before each action [m]."""
     yaws: FloatArray
-    """(N,) heading before each action [rad]."""
+    """(N,) headings of the agent before each action [rad]."""
     off: float
     """Largest distance of the agent from the path [m]."""
 
 
 def follow_in_steps(path: FloatArray, yaw: float, *, step: float = STEP, turn: float = TURN) -> DiscretePath:
-    """Follow a path with steps and turns of fixed sizes.
+    """Convert a path to steps and turns of fixed sizes.
 
     Args:
-        path: (n, 2) from the start to the goal [m].
+        path: (n, 2) points from the start to the goal [m].
         yaw: Heading at the start [rad].
         step: Length of a forward action [m].
         turn: Angle of a turn [rad].
@@ -60,7 +60,7 @@ def follow_in_steps(path: FloatArray, yaw: float, *, step: float = STEP, turn: f
         wanted = np.arctan2(*(goal - at)[::-1])
         wrong = float((wanted - yaw + np.pi) % (2 * np.pi) - np.pi)
         if reached == len(points) - 1 and abs(wrong) > 0.5 * np.pi:
-            break  # the goal is behind: one more step leads away from it
+            break  # the goal is behind the agent; a further step would lead away from it
         if abs(wrong) > 0.5 * turn:
             actions.append(LEFT if wrong > 0 else RIGHT)
             yaw += turn if wrong > 0 else -turn
@@ -73,7 +73,7 @@ def follow_in_steps(path: FloatArray, yaw: float, *, step: float = STEP, turn: f
 
 
 def _resampled(path: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return points of a path at equal spacing, and their distance along it [m]."""
+    """Return points (m, 2) of a path at equal spacing, and their distances (m,) along the path [m]."""
     path = np.asarray(path, dtype=float)
     steps = np.linalg.norm(np.diff(path, axis=0), axis=1)
     kept = np.append(True, steps > 1e-9)

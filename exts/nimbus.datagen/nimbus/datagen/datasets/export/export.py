@@ -1,4 +1,4 @@
-"""Export of a dataset to another format: a pure function of its stored episodes."""
+"""Export of a dataset to another format. Equal episodes and options give equal bytes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from nimbus.datagen.version import nimbus_version
 _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
 """Folders that a run writes into its dataset."""
 _REVISION = 2
-"""Version of the export; raise it when the same episodes give another export."""
+"""Version of the export; raise it when the same episodes give a different export."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +47,9 @@ class Exported:
     episode_count: int
     """Number of stored episodes."""
     failure_count: int
-    """Number of failed attempts after them, labeled."""
+    """Number of exported failed attempts."""
     left_out: int
-    """Number of omitted episodes, which show assets whose license restricts redistribution."""
+    """Number of episodes left out, because they show assets whose license restricts redistribution."""
     frame_count: int
     file_count: int
     byte_count: int
@@ -72,36 +72,36 @@ def export(
 ) -> Exported:
     """Export the stored episodes of a dataset to another format.
 
-    Equal episodes give equal bytes. An interrupted export continues where it stopped. An older export in the folder is
-    replaced in one step, when the new one is complete.
+    An interrupted export continues where it stopped. An earlier export in the output folder is replaced in one step,
+    when the new one is complete.
 
     Args:
-        folder: The dataset.
-        out: Folder of the export; new, empty or an older export.
-        to: One of :data:`~nimbus.datagen.datasets.export.formats.FORMATS`.
-        options: Division into files.
-        keep_failures: Include kept failed attempts, labeled, after the episodes.
+        folder: Folder of the dataset.
+        out: Folder of the export; it must be new, empty, or an earlier export.
+        to: Format, a key of :data:`~nimbus.datagen.datasets.export.formats.FORMATS`.
+        options: Limits of file sizes.
+        keep_failures: Include kept failed attempts after the episodes, labeled as failures.
         with_restricted: Include episodes that show assets with a license that restricts redistribution.
-        view: Signals to write; the stored ones by default.
-        side: ``depth`` and ``masks``, each a lossless video beside a LeRobot dataset.
-        workers: Number of processes; the fastest number by default.
+        view: Form of the exported states and actions; the stored form by default.
+        side: Any of ``depth`` and ``masks``, which are written as lossless videos beside a LeRobot dataset.
+        workers: Number of processes; by default chosen from the amount of work and the cores.
         tell: Called with the number of remaining episodes.
 
     Raises:
-        InputError: There is no dataset, the format cannot hold it, a view or side video cannot be made, or the folder
-            was not written by an export.
+        InputError: There is no dataset, the format does not support it, a view or side video cannot be made, or the
+            output folder was not written by an export.
         StorageError: The disk is full; nothing was published.
     """
     options = options or Options()
     writer = load_writer(to)
     folder, out = folder.absolute(), out.absolute()
     if any(out.resolve().is_relative_to(folder.resolve() / name) for name in _OWN):
-        raise InputError("lies in a folder of the dataset itself", where=f"--out {out}", instead=OTHER_OUT)
+        raise InputError("the output is in a folder of the dataset", where=f"--out {out}", instead=OTHER_OUT)
     before, view = find_published(out), view or SignalView()
     if to == "shards" and not view.is_stored:
         what, instead = (
-            "shards hold stored files as they are",
-            "give the view to the reader (docs/training.md)",
+            "shards contain the stored files unchanged",
+            "set the view in the reader (docs/training.md)",
         )
         raise InputError(what, where=_flag(view), instead=instead)
     source = with_view(open_source(folder, keep_failures=keep_failures, with_restricted=with_restricted), view)
@@ -123,7 +123,7 @@ def export(
     key = _hash([to, settings, origin, episodes, *([proof] if proof else [])])
     manifest = Manifest(format=to, key=key, origin=origin, episodes=episodes, files={})
     if before and before.key == key and is_whole(out, before):
-        remove_tree(stage_of(out))  # left by a process killed after publication
+        remove_tree(stage_of(out))  # may be left by a process that was killed after publication
         return _exported(out, source, before, is_new=False)
     if before:
         refuse_strangers(out, before, manifest)
@@ -140,7 +140,7 @@ def export(
 
 
 def _flag(view: SignalView) -> str:
-    """Name the flag of the first option that changes the stored data."""
+    """Return the first flag that changes the stored signals."""
     return "--" + next(iter(view.told())).replace("_", "-")
 
 

@@ -1,4 +1,4 @@
-"""Features of LeRobot datasets in either version, and concatenation of their videos without encoding."""
+"""Features and statistics of LeRobot datasets of both versions, and concatenation of their videos without encoding."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _COUNTERS = ("frame_index", "episode_index", "index", "task_index")
 
 
 def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED) -> None:
-    """Concatenate videos of the same encoder without encoding.
+    """Concatenate videos of Nimbus's encoder without encoding them again.
 
     Args:
-        parts: Files of :class:`nimbus.datagen.store.episode_file.h264.Encoder`, made with equal settings.
-        target: The file to write; frame ``k`` is at exactly ``k / fps`` seconds.
-        fps: Frames a second.
+        parts: Files of :class:`nimbus.datagen.store.episode_file.h264.Encoder`, written with equal settings.
+        target: File to write; frame ``k`` is at exactly ``k / fps`` [s].
+        fps: Frames per second [Hz].
         flags: Options of the container.
 
     Raises:
-        InputError: A file cannot be read, or has other encoder settings than those before it.
+        InputError: A file cannot be read, or its encoder settings differ from those of the first file.
     """
     import av
 
@@ -46,11 +46,11 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
                     stream.time_base = tick
                     parameters = source.codec_context.extradata
                 elif source.codec_context.extradata != parameters:
-                    what = "is encoded differently from the other episodes"
+                    what = "the video is encoded differently from those of other episodes"
                     raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
                 for packet in part.demux(source):
                     if not packet.size:
-                        continue  # the demuxer's mark of the end
+                        continue  # the demuxer marks the end with an empty packet
                     packet.stream, packet.time_base = stream, tick
                     packet.pts = packet.dts = frame * TICKS
                     packet.duration = TICKS
@@ -59,7 +59,12 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
 
 
 def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:
-    """Return the entry of a video in LeRobot's ``info.json``."""
+    """Return the entry for a video in LeRobot's ``info.json``.
+
+    Args:
+        size: Width and height [px].
+        fps: Frames per second [Hz].
+    """
     return {
         "video.height": size[1],
         "video.width": size[0],
@@ -76,13 +81,13 @@ def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:
 
 
 class Tasks:
-    """Wordings in order of first occurrence."""
+    """Numbered instructions, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def number(self, wording: str) -> int:
-        """Return the index of an instruction, adding a new one."""
+        """Return the number of an instruction; a new one gets the next number."""
         return self._numbers.setdefault(wording, len(self._numbers))
 
     def __iter__(self) -> Iterator[str]:
@@ -93,7 +98,7 @@ class Tasks:
 
 
 def features_of(source: Source) -> dict[str, Any]:
-    """Return the ``features`` of ``info.json``."""
+    """Return the field ``features`` of ``info.json``."""
     vectors = {
         "observation.state": source.state_names,
         "observation.velocity": source.joint_names,
@@ -121,13 +126,13 @@ def _video(size: tuple[int, int], fps: int) -> dict[str, Any]:
 
 
 def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, tuple[Any, Any]]:
-    """Return an episode's rows by column, with their types.
+    """Return the rows of an episode: values and type by column.
 
     Args:
-        part: The episode.
-        source: The dataset.
-        tasks: Numbers of wordings, extended in place.
-        start: Number of frames of the earlier episodes.
+        part: Prepared episode.
+        source: Dataset to export.
+        tasks: Numbers of instructions, extended in place.
+        start: Number of frames before the episode.
     """
     count, signals = part.item.step_count, part.signals
     frames, extra = np.arange(count), signals.extra.items()
@@ -145,7 +150,7 @@ def columns_of(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -
 
 
 def episode_stats(part: EpisodePart, source: Source, tasks: Tasks, *, start: int) -> dict[str, dict[str, Any]]:
-    """Return statistics of one episode, by feature."""
+    """Return the statistics of one episode by feature; the arguments are those of :func:`columns_of`."""
     columns = columns_of(part, source, tasks, start=start)
     count = part.item.step_count
     return {
@@ -155,7 +160,7 @@ def episode_stats(part: EpisodePart, source: Source, tasks: Tasks, *, start: int
 
 
 def dataset_stats(source: Source, parts: EpisodeParts, tasks: Tasks) -> dict[str, dict[str, Any]]:
-    """Return statistics of all episodes, by feature."""
+    """Return the statistics of all episodes, by feature."""
     totals: dict[str, VectorTotal] = {}
     counts: dict[str, Any] = {}
     start = 0

@@ -1,4 +1,4 @@
-"""Formats of exports: a line in ``FORMATS``, and a module beside this file that writes the format."""
+"""Formats of exports. A format has a line in ``FORMATS`` and a module in this folder that writes it."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ FORMATS = {
 
 
 class FormatWriter(Protocol):
-    """Interface of a module that writes a format."""
+    """Interface of the modules that write a format."""
 
     NEEDS_PARTS: bool
-    """True if episodes are decoded to tables and videos first, in several processes."""
+    """True if the export first converts episodes to tables and videos, in several processes."""
 
     def write(self, source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
         """Write a dataset into an empty folder.
 
         Args:
             source: Dataset to export.
-            parts: Tables and videos of its episodes, if the module needs them.
-            tree: The folder.
+            parts: Tables and videos of the episodes; available if ``NEEDS_PARTS`` is True.
+            tree: Folder of the export.
             options: Limits of file sizes.
 
         Raises:
-            InputError: The format cannot hold the dataset.
+            InputError: The format does not support the dataset.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""HDF5 files with one-line errors about a full disk."""
+"""New HDF5 files with one-line errors for a full disk, and copies of images into them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.publish import storage_error
 
 _BLOCK = 32
-"""Number of frames in memory."""
+"""Number of frames copied at a time."""
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
-    """Open a new file, with a function that checks for write errors.
+    """Open a new file.
+
+    Yields:
+        The file, and a function that raises :class:`StorageError` after an earlier write error.
 
     Raises:
         StorageError: The disk is full; the file is unusable.
@@ -41,13 +44,13 @@ def new_file(path: Path) -> Iterator[tuple[h5py.File, Callable[[], None]]]:
 
 
 def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str) -> None:
-    """Copy a camera's images, one frame per chunk: compressed data as stored, or decoded video.
+    """Copy the images of a camera, one frame per chunk; video is decoded, other images stay compressed as they are.
 
     Args:
-        episode: Source.
+        episode: Episode with the images.
         camera: Name of the camera.
-        group: Destination.
-        name: Name of the new dataset.
+        group: Group in which the images are written.
+        name: Name of the new HDF5 dataset.
     """
     path = f"observations/images/{camera}"
     if path in episode.file:

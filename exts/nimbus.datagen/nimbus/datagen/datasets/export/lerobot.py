@@ -1,4 +1,4 @@
-"""Writer of LeRobot v3.0, with many episodes per file located by offsets."""
+"""Writer of exports to LeRobot v3.0, whose files contain many episodes at recorded offsets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     Args:
         source: Dataset to export.
         parts: Prepared episodes of the source.
-        tree: The folder.
+        tree: Folder of the export.
         options: Limits of file sizes.
     """
     most = options.episode_size
@@ -68,7 +68,7 @@ def _write_data(source: Source, parts: EpisodeParts, tree: Path, numbers: list[i
 def _write_episodes(
     source: Source, parts: EpisodeParts, tree: Path, files: dict[str, list[int]], tasks: Tasks, most: int
 ) -> None:
-    """Write the table of episodes; row ``i`` must be episode ``i``, because readers use the position."""
+    """Write the tables of episodes; row ``i`` is episode ``i``, because readers find episodes by position."""
     bounds = np.cumsum([0, *(item.step_count for item in source.items)])
     first_frames = {
         camera: {number: int(bounds[positions[0]]) for number, positions in groups(files[camera])}
@@ -116,7 +116,7 @@ def _video_columns(camera: str, file: int, frames: tuple[int, int], source: Sour
     return {
         f"{key}/chunk_index": (spot["chunk_index"], INT),
         f"{key}/file_index": (spot["file_index"], INT),
-        # Whole frames over the rate, not a sum of durations, which would drift.
+        # The quotient of whole numbers does not drift, unlike a sum of durations.
         f"{key}/from_timestamp": (start / source.fps, DOUBLE),
         f"{key}/to_timestamp": ((start + count) / source.fps, DOUBLE),
     }

@@ -1,4 +1,4 @@
-"""Writer of LeRobot v2.1, with one file per episode and the ``modality.json`` that GR00T reads."""
+"""Writer of exports to LeRobot v2.1, with the ``modality.json`` of GR00T."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from nimbus.datagen.store.episode_file.h264 import PLAIN
 
 NEEDS_PARTS = True
 BASE_JOINTS = ("x", "y", "yaw")
-"""Joints of a mobile base, whose commands are speeds and which has no gripper."""
+"""Joints of a mobile base; its commands are speeds, and it has no gripper."""
 _STATS = ("min", "max", "mean", "std", "count")
 """Statistics that v2.1 supports."""
 
 
 _ROTATION_TYPES = {"6d": "rotation_6d", "quaternion": "quaternion", "euler": "euler_angles_rpy"}
-"""Name of the rotation representation in GR00T."""
+"""Name in GR00T of each representation of rotations."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -35,7 +35,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     Args:
         source: Dataset to export.
         parts: Prepared episodes of the source.
-        tree: The folder.
+        tree: Folder of the export.
         options: Number of episodes per folder.
     """
     tasks = Tasks()
@@ -48,7 +48,9 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
             write_parquet(_made(tree / DATA_V21.format(**place)), columns_of(part, source, tasks, start=start))
             for camera, video in part.videos.items():
                 target = _made(tree / VIDEO_V21.format(video_key=f"observation.images.{camera}", **place))
-                if video == part.item.videos.get(camera):  # the dataset's own: a copy, laid out as readers expect
+                if video == part.item.videos.get(
+                    camera
+                ):  # a video of the dataset is copied into the container that readers expect
                     join([video], target, fps=source.fps, flags=PLAIN)
                 else:
                     _link(video, target)
@@ -69,7 +71,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
 
 def modality(source: Source) -> dict[str, Any]:
-    """Describe the entries of states and actions that belong to each arm and each gripper.
+    """Return the content of ``modality.json``: the ranges of each arm and gripper in states and actions.
 
     Raises:
         InputError: The names of actions and joints do not describe arms with one gripper each.
@@ -108,13 +110,13 @@ def modality(source: Source) -> dict[str, Any]:
 
 
 def _commanded(prefix: str, actions: range) -> dict[str, Any]:
-    """Return the entries of one arm in a vector of an action's size."""
+    """Return the ranges of one arm and its gripper, given the arm's entries in an action."""
     arm, gripper = _span(actions.start, actions.stop - 1), _span(actions.stop - 1, actions.stop)
     return {f"{prefix}arm": arm, f"{prefix}gripper": gripper}
 
 
 def _tools(names: tuple[str, ...], view: SignalView) -> dict[str, Any]:
-    """Return the entries of each arm's tool, under GR00T's names."""
+    """Return the ranges of each arm's tool pose and gripper, under GR00T's names."""
     found, start = {}, 0
     for end in (at + 1 for at, name in enumerate(names) if name.endswith("gripper")):
         prefix = names[end - 1].removesuffix("gripper")
@@ -130,11 +132,11 @@ def _span(start: int, end: int) -> dict[str, Any]:
 
 
 def _arms(source: Source) -> Iterator[tuple[str, range, range]]:
-    """Yield each arm's prefix, its action entries and its joints; the gripper is last in both."""
+    """Yield the prefix, the action entries and the joints of each arm; the gripper is last in both."""
     actions, joints = source.action_names, source.joint_names
     ends = [at + 1 for at, name in enumerate(actions) if name.endswith("_gripper")]
     if actions[-1:] == ("gripper",):
-        ends = [len(actions)]  # a single arm, whose joints may have any names
+        ends = [len(actions)]  # the joints of a single arm may have any names
     at = first = 0
     for end in ends:
         after = actions[end : end + 1]
@@ -145,8 +147,8 @@ def _arms(source: Source) -> Iterator[tuple[str, range, range]]:
         yield actions[end - 1].removesuffix("gripper"), range(at, end), range(first, stop)
         at, first = end, stop
     if (at, first) != (len(actions), len(joints)):
-        what = f"actions {', '.join(actions)} are not those of the joints {', '.join(joints)}"
-        instead = "name an arm's joints alike in both, and its gripper '<arm>_gripper' behind them"
+        what = f"the actions {', '.join(actions)} do not match the joints {', '.join(joints)}"
+        instead = "use the same names for joints and actions of an arm, followed by '<arm>_gripper'"
         raise InputError(what, where=str(source.folder), instead=instead)
 
 
@@ -170,7 +172,7 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
 
 
 def _link(path: Path, target: Path) -> None:
-    """Link a file to another name, or copy it if the disk has no links."""
+    """Link a file to another path, or copy it if hard links are not possible."""
     try:
         os.link(path, target)
     except OSError:

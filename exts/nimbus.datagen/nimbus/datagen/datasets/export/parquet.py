@@ -1,4 +1,4 @@
-"""Writer of parquet files with reproducible bytes."""
+"""Writers of Parquet files with reproducible bytes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 Columns = Mapping[str, tuple[Any, Any]]
-"""Values and pyarrow type by column name."""
+"""Values and pyarrow type of each column, by name."""
 GROUP_ROWS = 1024
-"""Smallest number of rows in a row group of whole episodes; tables of tiny groups are slow, and larger by half."""
+"""Number of rows after which a row group is written; files with very small groups are slow to read and 50 % larger."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
 
 
 def vector(size: int) -> Any:
-    """Return the type of a vector of fixed size."""
+    """Return the type of a float vector of fixed size."""
     return pa.list_(FLOAT, size)
 
 
 def nested(kind: Any, depth: int = 1) -> Any:
-    """Return the type of a list of lists."""
+    """Return the type of nested lists of values, ``depth`` levels deep."""
     return nested(pa.list_(kind), depth - 1) if depth else kind
 
 
 class ParquetFile:
-    """Parquet file that grows by one episode at a time; a context manager."""
+    """Context manager that writes a Parquet file episode by episode.
+
+    Args:
+        path: Path of the new file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +40,7 @@ class ParquetFile:
         self._group: list[Any] = []
 
     def write(self, columns: Columns) -> None:
-        """Append rows, which stay in one row group."""
+        """Append the rows of an episode; they are not split over row groups."""
         self._group.append(_table(columns))
         if sum(map(len, self._group)) >= GROUP_ROWS:
             self._flush()
@@ -59,19 +63,25 @@ class ParquetFile:
 
 
 def write_parquet(path: Path, columns: Columns) -> None:
-    """Write a file of one row group."""
+    """Write a file with one row group."""
     with ParquetFile(path) as file:
         file.write(columns)
 
 
 def write_table(path: Path, columns: Columns, *, told: Mapping[str, str]) -> None:
-    """Write a parquet file with key-value metadata, compressed and fast to filter."""
+    """Write a table for filtering, with zstd compression.
+
+    Args:
+        path: Path of the new file.
+        columns: Values and type of each column.
+        told: Key-value metadata of the file.
+    """
     table = _table(columns).replace_schema_metadata(dict(told))
     pq.write_table(table, path, compression="zstd", row_group_size=1 << 16)
 
 
 def write_index(path: Path, columns: Columns, *, index: str) -> None:
-    """Write a file with an index column for pandas, which otherwise uses row numbers."""
+    """Write a table whose column ``index`` pandas uses as index; by default it uses row numbers."""
     table = _table(columns)
     described = [
         {

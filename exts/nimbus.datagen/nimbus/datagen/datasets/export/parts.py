@@ -1,4 +1,4 @@
-"""Preparation of episodes for an export: encoded video, signals, histograms; existing results are reused."""
+"""Preparation of episodes for an export: signals, histograms and encoded videos. Existing results are reused."""
 
 from __future__ import annotations
 
@@ -29,28 +29,29 @@ from nimbus.datagen.store.publish import disk
 T = TypeVar("T")
 
 _make: Callable[[Any], None]
-"""Function of this worker, sent only once because it may contain the table of a whole dataset."""
+"""Function of this worker process. It is sent once, because it may contain the table of a whole dataset."""
 _SAFE_PATH = "PYTHONSAFEPATH"
+"""Environment variable that excludes the current folder from the module path of new interpreters."""
 _BLOCK = 32
-"""Number of frames in memory."""
+"""Number of frames read at a time."""
 _PIXELS_PER_WORKER = 20_000_000
-"""Number of pixels that take longer to encode than a process takes to start."""
+"""Number of pixels for which a further process is started; encoding fewer takes less time than starting a process."""
 
 
 def make_all(
     make: Callable[[T], None], items: Sequence[T], *, workers: int, tell: Callable[[int], None] = lambda left: None
 ) -> None:
-    """Process every item, with several workers in parallel processes.
+    """Process every item, in parallel processes if there are several workers.
 
     Args:
         make: Function of a module, or method of an object that can be sent to another process.
-        items: Episodes to prepare, started in this order.
-        workers: Number of processes; 1 for this one.
-        tell: Called with the number of remaining items, after each.
+        items: Items to process, started in this order.
+        workers: Number of processes; with 1, everything runs in this process.
+        tell: Called with the number of remaining items, after each item.
 
     Raises:
-        InputError: Raised by ``make``, in any process; the others are ended.
-        BrokenProcessPool: A process died.
+        InputError: ``make`` raised it for an item; the worker processes are ended.
+        BrokenProcessPool: A worker process died.
     """
     count = min(workers, len(items))
     if count > 1:
@@ -82,9 +83,10 @@ def _in_processes(make: Callable[[T], None], items: Sequence[T], count: int, tel
 
 @contextmanager
 def _without_current_folder() -> Iterator[None]:
-    """Start interpreters that do not import from the current folder, whose files may have the names of modules.
+    """Exclude the current folder from the module path of processes that start in this context.
 
-    multiprocessing starts them with ``-c`` and has no option for it; the interpreter's own is ``-P``.
+    Files in the current folder may have the names of modules. ``multiprocessing`` cannot pass the option ``-P`` to an
+    interpreter, so that the environment variable is set instead.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
@@ -98,15 +100,15 @@ def _without_current_folder() -> Iterator[None]:
 
 
 def _begin(make: Callable[[Any], None]) -> None:
-    """Prepare a worker."""
+    """Initialize a worker process."""
     global _make
     _make = make
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the signal reaches the parent, too, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives the signal as well, and ends this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent dies, because it would otherwise wait for the executor's queue."""
+    """End this process when its parent dies; otherwise it would wait for the executor forever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -124,16 +126,16 @@ class EpisodePart:
     item: ExportItem
     signals: Signals
     histograms: dict[str, NDArray[np.int64]]
-    """(3, 256) histogram by camera."""
+    """(3, 256) histogram of the image levels per color channel, by camera."""
     videos: dict[str, Path]
-    """Videos by camera."""
+    """Path of the video by camera."""
 
 
 class EpisodeParts:
-    """Folder of prepared episodes, named by content.
+    """Folder of prepared episodes, whose files are named after the content hashes of the episodes.
 
     Args:
-        source: The dataset.
+        source: Dataset to export.
         folder: Path of the folder.
     """
 
@@ -142,14 +144,14 @@ class EpisodeParts:
         self._folder = folder
 
     def missing(self) -> list[ExportItem]:
-        """Return the episodes not prepared yet, in order."""
+        """Return the items that are not prepared yet, in order."""
         return [item for item in self._source.items if not self._signals(item).exists()]
 
     def make(self, item: ExportItem) -> None:
-        """Prepare an episode: each file is written atomically, that of the signals last.
+        """Prepare an episode. Each file is written atomically; the file of signals is last and marks completion.
 
         Raises:
-            InputError: The episode does not fit in with the others, or cannot be read.
+            InputError: The episode differs from the others in joints, actions or cameras, or cannot be read.
             StorageError: The disk is full.
         """
         source = self._source
@@ -184,7 +186,7 @@ class EpisodeParts:
         return map(self.read, self._source.items)
 
     def video(self, item: ExportItem, camera: str) -> Path:
-        """Return the video of an item: the dataset's own file if it can be used unchanged."""
+        """Return the video of an item: the stored one if it can be used unchanged, otherwise the prepared one."""
         encoded = self._encoded(item, camera)
         return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
 
@@ -195,14 +197,14 @@ class EpisodeParts:
         return self._folder / f"{item.sha256}.npz"
 
     def _filmed(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
-        """Prepare a camera's video if it has to be encoded again, and return the histogram of its images."""
+        """Return the histogram of a camera's images; encode the video if the stored one cannot be used unchanged."""
         record = episode.videos.get(camera)
         settings = (record.codec, record.pixel_format, record.encoder, record.fps) if record else ()
         if not record or settings != (CODEC, PIXELS, ENCODER, self._source.fps):
             return self._encode(item, episode, camera)
         path = episode.video_file(camera)
         if not path.is_file() or file_hash(path) != (record.byte_count, record.sha256):
-            what = "is missing or has changed"
+            what = "the video is missing or has changed"
             raise InputError(what, where=str(path), instead="run 'nimbus verify' for details")
         return episode.array(f"observations/histogram/{camera}")
 
@@ -235,13 +237,13 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
     """Prepare the missing episodes, in several processes if that is faster.
 
     Args:
-        source: The dataset.
+        source: Dataset to export.
         folder: Folder of prepared episodes.
-        workers: Number of processes; the fastest number by default, 1 for this process.
-        tell: Called after each episode with the number of remaining ones.
+        workers: Number of processes; by default chosen from the amount of work and the cores.
+        tell: Called with the number of remaining episodes, after each episode.
 
     Raises:
-        InputError: An episode does not fit in with the others, or cannot be read.
+        InputError: An episode differs from the others in joints, actions or cameras, or cannot be read.
         StorageError: The disk is full.
     """
     parts = EpisodeParts(source, folder)
@@ -250,6 +252,6 @@ def prepare(source: Source, folder: Path, *, workers: int | None = None, tell: C
 
 
 def _worker_count(source: Source, items: list[ExportItem]) -> int:
-    frames = sum(item.step_count for item in items if not item.videos)  # videos are copied unchanged
+    frames = sum(item.step_count for item in items if not item.videos)  # stored videos are copied unchanged
     pixels = frames * sum(width * height for width, height in source.cameras.values())
     return min(usable_cores(), 1 + pixels // _PIXELS_PER_WORKER)

@@ -1,4 +1,4 @@
-"""Folder published atomically: made beside its destination, then renamed."""
+"""Atomic publication of a folder: it is written beside its destination, then renamed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "nimbus.json"
 CARD, CARD_PICTURE = "README.md", "card.png"
 _SETTINGS_BYTES = 4096
 CARD_MARK = "<!-- written by nimbus card -->"
-"""Mark of a card written by Nimbus, which may be replaced."""
+"""Mark in cards written by Nimbus; only cards with this mark are replaced."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,27 +32,27 @@ class Manifest:
 
     format: str
     key: str
-    """Hash of everything that determines its content."""
+    """Hash of everything that determines the content of the folder."""
     origin: dict[str, Any]
-    """Task, seeds, options and versions from which it was made."""
+    """Source, options and versions of the export or conversion."""
     episodes: tuple[tuple[str, str], ...]
     """Id and content hash of each episode, in order."""
     files: dict[str, tuple[Count, str]]
-    """Size [bytes] and SHA-256 by path."""
+    """Size [bytes] and SHA-256 of each file, by path relative to the folder."""
 
 
 def find_published(out: Path) -> Manifest | None:
-    """Return the manifest of the export in a folder; None for an empty folder.
+    """Return the manifest of the export in a folder; None if the folder is missing or empty.
 
     Raises:
-        InputError: The path is a file, or the folder holds files that are not part of an export.
+        InputError: The path is a file, or the folder contains files but no export.
     """
     check_writable(out)
     if not out.exists() or not any(out.iterdir()):
         return None
     if not (out / NAME).exists():
         strangers = sorted(path.name for path in out.iterdir())
-        what = f"holds '{strangers[0]}' and no {NAME}: not an export"
+        what = f"contains '{strangers[0]}' and no {NAME}: not an export"
         raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty")
     return read_manifest(out)
 
@@ -76,46 +76,51 @@ def is_whole(out: Path, manifest: Manifest) -> bool:
 
 
 def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
-    """Refuse to replace a folder with foreign files or with another export.
+    """Check that a folder contains only an earlier export of the same dataset, so that it may be replaced.
 
     Args:
-        out: The folder.
+        out: Folder to be replaced.
         manifest: Manifest of the earlier export.
-        wanted: Manifest of the export to replace it.
+        wanted: Manifest of the new export.
 
     Raises:
-        InputError: The folder holds a file that the export did not write, or has another origin.
+        InputError: The folder contains a file that no export wrote, or an export of another format or origin.
     """
     if manifest.format != wanted.format:
-        raise InputError(f"holds an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
+        raise InputError(f"contains an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
     if any(manifest.origin.get(name) != wanted.origin.get(name) for name in ("task", "source")):
-        raise InputError("holds an export of another dataset", where=str(out), instead=OTHER_OUT)
+        raise InputError("contains an export of another dataset", where=str(out), instead=OTHER_OUT)
     known = {NAME, *manifest.files}
     if is_own_card(out / CARD):
         known |= {CARD, CARD_PICTURE}
     found = (path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if not path.is_dir())
     if stranger := next((path for path in found if path not in known), None):
-        raise InputError(f"holds '{stranger}', which no export wrote", where=str(out), instead=OTHER_OUT)
+        raise InputError(f"contains '{stranger}', which no export wrote", where=str(out), instead=OTHER_OUT)
 
 
 def is_own_card(path: Path) -> bool:
-    """Return True if a dataset's card was written by ``nimbus card``."""
+    """Return True if a card was written by ``nimbus card``."""
     try:
         return CARD_MARK.encode() in read_bytes(path)
-    except InputError:  # any other file is not ours
+    except InputError:  # a file that cannot be read was not written by Nimbus
         return False
 
 
 @contextmanager
 def staging(out: Path, settings: str) -> Iterator[Path]:
-    """Open a working folder beside ``out`` for one process at a time; results of an interrupted process are kept.
+    """Open the staging folder of an export, for one process at a time.
+
+    Prepared episodes of an interrupted export are kept if its settings are the same.
 
     Args:
         out: Folder to be published.
-        settings: Hash of the settings that decide prepared episodes; results of other settings are removed.
+        settings: Hash of the settings that determine prepared episodes.
+
+    Yields:
+        Path of the staging folder, with the subfolders ``parts`` and ``tree``; ``tree`` is empty.
 
     Raises:
-        InputError: Another export works in it, or it cannot be written.
+        InputError: Another process uses the folder, or it cannot be written.
     """
     stage = stage_of(out)
     check_own(stage)
@@ -123,7 +128,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
     try:
         with disk(stage):
             marker = stage / "settings"
-            if has_links(stage) or _content(marker) != settings.encode():  # Nimbus makes no links here
+            if has_links(stage) or _content(marker) != settings.encode():  # links in the folder were not made by Nimbus
                 for path in (path for path in stage.iterdir() if path.name != LOCK_NAME):
                     remove_tree(path)
                 replace_text(marker, settings)
@@ -138,7 +143,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
 
 
 def _content(marker: Path) -> bytes:
-    """Return the content of the settings file; empty if it is missing, too large or not a regular file."""
+    """Return the content of the settings file; empty if the file is missing, too large or not a regular file."""
     try:
         return read_bytes(marker, limit=_SETTINGS_BYTES)
     except InputError:
@@ -146,17 +151,20 @@ def _content(marker: Path) -> bytes:
 
 
 def stage_of(out: Path) -> Path:
-    """Return the folder in which the export is made before publication."""
+    """Return the path of the staging folder for an export."""
     return out.with_name(f".{out.name}.partial")
 
 
 def publish(stage: Path, out: Path, manifest: Manifest) -> Manifest:
-    """Move the staged tree to its destination, with its manifest; the old content is removed.
+    """Write the manifest, and move the staged tree to its destination; earlier content is removed.
 
     Args:
         stage: Folder from :func:`staging`.
-        out: The destination.
-        manifest: Manifest without its list of files.
+        out: Folder to be published.
+        manifest: Manifest without the list of files.
+
+    Returns:
+        The manifest with the list of files.
 
     Raises:
         StorageError: The disk is full; nothing was published.

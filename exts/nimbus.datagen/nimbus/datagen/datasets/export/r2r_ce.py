@@ -1,6 +1,6 @@
-"""Writer of R2R-CE's layout, which VLN-CE and Habitat read: instructions, and point and object goals.
+"""Writer of R2R-CE's format, which VLN-CE and Habitat read: tasks with instructions, point goals and object goals.
 
-Habitat's world is y up: (x, y, z) becomes (x, z, -y). Its agent looks along -z.
+In Habitat's world, y points up: (x, y, z) becomes (x, z, -y). Its agent looks along -z.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ SPLIT = "train"
 _RADIUS = {"r2r": 3.0, "pointnav": 0.2}
 """Distance to the goal that counts as success [m]."""
 _NEAR_OBJECT = 1.0
-"""Largest distance of a view point from its object [m]."""
+"""Radius around a goal object in which the goal counts as reached [m]."""
 _WAYPOINT = 1.0
-"""Spacing of the reference path [m]."""
+"""Spacing of the points of the reference path [m]."""
 _TOKENS = 200
-"""Number of tokens of an instruction, padded with 0."""
+"""Number of tokens of an instruction; shorter ones are padded with 0."""
 _PAD, _UNKNOWN = "<pad>", "<unk>"
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
-    """Write a dataset into an empty folder: ``r2r``, ``pointnav`` and ``objectnav``.
+    """Write a dataset into the subfolders ``r2r``, ``pointnav`` and ``objectnav`` of an empty folder.
 
     Args:
         source: Dataset to export.
-        parts: Unused: the format holds no images.
-        tree: The folder.
+        parts: Unused: the format contains no images.
+        tree: Folder of the export.
         options: Unused.
 
     Raises:
@@ -75,24 +75,24 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
 
 def to_habitat(points: FloatArray) -> list[Any]:
-    """Convert points (..., 3) to Habitat's frame, as lists [m]."""
+    """Convert points (..., 3) [m] to Habitat's frame; return nested lists."""
     x, y, z = np.moveaxis(np.asarray(points, dtype=float), -1, 0)
     return np.round(np.stack([x, z, -y], axis=-1), 6).tolist()
 
 
 def to_habitat_turn(yaw: float) -> list[float]:
-    """Return the rotation about y, xyzw, of an agent with heading ``yaw`` from x [rad]."""
+    """Return Habitat's rotation (quaternion xyzw) of an agent with heading ``yaw`` from the x axis [rad]."""
     half = 0.5 * (yaw - 0.5 * np.pi)
     return [0.0, round(float(np.sin(half)), 9), 0.0, round(float(np.cos(half)), 9)]
 
 
 def tokenize(text: str) -> list[str]:
-    """Split an instruction into lower-case words."""
+    """Split an instruction into words in lower case."""
     return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())
 
 
 def scene_id(one: DrivenEpisode) -> str:
-    """Return the path of the scene below Habitat's ``data/scene_datasets``."""
+    """Return the path of an episode's scene, relative to Habitat's ``data/scene_datasets``."""
     name = file_name(one.scene)
     return f"nimbus/{name}/{name}.glb"
 
@@ -130,7 +130,7 @@ def _to_object(one: DrivenEpisode) -> dict[str, Any]:
 
 
 def _object_goals(driven: list[DrivenEpisode]) -> dict[str, list[dict[str, Any]]]:
-    """Group objects by scene and class, with the ends of nearby paths as view points."""
+    """Return the goal objects by scene and class; the ends of the paths to an object are its view points."""
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for one in driven:
         key = f"{scene_id(one).rpartition('/')[2]}_{one.goal_class}"
@@ -153,7 +153,7 @@ def _object_goals(driven: list[DrivenEpisode]) -> dict[str, list[dict[str, Any]]
 
 
 def _truth(one: DrivenEpisode) -> dict[str, Any]:
-    """Return the discrete version of a path; its heights are those of the nearest path points."""
+    """Return the path of an episode as discrete actions; its heights are those of the nearest path points."""
     steps = follow_in_steps(one.positions[:, :2], float(one.yaws[0]))
     near = np.linalg.norm(one.positions[None, :, :2] - steps.positions[:, None], axis=2).argmin(axis=1)
     places = np.column_stack([steps.positions, one.positions[near, 2]])
@@ -165,7 +165,7 @@ def _truth(one: DrivenEpisode) -> dict[str, Any]:
 
 
 def _waypoints(positions: FloatArray) -> FloatArray:
-    """Return points of a path about a meter apart, both ends included."""
+    """Return points (n, 3) of a path about 1 m apart, including both ends [m]."""
     along = np.append(0.0, np.cumsum(np.linalg.norm(np.diff(positions, axis=0), axis=1)))
     count = max(round(float(along[-1]) / _WAYPOINT), 1)
     places = np.linspace(0.0, along[-1], count + 1)

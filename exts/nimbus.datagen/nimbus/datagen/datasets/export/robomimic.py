@@ -1,4 +1,4 @@
-"""Writer of robomimic's layout: all episodes in one HDF5 file, with filters and the description of the environment."""
+"""Writer of robomimic's format: one HDF5 file with all episodes, filter keys and metadata of the environment."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 _FILE = "dataset.hdf5"
 _NO_ENVIRONMENT = 0
-"""Environment type outside of robomimic's range, which begins at 1: policies can be trained, environments not
-created."""
+"""Environment type that robomimic does not know: policies can be trained, but it cannot create environments."""
 _VALID_SHARE = 0.1
+"""Fraction of the plans in the validation split."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -30,8 +30,8 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: Dataset to export.
-        parts: Unused: images stay losslessly compressed, one frame per chunk; video is decoded.
-        tree: The folder.
+        parts: Unused: images are stored losslessly, one frame per chunk; video is decoded.
+        tree: Folder of the export.
         options: Unused.
     """
     low, high = _action_range(source)
@@ -88,7 +88,13 @@ def _actions(episode: EpisodeFile, source: Source) -> NDArray[Any]:
 
 
 def scaled(actions: NDArray[Any], low: NDArray[Any], high: NDArray[Any]) -> NDArray[np.float64]:
-    """Scale actions to [-1, 1], as robomimic demands; a constant entry becomes 0."""
+    """Scale actions to [-1, 1], which robomimic requires; constant entries become 0.
+
+    Args:
+        actions: (T, A) actions [units of the actions].
+        low: (A,) smallest values.
+        high: (A,) largest values.
+    """
     middle, half = (low + high) / 2, (high - low) / 2
     return np.clip((actions - middle) / np.where(half > 0, half, 1.0), -1.0, 1.0)
 
@@ -103,17 +109,20 @@ def _action_range(source: Source) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _shift(demo: h5py.Group, name: str) -> None:
-    """Define the next step's images as a view, without copying them."""
+    """Define the images of the next steps as an HDF5 virtual dataset, without copies."""
     images: Any = demo[f"obs/{name}"]
     later = h5py.VirtualLayout(shape=images.shape, dtype=images.dtype)
     here = h5py.VirtualSource(".", images.name, shape=images.shape)
     later[:-1], later[-1:] = here[1:], here[-1:]
-    later.dcpl.set_obj_track_times(False)  # the time of day is left out, so that equal exports are equal
+    later.dcpl.set_obj_track_times(False)  # without time stamps, equal exports have equal bytes
     demo["next_obs"].create_virtual_dataset(name, later)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _masks(source: Source) -> dict[str, list[ExportItem]]:
-    """Return filters by name; variants of one plan are in the same split, to keep training data out of validation."""
+    """Return the items of each filter key.
+
+    All visual variants of a plan are in the same split; otherwise training and validation would share trajectories.
+    """
     numbers = sorted({(item.seed, item.index) for item in source.stored}, key=_rank)
     valid = set(numbers[: round(_VALID_SHARE * len(numbers))])
     sides: dict[str, list[ExportItem]] = {"train": [], "valid": [], "success": [*source.stored]}
@@ -127,7 +136,7 @@ def _rank(plan: tuple[int, int]) -> str:
 
 
 def _environment(source: Source) -> dict[str, Any]:
-    """Describe the origin of the data with the keys that robomimic's readers expect."""
+    """Return metadata of the environment, with the keys that robomimic expects."""
     cameras = {f"{name}_image": [size[1], size[0], 3] for name, size in source.cameras.items()}
     return {
         "env_name": f"nimbus-{source.task}",

@@ -1,4 +1,4 @@
-"""Options of an export, paths of LeRobot's files and of shards, and the division of episodes into files."""
+"""Division of an export into files: limits of their sizes, and the paths of files in LeRobot datasets and shards."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 FILES_IN_CHUNK = 1000
+"""Number of files in a folder."""
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 EPISODES = "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
@@ -18,16 +19,25 @@ FORMAT = "nimbus-shards-1"
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Limits of a file, or of a folder of files."""
+    """Limits of the size of files."""
 
     episode_size: int = 1000
-    """Largest number of episodes in a file."""
+    """Largest number of episodes in a file; in LeRobot v2.1, in a folder."""
     shard_bytes: int = 10**9
-    """Largest size of a file, unless a single episode exceeds it [bytes]."""
+    """Largest size of a file [bytes]; a single larger episode gets a file of its own."""
 
 
 def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
-    """Assign each episode to a file; a file is closed before it exceeds ``limit`` bytes or ``most`` episodes."""
+    """Assign successive episodes to files.
+
+    Args:
+        sizes: Size of each episode [bytes].
+        limit: Largest size of a file [bytes]; exceeded only by a single larger episode.
+        most: Largest number of episodes in a file.
+
+    Returns:
+        Number of the file of each episode, ascending from 0.
+    """
     numbers: list[int] = []
     number, filled, count = 0, 0, 0
     for size in sizes:
@@ -39,7 +49,7 @@ def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:
 
 
 def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
-    """Yield the episodes of each file."""
+    """Yield each file's number and its episodes, given the number of each episode's file."""
     start = 0
     for stop in range(1, len(numbers) + 1):
         if stop == len(numbers) or numbers[stop] != numbers[start]:
@@ -48,5 +58,5 @@ def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
 
 
 def place(number: int) -> dict[str, int]:
-    """Split a file number into folder and file."""
+    """Return the number of the folder and the number in the folder for a file."""
     return {"chunk_index": number // FILES_IN_CHUNK, "file_index": number % FILES_IN_CHUNK}

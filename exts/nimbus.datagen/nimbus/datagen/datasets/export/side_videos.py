@@ -1,4 +1,4 @@
-"""Depth and masks beside a LeRobot dataset: a lossless video per episode, camera and kind."""
+"""Side videos of an export: depth and masks beside a LeRobot dataset, as lossless videos per episode and camera."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SIDE_INFO = "side/info.json"
 SIDE_NAMES = "side/names.jsonl"
 SIDE_VIDEO = "side/{kind}/{camera}/episode_{episode_index:06d}.mkv"
 SIDE_KINDS = {"depth": ("depth",), "masks": ("instance", "semantic")}
-"""Groups of an episode file by requested kind."""
+"""Kinds of images in an episode file, by flag of the export."""
 _ABOUT: dict[str, dict[str, str]] = {
     "depth": {"pix_fmt": "gray16le", "unit": "mm", "zero": "nothing was hit"},
     "instance": {"pix_fmt": "gray", "unit": "", "names": f"{SIDE_NAMES}: instance_names"},
@@ -22,17 +22,22 @@ _ABOUT: dict[str, dict[str, str]] = {
 }
 _CODEC = "ffv1"
 _BLOCK = 32
-"""Number of frames in memory."""
+"""Number of frames read at a time."""
 
 
 def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> None:
-    """Check that a dataset has the requested kinds and that the format supports them.
+    """Check that a dataset contains the requested images, and that the format supports side videos.
+
+    Args:
+        source: Dataset to export.
+        asked: Keys of :data:`SIDE_KINDS`.
+        to: Format of the export.
 
     Raises:
-        InputError: The dataset lacks a requested kind, or the format cannot hold it.
+        InputError: An episode lacks requested images, or the format does not support side videos.
     """
     if asked and not to.startswith("lerobot"):
-        raise InputError(f"{to} holds no side videos", where=f"--{asked[0]}", instead="export to lerobot")
+        raise InputError(f"{to} does not support side videos", where=f"--{asked[0]}", instead="export to lerobot")
     for item in source.items if asked else ():
         if not item.success:
             continue  # depth of failed attempts is not stored
@@ -40,12 +45,12 @@ def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> Non
             for name in asked:
                 has = [set(SIDE_KINDS[name]) <= set(episode.modalities(camera)) for camera in source.cameras]
                 if not has or not all(has):
-                    instead = "make the dataset with cameras that store it, and without --images none"
-                    raise InputError(f"has no {name}", where=f"--{name}: {item.path}", instead=instead)
+                    instead = "create the dataset with cameras that store it, and without --images none"
+                    raise InputError(f"the episode has no {name}", where=f"--{name}: {item.path}", instead=instead)
 
 
 def write_side_videos(source: Source, tree: Path, asked: tuple[str, ...]) -> None:
-    """Write the videos, their description, and the names of mask values.
+    """Write the side videos, a description of them, and the names of the values in masks.
 
     Args:
         source: Dataset to export.

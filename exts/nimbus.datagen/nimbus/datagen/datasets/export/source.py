@@ -1,4 +1,4 @@
-"""Source of an export: the stored episodes in the order of their addresses, followed by kept failures."""
+"""Source of an export: the stored episodes of a dataset in a fixed order, followed by kept failures."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from nimbus.datagen.datasets.export.stored_views import StoredViews
 
 _GRID = 1e-4
-"""Largest deviation of a time from the grid of frames that readers accept [s]."""
+"""Largest difference between a time and a multiple of the frame duration that readers accept [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportItem:
-    """Stored episode, or kept failed attempt."""
+    """Stored episode or kept failed attempt, as an item of an export."""
 
     position: int
-    """Index in the export, from 0 without gaps."""
+    """Index in the export, counted from 0."""
     episode_id: str
-    """Id of the episode; a failed attempt has its number appended, because the episode may be stored later."""
+    """Id of the episode. For a failed attempt, the number of the attempt follows, because the episode may exist too."""
     path: Path
     seed: int
     index: int
@@ -51,69 +51,69 @@ class ExportItem:
     byte_count: int
     """Size of its HDF5 file [bytes]."""
     sha256: str
-    """Hash of its content."""
+    """Hash of the item's content."""
     split: str
     videos: dict[str, Path]
-    """Videos by camera, if images are stored as video."""
+    """Path of the video by camera; empty if images are not stored as video."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Dataset as it was at one moment."""
+    """Snapshot of a dataset, for an export or a reader."""
 
     folder: Path
     task: str
     robot: str
     fps: int
-    """Frames per second."""
+    """Frames per second [Hz]."""
     cameras: dict[str, tuple[int, int]]
-    """Width and height by camera, sorted."""
+    """Width and height [px] by camera, sorted by name."""
     joint_names: tuple[str, ...]
     action_names: tuple[str, ...]
     items: Sequence[ExportItem]
     left_out: int = 0
-    """Number of episodes with assets whose license restricts redistribution."""
+    """Number of episodes left out, because they show assets whose license restricts redistribution."""
     views: StoredViews | None = field(default=None, compare=False)
-    """Maker of signals other than the stored ones; None to export the stored ones."""
+    """Conversion of the stored states and actions; None to export them as stored."""
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """Names of the exported state's entries."""
+        """Names of the entries of the exported state."""
         return self.views.state_names if self.views else self.joint_names
 
     @property
     def control_names(self) -> tuple[str, ...]:
-        """Names of the exported action's entries."""
+        """Names of the entries of the exported action."""
         return self.views.control.names if self.views else self.action_names
 
     @property
     def extra_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of further features' entries; empty for scalar features."""
+        """Names of the entries of each additional feature; empty for scalar features."""
         return self.views.extra_names if self.views else {}
 
     @property
     def frame_count(self) -> int:
-        """Return the number of frames of one camera in all episodes."""
+        """Total number of frames (rows) of all items."""
         return sum(item.step_count for item in self.items)
 
     @property
     def stored(self) -> tuple[ExportItem, ...]:
-        """Stored episodes, which come before failures."""
+        """Items that are stored episodes."""
         return tuple(item for item in self.items if item.success)
 
     @property
     def failures(self) -> tuple[ExportItem, ...]:
-        """Failed attempts, which come after the episodes."""
+        """Items that are kept failed attempts."""
         return tuple(self.items[len(self.stored) :])
 
     @property
     def content_hash(self) -> str:
-        """Hash of the contents of all episodes."""
+        """Hash of the contents of all items."""
         return hashlib.sha256("".join(item.sha256 for item in self.items).encode()).hexdigest()[:16]
 
     @property
     def splits(self) -> dict[str, str]:
-        """Return ranges of positions in LeRobot's syntax."""
+        """Range of positions of each split, in LeRobot's syntax ``begin:end``."""
         train = sum(item.split == TRAIN for item in self.stored)
         ends = {TRAIN: train, RECOVERY: len(self.stored), "failures": len(self.items)}
         starts = dict(zip(ends, (0, *ends.values()), strict=False))
@@ -122,29 +122,29 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Signals:
-    """Signals of an episode as exported, without its images."""
+    """Exported signals of an episode in T steps, without images."""
 
     state: NDArray[np.float32]
-    """(T, J) measured joint positions [rad, m], or another form of them"""
+    """(T, S) measured joint positions [rad or m]; in a view, another form of them."""
     velocity: NDArray[np.float32]
-    """(T, J) measured joint velocities [rad/s, m/s]"""
+    """(T, J) measured joint velocities [rad/s or m/s]."""
     action: NDArray[np.float32]
-    """(T, A) commanded joint positions [rad, m], or in another control mode"""
+    """(T, A) commanded joint positions [rad or m]; in a view, the actions of its control mode."""
     instruction: str
     extra: dict[str, NDArray[Any]] = field(default_factory=dict)
-    """(T, D) or (T,) by feature, if a view adds any."""
+    """(T, D) or (T,) values of each feature that a view adds."""
 
 
 def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: bool = True) -> Source:
-    """Open the stored episodes of a dataset; a run may continue to write meanwhile.
+    """Open a snapshot of the stored episodes of a dataset, to which a run may continue to write.
 
     Args:
-        folder: The dataset.
-        keep_failures: Include kept failed attempts, after the episodes.
+        folder: Folder of the dataset.
+        keep_failures: Include kept failed attempts after the episodes.
         with_restricted: Include episodes that show assets with a license that restricts redistribution.
 
     Raises:
-        InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
+        InputError: The folder contains no dataset or no episode, or a file is missing or differs from its ledger row.
     """
     info = read_info(folder)
     ledger = Ledger(folder, read_only=True)
@@ -158,7 +158,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     finally:
         ledger.close()
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
+        raise InputError("the dataset has no episode", where=str(folder), instead="create one with 'nimbus run' first")
     inside = DatasetPaths(folder)
     left_out = 0
     if not with_restricted and (restricted := {name for name, one in info.credits.items() if one.is_restricted}):
@@ -168,7 +168,8 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
         if not stored:
             licenses = ", ".join(sorted({info.credits[name].license for name in restricted}))
             what = f"every episode shows assets whose license restricts redistribution ({licenses})"
-            raise InputError(what, where=str(folder), instead="--restricted-assets, if you may")
+            instead = "give --restricted-assets, if the licenses allow it"
+            raise InputError(what, where=str(folder), instead=instead)
     return Source(
         folder=folder,
         left_out=left_out,
@@ -188,7 +189,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
 
 
 def _shows(inside: DatasetPaths, attempt: Attempt, kinds: set[str]) -> bool:
-    """Return True if an episode shows one of these kinds, ``library/kind``."""
+    """Return True if an episode contains an object of one of the kinds, given as ``library/kind``."""
     with EpisodeFile(inside.path(attempt.failure.path if attempt.failure else attempt.path)) as episode:
         return any(f"{item.library}/{item.kind}" in kinds for item in episode.layout().physical.objects)
 
@@ -197,8 +198,8 @@ def _item(inside: DatasetPaths, position: int, attempt: Attempt) -> ExportItem:
     kept = attempt.failure
     path = inside.path(kept.path if kept else attempt.path)
     if not (is_stored(path, kept.byte_count) if kept else has_files(inside.root, attempt)):
-        instead = "export without --keep-failures" if kept else "repeat the 'nimbus run' that made it"
-        raise InputError("is missing, or its size differs from the ledger", where=str(path), instead=instead)
+        instead = "export without --keep-failures" if kept else "repeat the 'nimbus run' that created it"
+        raise InputError("the file is missing, or its size differs from the ledger", where=str(path), instead=instead)
     return ExportItem(
         position=position,
         episode_id=f"{attempt.episode_id}.a{attempt.attempt}" if kept else attempt.episode_id,
@@ -223,16 +224,16 @@ def _address(attempt: Attempt) -> tuple[str, int, int, int]:
 
 
 def camera_of(episode_id: str, path: str) -> str:
-    """Return the camera of a video ``episodes/<episode_id>.<camera>.mp4``."""
+    """Return the camera of a video, whose path is ``episodes/<episode_id>.<camera>.mp4``."""
     return path.removeprefix(f"episodes/{episode_id}.").removesuffix(SUFFIX)
 
 
 def read_signals(episode: EpisodeFile, source: Source) -> Signals:
-    """Read an episode's signals, after checking that it fits the other episodes.
+    """Read the signals of an episode, after a check that it matches the other episodes.
 
     Raises:
-        InputError: The episode has other joints, actions or cameras, times off the grid, or a number
-            that is not finite.
+        InputError: The episode has other joints, actions or cameras, times that are not multiples of the frame
+            duration, or numbers that are not finite.
     """
     _check(episode, source)
     viewed = source.views.make(episode) if source.views else None
@@ -246,7 +247,7 @@ def read_signals(episode: EpisodeFile, source: Source) -> Signals:
     found = {"state": signals.state, "velocity": signals.velocity, "action": signals.action, **signals.extra}
     for name, values in found.items():
         if not np.isfinite(values).all():
-            raise InputError(f"{name}: holds numbers that are not finite", where=str(episode.path), instead=_AGAIN)
+            raise InputError(f"{name} contains numbers that are not finite", where=str(episode.path), instead=_AGAIN)
     return signals
 
 
@@ -261,7 +262,7 @@ def _check(episode: EpisodeFile, source: Source) -> None:
     }
     for what, (mine, others) in found.items():
         if mine != others:
-            raise InputError(f"has other {what} than the dataset", where=str(episode.path), instead=_AGAIN)
+            raise InputError(f"the {what} differ from those of the dataset", where=str(episode.path), instead=_AGAIN)
     for name, (width, height) in source.cameras.items():
         shape = episode.shape(f"observations/images/{name}")
         if shape != (episode.step_count, height, width, 3):
@@ -269,4 +270,5 @@ def _check(episode: EpisodeFile, source: Source) -> None:
             raise InputError(what, where=str(episode.path), instead=_AGAIN)
     time = episode.array("time")
     if np.any(np.abs(time - time[:1] - np.arange(len(time)) / source.fps) > _GRID):
-        raise InputError(f"time: off the grid of {source.fps} frames a second", where=str(episode.path), instead=_AGAIN)
+        what = f"a time is not a multiple of 1/{source.fps} s after the first"
+        raise InputError(what, where=str(episode.path), instead=_AGAIN)

@@ -1,4 +1,4 @@
-"""Views of stored episodes: other actions and states than the stored ones, with their names and units."""
+"""Conversion of the stored states and actions of episodes to a view: another form or control mode."""
 
 from __future__ import annotations
 
@@ -31,30 +31,31 @@ if TYPE_CHECKING:
 ENVIRONMENT_STATE = "observation.environment_state"
 DONE, SUCCESS = "next.done", "next.success"
 _CLOSE = 1e-3
-"""Largest distance of a tool from its position by the robot file; beyond it, another robot made the data [m]."""
+"""Largest distance between the stored position of a tool and the one computed from the robot file [m]. A larger one
+means that the data were created with another version of the robot file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ViewedSignals:
-    """Signals of an episode in a view."""
+    """Signals of an episode in a view, in T steps."""
 
     state: FloatArray
-    """(T, S) [rad or m]"""
+    """(T, S) states [rad or m]."""
     action: FloatArray
-    """(T, M)"""
+    """(T, M) actions, in the units of the control mode."""
     extra: dict[str, NDArray[Any]]
-    """(T, F) or (T,) by feature."""
+    """(T, F) or (T,) values of each additional feature."""
 
 
 class StoredViews:
-    """Maker of a view of the episodes of one dataset, from the task and the robot that they name.
+    """Converts the signals of a dataset's episodes to a view; task and robot are those named in the episodes.
 
     Args:
-        view: The choice.
+        view: Requested form of states and actions.
         episode: Any episode of the dataset.
 
     Raises:
-        InputError: The view does not exist, or the task in the episode cannot be read.
+        InputError: The view does not exist, the task in the episode cannot be read, or the robot file differs.
     """
 
     def __init__(self, view: SignalView, episode: EpisodeFile) -> None:
@@ -75,15 +76,17 @@ class StoredViews:
     def _simulation(self) -> NewtonSimulation:
         import warp
 
-        from nimbus.datagen.simulate.newton import NewtonSimulation  # most readers need no physics
+        from nimbus.datagen.simulate.newton import (
+            NewtonSimulation,
+        )  # imported here, because most readers need no physics
 
-        warp.config.log_level = warp.LOG_ERROR  # otherwise it logs every kernel in a new process
+        warp.config.log_level = warp.LOG_ERROR  # by default, Warp logs every kernel in a new process
         with silent_stderr():
             warp.init()
         return NewtonSimulation(read_stage(self._scene), self.robot, rate=self._rate)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without the simulation, which each process creates itself."""
+        """Return the state for another process, without the simulation, which that process creates itself."""
         kept = {name: value for name, value in vars(self).items() if name != "_simulation"}
         return kept | {"_present": None, "_control": self._make_control()}
 
@@ -97,17 +100,17 @@ class StoredViews:
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """Names of the state's entries."""
+        """Names of the entries of the state."""
         return self._state.names
 
     @property
     def extra_names(self) -> dict[str, tuple[str, ...]]:
-        """Names of further features' entries; empty for scalar features."""
+        """Names of the entries of each additional feature; empty for scalar features."""
         found = {ENVIRONMENT_STATE: self._features.names} if self._features else {}
         return found | (dict.fromkeys((DONE, SUCCESS), ()) if self.view.done else {})
 
     def described(self) -> dict[str, dict[str, Any]]:
-        """Return conventions by feature: units, frame, form of rotations, and reference of the entries."""
+        """Return the conventions of each feature: units, frame, representation of rotations, and reference."""
         action: dict[str, Any] = {"control_mode": self.view.actions, "units": list(self._control.units)}
         if isinstance(self._control, ToolControl):
             action |= {"frame": "world", "rotation": self.view.rotation}
@@ -124,7 +127,7 @@ class StoredViews:
         """Return the signals of an episode in the view.
 
         Raises:
-            InputError: The robot file differs from that of the episode.
+            InputError: The robot file differs from the one with which the episode was created.
         """
         joints, actions = episode.array("observations/qpos"), episode.array("action")
         postures, layout = self._state.postures(joints), episode.layout().physical
@@ -146,7 +149,7 @@ class StoredViews:
         )
 
     def _place(self, setup: RobotSetup) -> None:
-        """Move the robot to its base pose in an episode."""
+        """Move the base of the robot to its pose in an episode."""
         setup = replace(RobotSetup(), offset=setup.offset, yaw=setup.yaw)
         if setup == self._present:
             return
@@ -167,19 +170,19 @@ class StoredViews:
                 raise self._other_robot(episode)
 
     def _other_robot(self, episode: EpisodeFile) -> InputError:
-        what = f"was made with another version of the robot file '{self.robot.name}'"
-        return InputError(what, where=str(episode.path), instead="use the Nimbus and the robot file that made it")
+        what = f"the episode was created with another version of the robot file '{self.robot.name}'"
+        return InputError(what, where=str(episode.path), instead="use that version of Nimbus and of the robot file")
 
 
 def with_view(source: Source, view: SignalView | None) -> Source:
-    """Return the dataset in a view.
+    """Return a source whose signals are converted to a view.
 
     Args:
-        source: The dataset.
-        view: Signals to give; the stored ones by default.
+        source: Source to convert.
+        view: Form of states and actions; the stored form by default.
 
     Raises:
-        InputError: The view cannot be made.
+        InputError: The view does not exist, or does not support the dataset.
     """
     if view is None or view.is_stored:
         return source

@@ -1,4 +1,4 @@
-"""Shards: many episodes in one immutable tar file, with a table of their byte ranges."""
+"""Writer of shards: immutable tar files with many episodes each, and a table of their byte ranges."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 
     Args:
         source: Dataset to pack.
-        parts: Unused: files are packed unchanged.
-        tree: The folder.
-        options: Limit of a shard's size.
+        parts: Unused: stored files are packed unchanged.
+        tree: Folder of the export.
+        options: Limits of the size of a shard.
     """
     numbers = pack([_byte_count(item) for item in source.items], options.shard_bytes, options.episode_size)
     rows: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
                 rows.append(_row(item, source, number) | _pack(item, file))
             file.write(bytes(2 * tarfile.BLOCKSIZE))
     told = {"format": FORMAT, "source": {name: value for name, value in asdict(source).items() if name in _TOLD}}
-    # Failures come last, and their images are in their HDF5 file, so that the columns of videos have no entry for them.
+    # Failures have no videos: their images are in the HDF5 file. They are last, so that row 0 has all columns.
     columns = {name: ([row.get(name) for row in rows], _TYPES[type(rows[0][name])]) for name in rows[0]}
     write_table(tree / MANIFEST, columns, told={"nimbus": to_json(told)})
 
@@ -70,7 +70,7 @@ def _row(item: ExportItem, source: Source, number: int) -> dict[str, Any]:
 
 
 def _pack(item: ExportItem, file: IO[bytes]) -> dict[str, Any]:
-    """Append an episode's files; return their byte ranges and the checksum."""
+    """Append the files of an episode to a shard; return their byte ranges and checksums as columns."""
     row: dict[str, Any] = {}
     for column, path in _files(item):
         name = f"{item.episode_id}.{column.removeprefix('video/') + '.mp4' if column != 'hdf5' else 'hdf5'}"
@@ -85,7 +85,7 @@ def _files(item: ExportItem) -> Iterator[tuple[str, Path]]:
 
 
 def _append(path: Path, name: str, file: IO[bytes]) -> dict[str, Any]:
-    member = tarfile.TarInfo(name)  # no times and no owners, so that equal episodes give equal bytes
+    member = tarfile.TarInfo(name)  # without times and owners, equal episodes give equal bytes
     member.size, member.mode = path.stat().st_size, 0o644
     file.write(member.tobuf(tarfile.PAX_FORMAT))
     offset, digest = file.tell(), hashlib.sha256()
@@ -94,7 +94,7 @@ def _append(path: Path, name: str, file: IO[bytes]) -> dict[str, Any]:
             file.write(block)
             digest.update(block)
     if file.tell() != offset + member.size:
-        raise InputError("changed while it was read", where=str(path), instead="run the same command again")
+        raise InputError("the file changed while it was read", where=str(path), instead="run the same command again")
     file.write(bytes(-member.size % tarfile.BLOCKSIZE))
     return {"offset": offset, "bytes": member.size, "sha256": digest.hexdigest()}
 

@@ -1,4 +1,4 @@
-"""Training data of a policy: its view, and the settings that an evaluation must share."""
+"""Conventions of training data, which the evaluation of a policy must share."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ _IMAGES = "observation.images."
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSource:
-    """Conventions of a Nimbus dataset, or of an export of one."""
+    """Conventions of a Nimbus dataset or of an export: task, robot, view, rate and cameras."""
 
     folder: Path
     task: str
     robot: str
     view: SignalView
     rate: float = 0.0
-    """Rate of the rows [Hz]; 0 if the folder does not state it."""
+    """Rows per second [Hz]; 0 if unknown."""
     cameras: Mapping[str, tuple[int, int]] | None = None
-    """Width and height [px] by name; None if the folder does not state them."""
+    """Width and height [px] by name of the camera; None if unknown."""
 
     def compare(self, task: Task, *, where: str) -> None:
-        """Compare the conventions with those of a task.
+        """Check that a task has the same conventions.
 
         Args:
-            task: Evaluated task.
-            where: Flag, for messages.
+            task: Task of the evaluation.
+            where: Location for the error.
 
         Raises:
-            InputError: A convention differs; the message names the first.
+            InputError: A convention differs.
         """
         robot = load_robot(task.robot)
         make_control(self.view.actions, robot, rotation=self.view.rotation, where=where)
         if self.robot != robot.name:
-            raise self._mismatch(f"has the robot {self.robot}, the task {robot.name}", where)
+            raise self._mismatch(f"has the robot {self.robot}, the task has {robot.name}", where)
         if self.rate and self.rate != task.rate:
-            raise self._mismatch(f"has {self.rate:g} rows a second, the task {task.rate:g}", where)
+            raise self._mismatch(f"has a rate of {self.rate:g} Hz, the task has {task.rate:g} Hz", where)
         for name, size in (self.cameras or {}).items():
             there = task.cameras.get(name)
             if there is None:
-                raise self._mismatch(f"has a camera '{name}', the task {', '.join(task.cameras) or 'none'}", where)
+                raise self._mismatch(f"has a camera '{name}', the task has {', '.join(task.cameras) or 'none'}", where)
             if there.size != size:
                 wide, high = there.size
-                raise self._mismatch(f"has '{name}' with {size[0]} x {size[1]} px, the task {wide} x {high}", where)
+                raise self._mismatch(f"has '{name}' with {size[0]} x {size[1]} px, the task has {wide} x {high}", where)
 
     def _mismatch(self, what: str, where: str) -> InputError:
         return InputError(
@@ -64,14 +64,14 @@ class TrainingSource:
 
 
 def read_training_source(folder: Path, *, where: str) -> TrainingSource:
-    """Read the description of a folder.
+    """Read the conventions of a dataset or an export.
 
     Args:
-        folder: A Nimbus dataset, or an export of one.
-        where: Flag, for messages.
+        folder: Folder of a Nimbus dataset, or of an export.
+        where: Location for the error.
 
     Raises:
-        InputError: The folder is neither, or cannot be read.
+        InputError: The folder is neither a dataset nor an export, or cannot be read.
     """
     if (folder / INFO_NAME).exists():
         info = read_info(folder)
@@ -91,7 +91,7 @@ def read_training_source(folder: Path, *, where: str) -> TrainingSource:
 
 
 def _lerobot(folder: Path) -> dict[str, Any]:
-    """Return the rate and cameras of a LeRobot dataset."""
+    """Return the rate and the cameras of a LeRobot dataset, by field of :class:`TrainingSource`."""
     info = read_lerobot_info(folder)
     shapes = {name: feature.get("shape") for name, feature in info["features"].items() if name.startswith(_IMAGES)}
     cameras = {name.removeprefix(_IMAGES): (shape[1], shape[0]) for name, shape in shapes.items() if shape}

@@ -1,7 +1,7 @@
-"""Writer of InternData-N1's ``vln_n1`` layout, which NavDP's training code reads.
+"""Writer of InternData-N1's ``vln_n1`` format, which NavDP's training code reads.
 
-``<task>_<camera>/<scene>/`` has ``data``, ``meta`` and ``videos``. The base's axes are right, forward, up; those of a
-camera are OpenGL's; depth is in tenths of a millimeter.
+Each folder ``<task>_<camera>/<scene>/`` contains ``data``, ``meta`` and ``videos``. The axes of the base are right,
+forward and up; cameras have OpenGL axes; depth is in tenths of a millimeter.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 NEEDS_PARTS = False
 NAME = "vln-n1"
 DEPTH_UNITS = 10_000
-"""Stored value of a depth of one meter."""
+"""Stored depth value per meter."""
 _DEEPEST = 65_535
-"""Largest stored value; greater depths are clipped to it."""
+"""Largest stored depth value; larger depths are clipped."""
 _BLOCK = 32
 _JPEG_QUALITY = 92
 _VOXEL = 0.05
-"""Spacing of the points of the cloud [m]."""
+"""Side of the voxels from which the point cloud is built [m]."""
 _LOWEST, _HIGHEST = 0.1, 1.5
-"""Range of heights above the floor in which points are obstacles [m]."""
+"""Range of heights above the floor in which a point is an obstacle [m]."""
 _POINT_STEP = 4
-"""Stride in pixels of the depth image, and in frames."""
+"""Stride between used pixels of a depth image, and between used frames."""
 _FARTHEST = 5.0
 """Largest depth of a point [m]."""
 OBSTACLE, PATH = (0, 0, 128), (0, 0, 0)
-"""Colors of points that the training code selects by: (0, 0, 0.5) and black."""
+"""Colors by which the training code distinguishes points: (0, 0, 0.5) and black."""
 _BASE_T_BODY = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
-"""Rotation from a body with x forward, y left to a base with x right, y forward."""
+"""Transform from the body's axes (x forward, y left) to those of the format (x right, y forward)."""
 
 
 def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> None:
@@ -59,16 +59,15 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     Args:
         source: Dataset to export.
         parts: Unused: images are decoded and written as JPEG and PNG.
-        tree: The folder.
-        options: Unused: each scene is a dataset.
+        tree: Folder of the export.
+        options: Unused: each scene is a separate dataset.
 
     Raises:
-        InputError: The source is a manipulation dataset, has no camera with depth, or an episode is
-            damaged.
+        InputError: The source is a manipulation dataset or has no camera with depth, or an episode is damaged.
     """
     check_navigation(source, NAME)
     if not source.cameras:
-        raise InputError("has no camera", where=f"--to {NAME}", instead="give the task cameras with rgb and depth")
+        raise InputError("the dataset has no camera", where=f"--to {NAME}", instead="add cameras with rgb and depth")
     by_scene: dict[str, list[DrivenEpisode]] = {}
     for item in source.stored:
         with EpisodeFile(item.path) as episode:
@@ -97,7 +96,7 @@ def _write_scene(folder: Path, episodes: list[DrivenEpisode], camera: str, sourc
         poses, matrix, mount = [], np.eye(3), np.eye(4)
         with EpisodeFile(one.item.path) as episode:
             if "depth" not in episode.modalities(camera):
-                what, instead = f"camera '{camera}' has no depth", "give the task's cameras the modality depth"
+                what, instead = f"camera '{camera}' has no depth", "add the modality depth to the cameras of the task"
                 raise InputError(what, where=f"--to {NAME}", instead=instead)
             for first in range(0, one.item.step_count, _BLOCK):
                 frames = episode.frames(camera, first, min(first + _BLOCK, one.item.step_count))
@@ -126,7 +125,7 @@ def _write_scene(folder: Path, episodes: list[DrivenEpisode], camera: str, sourc
 
 
 def _write_pictures(frames: CameraFrames, rgb: Path, depth: Path, number: int, first: int) -> None:
-    """Write a block of images; their names sort in the order of the frames."""
+    """Write a block of images as JPEG and PNG files, whose names sort in the order of the frames."""
     for row in range(len(frames.rgb)):
         name = f"episode_{number:06d}_{first + row:06d}"
         Image.fromarray(frames.rgb[row]).save(rgb / f"{name}.jpg", quality=_JPEG_QUALITY)
@@ -159,7 +158,12 @@ def _body_pose(one: DrivenEpisode, row: int) -> FloatArray:
 
 
 def _obstacles(frames: CameraFrames, floor: FloatArray) -> NDArray[np.int64]:
-    """Return the voxels (n, 3) that some of the frames show between ankle and head height."""
+    """Return the indices (n, 3) of the voxels with obstacles in some of the frames.
+
+    Args:
+        frames: Frames of one camera.
+        floor: (T, 3) position of the body on the floor in each frame [m].
+    """
     matrix, found = frames.intrinsics, []
     for row in range(0, len(frames.depth), _POINT_STEP):
         depth: Float32Array = frames.depth[row][::_POINT_STEP, ::_POINT_STEP]

@@ -1,1 +1,1 @@
-"""Filters that write some episodes of a dataset as a new dataset."""
+"""Filters, which write a subset of the episodes of a dataset as a new dataset."""

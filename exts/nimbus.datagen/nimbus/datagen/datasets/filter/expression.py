@@ -1,4 +1,4 @@
-"""Condition on the columns of an episode, such as ``success and length > 50``. Parsed, never evaluated as Python."""
+"""Condition on the columns of an episode, such as ``success and length > 50``. It is never executed as Python code."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _WHAT = "comparisons, and, or, not, in, + - * / %, numbers, texts in quotes, lis
 
 
 class Condition:
-    """Condition on an episode.
+    """Condition on the columns of an episode.
 
     Args:
-        text: Condition, for example ``success and length > 50``.
+        text: Text of the condition, for example ``success and length > 50``.
 
     Raises:
         InputError: The text is not a condition.
@@ -48,20 +48,20 @@ class Condition:
     def __init__(self, text: str) -> None:
         self.text = text
         self.names: set[str] = set()
-        """Columns that it uses."""
+        """Columns that the condition uses."""
         try:
             if len(text) > _LONGEST:
-                raise ValueError(f"longer than {_LONGEST} letters")
+                raise ValueError(f"it is longer than {_LONGEST} characters")
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # syntax warnings about a text that is parsed but never run
+                warnings.simplefilter("ignore")  # syntax warnings do not matter, because the text is never executed
                 self._test = self._parse(ast.parse(text.strip(), mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             shown = text if len(text) < _SHOWN else f"{text[:_SHOWN]}…"
             what = f"'{shown}' is not a condition: {getattr(error, 'msg', None) or error}"
-            raise InputError(what, where="--where", instead=f"it may hold {_WHAT}") from None
+            raise InputError(what, where="--where", instead=f"use only {_WHAT}") from None
 
     def check(self, columns: Mapping[str, Value]) -> None:
-        """Refuse names that are not columns.
+        """Check that all names in the condition are columns.
 
         Raises:
             InputError: A name is not a column.
@@ -70,10 +70,10 @@ class Condition:
             raise InputError(f"no column '{unknown[0]}'", where="--where", instead=suggest(unknown[0], columns))
 
     def __call__(self, row: Row) -> bool:
-        """Return True if an episode meets the condition; False when a required value is missing.
+        """Return True if an episode meets the condition; False if a value that it needs is missing.
 
         Raises:
-            InputError: The values cannot be compared or computed with.
+            InputError: The types of the values do not allow the comparison or the calculation.
         """
         try:
             return bool(self._test(row))
@@ -108,7 +108,7 @@ class Condition:
                 return lambda row: compute(_number(one(row)), _number(other(row)))
             case ast.Compare(left=left, ops=kinds, comparators=rest) if all(type(kind) in _COMPARE for kind in kinds):
                 return self._comparison([left, *rest], [_COMPARE[type(kind)] for kind in kinds])
-        raise ValueError(f"'{ast.unparse(node)}' cannot be part of one")
+        raise ValueError(f"'{ast.unparse(node)}' is not supported")
 
     def _comparison(self, nodes: list[ast.expr], compares: list[Callable[[Value, Value], Value]]) -> Test:
         tests = [self._parse(node) for node in nodes]

@@ -1,4 +1,4 @@
-"""Filter of a LeRobot dataset, in its own version."""
+"""Filter of a LeRobot dataset; the new dataset has the same LeRobot version."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def filter_lerobot(
     """Write the episodes that meet a condition as a new, renumbered dataset.
 
     Args:
-        folder: The source.
+        folder: Folder of the source dataset.
         out: Folder of the new dataset.
-        condition: Condition on :func:`columns_of` an episode.
+        condition: Condition on the values that :func:`columns_of` returns.
         tell: Called with the number of remaining files or episodes.
 
     Raises:
-        InputError: The condition fits neither the dataset nor any episode; see
+        InputError: The condition uses an unknown column, or no episode meets it; and the errors of
             :func:`~nimbus.datagen.datasets.convert.convert.convert`.
         StorageError: The disk is full; nothing was published.
     """
@@ -49,7 +49,11 @@ def no_episode(condition: Condition, count: int) -> InputError:
 
 
 def columns_of(item: LeRobotEpisode, source: LeRobotSet) -> dict[str, Any]:
-    """Return an episode's values for a condition: ``index``, ``length``, ``seconds``, ``task``, and further columns."""
+    """Return the values of an episode by column, for conditions.
+
+    The columns are ``index``, ``length`` [frames], ``seconds``, ``task``, ``tasks``, and those in the table of
+    episodes.
+    """
     return {
         **item.extra,
         "index": item.number,

@@ -1,4 +1,4 @@
-"""Filter of a Nimbus dataset."""
+"""Filter of a Nimbus dataset; the new dataset is a Nimbus dataset as well."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import EpisodeStatus, place_finder
 
 INPUT = "filter"
-"""Name of the condition among the inputs in ``dataset.json``."""
+"""Key of the condition in the field ``inputs`` of ``dataset.json``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +52,17 @@ def filter_native(
 ) -> Filtered:
     """Write the stored episodes that meet a condition as a new dataset; they keep their ids.
 
-    Files are linked if the disk supports it, so that the new dataset uses no space.
+    Files are linked if the disk supports it; the new dataset then needs hardly any space.
 
     Args:
-        folder: The source.
-        out: Folder of the new dataset; new or empty.
-        condition: Condition on :func:`columns_of` an episode.
+        folder: Folder of the source dataset.
+        out: Folder of the new dataset; it must be new, empty, or the result of the same filter.
+        condition: Condition on the values that :func:`columns_of` returns, and on ``instruction``.
         tell: Called with the number of remaining episodes.
 
     Raises:
-        InputError: There is no dataset, the condition fits none of its episodes, or the folder is not empty.
+        InputError: There is no dataset, the condition uses an unknown column, no episode meets it, or ``out`` is not
+            empty.
         StorageError: The disk is full; nothing was published.
     """
     folder, out = folder.absolute(), out.absolute()
@@ -93,8 +94,8 @@ def filter_native(
     if out.exists() and any(out.iterdir()):
         if (out / INFO_NAME).exists() and read_info(out) == info and not find_lost(out, kept):
             return replace(made, is_new=False)
-        raise InputError("is not empty", where=str(out), instead=OTHER_OUT)
-    refuse_lost(folder, [one for one in kept if one.failure])  # the others were checked when they were chosen
+        raise InputError("the folder is not empty", where=str(out), instead=OTHER_OUT)
+    refuse_lost(folder, [one for one in kept if one.failure])  # stored episodes were checked by _choose
     with staging(out, mark.hexdigest()) as stage:
         done = [replace(state, owner="", stage="") for state in states if place(state) in places]
         write_rows(stage / "tree", info, [DatasetRows(folder=folder, info=info, attempts=kept, states=done)], tell)
@@ -103,7 +104,7 @@ def filter_native(
 
 
 def columns_of(attempt: Attempt) -> dict[str, Any]:
-    """Return the values of an episode for a condition, without opening its file."""
+    """Return the values of an episode by column, for conditions; its file is not opened."""
     return {
         "episode_id": attempt.episode_id,
         "task": attempt.task,
@@ -126,7 +127,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
 
 def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[Attempt]:
     if not stored:
-        raise InputError("no episode is stored here", where=str(folder), instead="make one with 'nimbus run' first")
+        raise InputError("the dataset has no episode", where=str(folder), instead="create one with 'nimbus run' first")
     condition.check(columns_of(stored[0]) | {"instruction": ""})
     chosen = [one for one in stored if condition(columns_of(one) | _told(folder, one, condition))]
     if not chosen:
@@ -134,12 +135,12 @@ def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[A
     refuse_lost(folder, chosen)
     for attempt in chosen:
         with EpisodeFile(folder / attempt.path) as episode:
-            episode.trajectory()  # raises for damaged data, links, or a missing plug-in
+            episode.trajectory()  # raises an error for damaged data, links, or a missing plug-in
     return chosen
 
 
 def _told(folder: Path, attempt: Attempt, condition: Condition) -> dict[str, str]:
-    """Return the instruction if the condition uses it, which requires reading the file."""
+    """Return the instruction if the condition uses it; only then is the file opened."""
     if "instruction" not in condition.names:
         return {}
     with EpisodeFile(folder / attempt.path) as episode:

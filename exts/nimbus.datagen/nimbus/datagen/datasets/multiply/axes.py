@@ -13,8 +13,8 @@ from nimbus.datagen.execute.demonstrations.demonstration_file import Take, matri
 _LEAST_TAKES = 3
 """Smallest number of takes from which the axes of a motion can be determined."""
 _DIFFERENT, _AGREED = 0.015, 0.5
-"""Spread of the key positions in the object's axes above which these do not agree [m], and largest fraction of it at
-which the positions in the world's axes agree."""
+"""Spread of the key positions in the object's axes above which the takes disagree [m]. In the world's axes, the takes
+agree if their spread is at most this fraction of the other."""
 
 
 def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:

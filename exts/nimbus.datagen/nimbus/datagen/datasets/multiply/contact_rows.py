@@ -95,7 +95,7 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
             tool=np.array(tools[name]),
             touched=tuple(touched[name]),
             gripped=tuple(names - {WORLD} for names in gripped[name]),
-            shares=np.clip(((fingers / gripper.ratios).mean(axis=1) - gripper.closed) / span, 0.0, 1.0),
+            shares=np.clip((gripper.command_of(fingers).mean(axis=1) - gripper.closed) / span, 0.0, 1.0),
             commanded=np.clip((demonstration.openings[name] - gripper.closed) / span, 0.0, 1.0),
             postures=postures,
         )

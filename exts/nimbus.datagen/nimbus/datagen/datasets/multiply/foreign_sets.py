@@ -220,7 +220,7 @@ class _SetReader:
         for arm in self._robot.arms:
             count = len(arm.arm.joints)
             columns += list(joints[:, first : first + count].T)
-            columns += [openings[arm.name] * ratio for ratio in arm.gripper.ratios]
+            columns += list(arm.gripper.joint_positions(openings[arm.name]).T)
             first += count
         return np.stack(columns, axis=1)
 

@@ -1,1 +1,1 @@
-"""Quality checks for training, for Nimbus datasets and for LeRobot v3.0 and v2.1 of any origin."""
+"""Quality checks of training data: Nimbus datasets, and LeRobot v3.0 and v2.1 datasets of any origin."""

@@ -1,4 +1,4 @@
-"""Checks of annotations: flow maps one image onto the next, and keypoints project onto their objects."""
+"""Checks of annotations: optical flow against successive images, keypoints against masks and projections."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _STEPS = 8
-"""Number of compared steps per episode, evenly spread."""
+"""Number of compared steps per episode, at equal spacing."""
 _MOVES = 1.0
-"""Smallest flow of compared pixels [px]; smaller flow is within the rounding to whole pixels."""
+"""Smallest flow of compared pixels [px]; smaller flow is lost in the rounding to whole pixels."""
 _FEW = 300
-"""Smallest number of such pixels in an episode for a verdict on flow."""
+"""Smallest number of compared pixels in an episode; with fewer, flow is not judged."""
 _FLAT = 2.0
-"""Mean difference of the compared pixels without flow, below which images have too little texture to judge [levels]."""
+"""Mean difference between unshifted images from which flow is judged [levels]; below it, they lack texture."""
 _AROUND = 2
 """Largest distance between a visible keypoint and the mask of its object [px]."""
 _SHARE = 0.9
-"""Smallest fraction of visible keypoints near the mask of their object; edges lie between pixels."""
+"""Smallest fraction of visible keypoints near the mask of their object."""
 _PROJECTED = 0.1
-"""Largest distance of a keypoint from its projected 3-d position [px]."""
+"""Largest distance between a 2D keypoint and the projection of its 3D position [px]."""
 _SURFACE = ("_min", "_max")
 """Suffixes of the names of keypoints on a surface."""
 
 
 def check_annotations(episode: EpisodeFile, where: str) -> Iterator[Diagnostic]:
-    """Check some steps of an episode, every camera that stores annotations.
+    """Check some steps of an episode in all cameras that store annotations.
 
     Args:
-        episode: The stored episode.
-        where: Its name in findings.
+        episode: Stored episode.
+        where: Name of the episode in findings.
 
     Raises:
         InputError: The file is damaged.
@@ -57,7 +57,10 @@ def check_annotations(episode: EpisodeFile, where: str) -> Iterator[Diagnostic]:
 
 
 def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
-    """Compare each moving pixel with the next image at its target, and with the next image at its own position."""
+    """Compare moving pixels with the next image, both at their target and at their own position.
+
+    The difference must be smaller at the target.
+    """
     warped, unmoved, count = 0.0, 0.0, 0
     for frames in pairs:
         assert frames.flow is not None
@@ -78,7 +81,7 @@ def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
 def _check_keypoints(
     pairs: list[CameraFrames], points: Keypoints, where: str, *, has_lens: bool
 ) -> Iterator[Diagnostic]:
-    """Compare 2-d with 3-d positions, and visible surface points with the masks of their objects."""
+    """Compare 2D with projected 3D positions, and visible points on surfaces with the masks of their objects."""
     on_surface = np.array([name.endswith(_SURFACE) for name in points.names])
     found: list[bool] = []
     farthest = 0.0
@@ -100,6 +103,8 @@ def _check_keypoints(
             around = frames.instance[0, low[0] : high[0], low[1] : high[1]]
             found.append(bool((around == points.instances[number]).any()))
     if farthest > _PROJECTED:
-        yield fail("keypoints", where, f"3-d keypoints project up to {farthest:.2f} px beside the 2-d ones")
+        yield fail("keypoints", where, f"projected 3D keypoints are up to {farthest:.2f} px away from the 2D ones")
     if found and np.mean(found) < _SHARE:
-        yield fail("keypoints", where, f"{1 - np.mean(found):.0%} of the visible ones are not on their object's mask")
+        yield fail(
+            "keypoints", where, f"{1 - np.mean(found):.0%} of the visible keypoints are not on the mask of their object"
+        )

@@ -1,4 +1,4 @@
-"""Checks across episodes' images: swapped cameras or color channels, and duplicates."""
+"""Checks that compare the images of different episodes: swapped cameras or color channels, and duplicates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.errors import Diagnostic
 
 _NEARER = 0.5
-"""Distance ratio below which an episode resembles another camera or channel order more than its own."""
+"""Ratio of distances below which images resemble another camera or channel order instead of their own."""
 _USUAL = 3.0
-"""Ratio to the usual distance between episodes above which one stands out."""
+"""Ratio to the usual distance between episodes above which an episode stands out."""
 _LEVELS = 3.0
-"""Smallest difference between two images that counts [levels of 255]."""
+"""Smallest mean difference between two images that counts [levels, 0 to 255]."""
 _TOLD = 3
-"""Number of episodes needed to characterize a camera."""
+"""Smallest number of episodes from which the usual image of a camera is computed."""
 
 
 def check_looks(
@@ -35,7 +35,7 @@ def check_looks(
     Args:
         looks: Image statistics of each camera in each episode.
         stats: Stored statistics of the dataset by feature.
-        motions: (P, D) states and actions at P moments, by index of the episode [rad or m].
+        motions: (P, D) states and actions at P steps, by index of the episode [rad or m].
         thresholds: Limits of the checks.
     """
     cameras = _by_camera(looks)
@@ -70,7 +70,7 @@ def _exchanged(look: CameraStatistics, usual: Mapping[str, Any], spread: float) 
             continue
         if own > _USUAL * spread + _LEVELS and _distance(look.mean, theirs) < _NEARER * own:
             yield fail(
-                "cameras", f"episode {look.number}, {look.camera}", f"looks like '{other}' of the other episodes"
+                "cameras", f"episode {look.number}, {look.camera}", f"looks like '{other}' in the other episodes"
             )
 
 
@@ -78,7 +78,7 @@ def _colors(look: CameraStatistics, usual: Any, spread: float) -> Iterator[Diagn
     own = _distance(look.mean, usual)
     if own > _USUAL * spread + _LEVELS and _distance(look.mean[..., ::-1], usual) < _NEARER * own:
         where = f"episode {look.number}, {look.camera}"
-        yield fail("colors", where, "looks like the other episodes when red and blue are swapped")
+        yield fail("colors", where, "looks like the other episodes if red and blue are swapped")
 
 
 def _image_stats(
@@ -94,11 +94,11 @@ def _image_stats(
     except (TypeError, ValueError):
         told = np.zeros(0)
     if told.shape != mean.shape or not np.all(np.abs(told - mean) <= thresholds.image_stats):
-        yield fail("stats", f"observation.images.{camera}", "stored mean differs from that of the images")
+        yield fail("stats", f"observation.images.{camera}", "the stored mean differs from the mean of the images")
 
 
 def _same(seen: Sequence[CameraStatistics], motions: Mapping[int, NDArray[np.float32]]) -> Iterator[Diagnostic]:
-    """Find equal images with different motions, which indicate a video under the wrong index."""
+    """Find episodes with equal images but different motions: one of their videos has a wrong index."""
     known: dict[bytes, CameraStatistics] = {}
     for look in seen:
         first = known.setdefault(look.digest, look)

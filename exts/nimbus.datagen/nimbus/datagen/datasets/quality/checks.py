@@ -1,4 +1,4 @@
-"""All checks of a dataset, in a single pass."""
+"""All quality checks of a dataset, in a single pass."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic, Severity
 
 _STRIPS = 6
-"""Number of episodes whose images a page shows."""
+"""Number of episodes whose images are kept for a page."""
 
 
 def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
-    """Check the rows of one episode."""
+    """Check the numbers, times and tasks in the rows of one episode."""
     columns = clip.columns
     count = len(columns["timestamp"]) if "timestamp" in columns else clip.length
     if count != clip.length:
-        yield fail("counts", clip.name, f"{count} rows, expected {clip.length}")
+        yield fail("counts", clip.name, f"there are {count} rows, expected {clip.length}")
     expected = {"frame_index": np.arange(count), "index": np.arange(count) + clip.start}
     for name, values in expected.items():
         if name in columns and not np.array_equal(columns[name], values):
@@ -35,17 +35,17 @@ def check_rows(clip: EpisodeView, view: View, thresholds: Thresholds) -> Iterato
             yield fail("row_index", clip.name, f"{name} of row {row} is {columns[name][row]}, expected {values[row]}")
     if "timestamp" in columns and count:
         late = np.abs(columns["timestamp"] - np.arange(count) / view.fps)
-        if not late.max() <= thresholds.grid:  # also if a time is missing
+        if not late.max() <= thresholds.grid:  # the negation also finds NaN
             row = int(np.argmax(~(late <= thresholds.grid)))
-            yield fail("timestamps", clip.name, f"row {row} is {late[row]:.4f} s off the grid of {view.fps:g} Hz")
+            yield fail("timestamps", clip.name, f"the time of row {row} is {late[row]:.4f} s off, at {view.fps:g} Hz")
     if view.wordings and "task_index" in columns:
         for number in sorted({*columns["task_index"].tolist()} - {*view.wordings}):
-            yield fail("tasks", clip.name, f"task {number} is in no table")
+            yield fail("tasks", clip.name, f"task {number} is not in the table of tasks")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Examination:
-    """Result of a single pass over a dataset."""
+    """Result of the quality checks of a dataset."""
 
     findings: tuple[Diagnostic, ...]
     episode_count: int
@@ -53,27 +53,28 @@ class Examination:
     picture_count: int
     """Number of images of all cameras."""
     pictures_looked_at: int
+    """Number of decoded images."""
     lengths: Mapping[int, int] = field(default_factory=dict)
     """Number of rows by episode."""
     tasks: Mapping[str, int] = field(default_factory=dict)
     """Number of episodes by instruction."""
     ranges: Mapping[str, tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = field(default_factory=dict)
-    """Lowest, mean and highest value of each column, by feature."""
+    """Smallest, mean and largest value of each column, by feature."""
     drawn: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Drawn values, one per plan, by name."""
     looks: tuple[CameraStatistics, ...] = ()
-    """Image statistics of the first episodes."""
+    """Image statistics of the first episodes, with images for a page."""
     unchecked: Mapping[str, str] = field(default_factory=dict)
-    """Reason why a check had nothing to compare, by name of the check."""
+    """Reason why a check was not run, by name of the check."""
 
     @property
     def is_fit(self) -> bool:
-        """Return True if no check fails."""
+        """True if no check failed; warnings are allowed."""
         return not any(finding.severity is Severity.FAIL for finding in self.findings)
 
 
 def check(view: View, thresholds: Thresholds | None = None) -> list[Diagnostic]:
-    """Return all problems of a dataset."""
+    """Run all checks of a dataset, and return the findings."""
     return list(examine(view, thresholds).findings)
 
 
@@ -88,10 +89,10 @@ def examine(
     """Read a dataset once and run all checks.
 
     Args:
-        view: The dataset.
+        view: Dataset to check.
         thresholds: Limits of the checks.
-        robot: Name or file of the robot, for its limits; the dataset's by default.
-        strips: Keep images for a page.
+        robot: Name or file of the robot, whose joint limits are checked; by default the robot of the dataset.
+        strips: Keep images of the first episodes for a page.
         tell: Called with the number of remaining episodes.
     """
     thresholds = thresholds or Thresholds()
@@ -137,19 +138,19 @@ def examine(
 def _unchecked(
     view: View, together: CrossEpisodeChecks, *, limits: JointLimits | None, cameras: int, least: int
 ) -> Iterator[tuple[str, str]]:
-    """Return the checks without anything to compare, with the reason."""
+    """Yield the checks that were not run, with the reason."""
     if limits is None:
-        yield "limits", "limits of the joints are not known; --robot NAME gives them"
+        yield "limits", "the joint limits are not known; give --robot NAME"
     if not cameras:
-        yield from ((name, "no pictures") for name in OF_PICTURES)
+        yield from ((name, "there are no images") for name in OF_PICTURES)
     if not view.wordings:
-        yield "tasks", "no table of tasks"
+        yield "tasks", "there is no table of tasks"
     if not view.splits:
-        yield "leakage", "no splits"
+        yield "leakage", "there are no splits"
     if not view.stats:
-        yield "stats", "no stored statistics"
+        yield "stats", "there are no stored statistics"
     if len(together.lengths) < least:
-        yield from ((name, f"fewer than {least} episodes") for name in ("balance", "coverage"))
+        yield from ((name, f"there are fewer than {least} episodes") for name in ("balance", "coverage"))
     elif not together.drawn:
-        yield "coverage", "what was drawn is not stored"
+        yield "coverage", "drawn values are not stored"
     yield from ((name, "not stored") for name in ("checksums", "certificates") if name not in view.proofs)

@@ -1,4 +1,4 @@
-"""Checks of a dataset as a whole: duplicate episodes, overlapping splits, balance, lengths, coverage."""
+"""Checks that compare episodes: duplicates, overlapping splits, balance of tasks, lengths, coverage."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic
 
 _PLACES = 16
-"""Number of moments at which motions are compared."""
+"""Number of steps, at equal spacing, at which motions are compared."""
 _LISTED = 20
-"""Largest number of reported duplicates."""
+"""Largest number of duplicates that are reported."""
 
 
 @dataclass
 class CrossEpisodeChecks:
-    """Collects a summary of each episode."""
+    """Collects a summary of each episode, and compares the summaries."""
 
     motions: dict[int, NDArray[np.float32]] = field(default_factory=dict)
-    """(P, D) states and actions at P moments, by number."""
+    """(P, D) states and actions at P steps, by number of the episode."""
     lengths: dict[int, int] = field(default_factory=dict)
+    """Number of rows by number of the episode."""
     plans: dict[int, str] = field(default_factory=dict)
+    """Id of the plan by number of the episode; empty if unknown."""
     tasks: Counter[int] = field(default_factory=Counter)
+    """Number of episodes by number of the task."""
     drawn: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
-    """Plan and value by name."""
+    """Plans and drawn values, by name of the value."""
 
     def add(self, clip: EpisodeView) -> None:
         """Add an episode."""
@@ -45,11 +48,11 @@ class CrossEpisodeChecks:
             self.drawn.setdefault(name, []).append((clip.plan, value))
 
     def end(self, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Return the problems of the dataset as a whole."""
+        """Yield the findings on the dataset as a whole."""
         twins = list(self._twins(thresholds))
         yield from self._leaks(view, twins)
         for one, other in [pair for pair in twins if not self._is_variant(*pair)][:_LISTED]:
-            yield warn("duplicates", f"episode {other}", f"its motion equals that of episode {one}")
+            yield warn("duplicates", f"episode {other}", f"the motion equals that of episode {one}")
         yield from self._lengths(thresholds)
         yield from self._balance(view, thresholds)
         yield from self._coverage(thresholds)
@@ -58,7 +61,7 @@ class CrossEpisodeChecks:
         return bool(self.plans[one]) and self.plans[one] == self.plans[other]
 
     def _twins(self, thresholds: Thresholds) -> Iterator[tuple[int, int]]:
-        """Return pairs of episodes with the same motion."""
+        """Yield pairs of episodes with the same motion."""
         from scipy.spatial import KDTree
 
         groups: dict[tuple[int, ...], list[int]] = {}
@@ -87,7 +90,7 @@ class CrossEpisodeChecks:
         for one, other in dict.fromkeys(pairs):
             here, there = split_of.get(one), split_of.get(other)
             if here and there and here != there:
-                what = f"in split '{there}', its motion equals that of episode {one} in '{here}'"
+                what = f"the motion in split '{there}' equals that of episode {one} in split '{here}'"
                 yield fail("leakage", f"episode {other}", what)
 
     def _lengths(self, thresholds: Thresholds) -> Iterator[Diagnostic]:
@@ -96,7 +99,7 @@ class CrossEpisodeChecks:
         median = float(np.median([*self.lengths.values()]))
         for number, length in self.lengths.items():
             if not median / thresholds.length <= length <= median * thresholds.length:
-                yield warn("lengths", f"episode {number}", f"{length} rows, the median is {median:.0f}")
+                yield warn("lengths", f"episode {number}", f"there are {length} rows, the median is {median:.0f}")
 
     def _balance(self, view: View, thresholds: Thresholds) -> Iterator[Diagnostic]:
         counts = {number: self.tasks.get(number, 0) for number in {*self.tasks, *view.wordings}}
@@ -105,7 +108,9 @@ class CrossEpisodeChecks:
         most = max(counts.values())
         for number, count in sorted(counts.items()):
             if count < thresholds.balance * most:
-                yield warn("balance", f"task {number}", f"{count} episodes, {most} of the most frequent task")
+                yield warn(
+                    "balance", f"task {number}", f"there are {count} episodes, but {most} of the most frequent task"
+                )
 
     def _coverage(self, thresholds: Thresholds) -> Iterator[Diagnostic]:
         spread = spread_of(self.drawn)
@@ -114,7 +119,7 @@ class CrossEpisodeChecks:
             return
         starts = {name: values for name, values in spread.items() if name.endswith(" [m]")}
         if starts and all(len(np.unique(values)) == 1 for values in starts.values() if len(values) >= thresholds.few):
-            yield warn("coverage", "starts of objects", f"{plans} plans, and every object has one start in all of them")
+            yield warn("coverage", "starts of objects", f"every object has the same start in all {plans} plans")
         for name, values in spread.items():
             common = Counter(np.round(values, 6).tolist()).most_common(1)[0][1]
             if len(values) >= thresholds.few and 0.5 < common / len(values) < 1:

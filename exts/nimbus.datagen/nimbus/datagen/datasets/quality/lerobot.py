@@ -1,4 +1,4 @@
-"""LeRobot dataset of any origin as a view for checks."""
+"""View of a LeRobot dataset of any origin, for the quality checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _NEEDED = ("fps", "features", "total_episodes", "total_frames", "total_tasks", "
 
 
 def check_sums(folder: Path) -> Iterator[Diagnostic]:
-    """Yield a finding for each file missing or changed since its export by Nimbus; none for other datasets."""
+    """Yield a finding for each file that is missing or has changed since an export by Nimbus.
+
+    Other datasets have no recorded checksums, and give no findings.
+    """
     if not (folder / NAME).exists():
         return
     try:
@@ -38,10 +41,10 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
     for name, (size, digest) in manifest.files.items():
         path = folder / name
         if not path.is_file():
-            yield fail("checksums", name, "missing")
+            yield fail("checksums", name, "the file is missing")
         elif path.stat().st_size != size or _sum(path) != digest:
-            yield fail("checksums", name, "changed since it was exported")
-    if "task" in manifest.origin:  # an export: its episodes are those of a Nimbus dataset
+            yield fail("checksums", name, "the file has changed since the export")
+    if "task" in manifest.origin:  # only exports of Nimbus datasets have certificates
         yield from check_certificates(folder)
 
 
@@ -51,7 +54,13 @@ def _sum(path: Path) -> str:
 
 
 class LeRobotView:
-    """LeRobot dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`."""
+    """LeRobot dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`.
+
+    Args:
+        folder: Folder of the dataset.
+        info: Content of ``meta/info.json``.
+        version: LeRobot version, ``v2.1`` or ``v3.0``.
+    """
 
     def __init__(self, folder: Path, info: dict[str, Any], version: str) -> None:
         self._folder = folder
@@ -77,13 +86,13 @@ class LeRobotView:
         self._table = lru_cache(maxsize=2)(read_table)
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Yield findings on files, counts, and the order of episodes."""
+        """Yield the findings on files, counts, and the order of episodes."""
         yield from self._faults
         yield from check_sums(self._folder)
         found = [row["episode_index"] for row in self.episodes]
         if found != list(range(len(found))):
             place = next(row for row, number in enumerate(found) if row != number)
-            what = f"row {place} is episode {found[place]}: readers look episodes up by their row"
+            what = f"row {place} is episode {found[place]}, but readers find episodes by their row"
             yield fail("episode_index", "meta/episodes", what)
         counts = {
             "total_episodes": len(self.episodes),
@@ -92,11 +101,11 @@ class LeRobotView:
         }
         for name, count in counts.items():
             if self._info[name] != count:
-                yield fail("counts", "meta/info.json", f"{name} {self._info[name]}, found {count}")
+                yield fail("counts", "meta/info.json", f"{name} is {self._info[name]}, found {count}")
         start = 0
         for row in self.episodes:
             if self._is_v3 and (row["dataset_from_index"], row["dataset_to_index"]) != (start, start + row["length"]):
-                what = f"frames {row['dataset_from_index']} to {row['dataset_to_index']}, expected {start} to "
+                what = f"the frames are {row['dataset_from_index']} to {row['dataset_to_index']}, expected {start} to "
                 yield fail("offsets", f"episode {row['episode_index']}", what + str(start + row["length"]))
             start += row["length"]
         for number, wording in self.wordings.items():
@@ -104,7 +113,7 @@ class LeRobotView:
                 yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Yield every episode in the order of its rows."""
+        """Yield every episode in the order of the table of episodes, or the reason why it cannot be read."""
         start = 0
         for row in self.episodes:
             try:
@@ -124,7 +133,7 @@ class LeRobotView:
         declared = [name for name, told in self._info["features"].items() if told.get("dtype") not in _NO_NUMBERS]
         if lacking := [name for name in declared if name not in table.column_names]:
             raise Unreadable(
-                f"episode {number}", f"its table has no column {lacking[0]}, which meta/info.json declares"
+                f"episode {number}", f"the table has no column {lacking[0]}, which meta/info.json declares"
             )
         columns = {name: (numbers if self._is_number(name) else column)(table, name)[mine] for name in declared}
         images = {key.removeprefix("observation.images."): self._video(row, key) for key in self.cameras}
@@ -185,7 +194,7 @@ class LeRobotView:
             return self._complete(read_rows(self._folder / "meta/episodes.jsonl"))
         names = episode_tables(self._folder)
         if not names:
-            raise Unreadable("meta/episodes", "no table of episodes")
+            raise Unreadable("meta/episodes", "there is no table of episodes")
         try:
             tables = [read_episodes(self._folder, name) for name in names]
         except InputError as error:
@@ -198,7 +207,7 @@ class LeRobotView:
             if lacking := [name for name in needed if not isinstance(row.get(name), int)]:
                 raise Unreadable("meta/episodes", f"row {number} has no {lacking[0]}")
             if not (0 <= row["length"] <= MOST_FRAMES and 0 <= row["episode_index"] <= MOST_FRAMES):
-                what = f"row {number} is episode {row['episode_index']} of {row['length']} frames"
+                what = f"row {number} is episode {row['episode_index']} with {row['length']} frames"
                 raise Unreadable("meta/episodes", what)
         return rows
 
@@ -231,12 +240,15 @@ class LeRobotView:
         except InputError as error:
             raise Unreadable("meta/stats.json", error.what) from None
         if not isinstance(stats, dict) or not all(isinstance(told, dict) for told in stats.values()):
-            raise Unreadable("meta/stats.json", "no object of a feature's statistics each")
+            raise Unreadable("meta/stats.json", "the statistics of a feature are not an object")
         return stats
 
 
 def _plan_of(row: dict[str, Any]) -> str:
-    """Return the identity of a motion in an export of Nimbus: shared by variants, but separate for each attempt."""
+    """Return an identifier of the motion of an episode exported by Nimbus; empty for other datasets.
+
+    Visual variants of a plan have the same identifier; failed attempts have separate ones.
+    """
     place = row.get("seed"), row.get("index_in_run")
     attempt = f" failed {row.get('attempt')}" if row.get("success") is False else ""
     return "" if None in place else "{} {}".format(*place) + attempt
@@ -246,12 +258,12 @@ def open_lerobot(folder: Path) -> LeRobotView:
     """Return the view of a LeRobot dataset.
 
     Raises:
-        InputError: The description cannot be read, is of another version, or contains a link out of the
-            folder.
+        InputError: ``meta/info.json`` cannot be read, lacks a field or has another version, or a link in the folder
+            leads out of it.
     """
     info = read_info(folder)
     if lacking := [name for name in _NEEDED if name not in info]:
-        raise InputError(f"no {lacking[0]}", where=str(folder / INFO), instead="add it")
-    for _ in files_under(folder):  # raises for links out of the folder
+        raise InputError(f"{lacking[0]} is missing", where=str(folder / INFO), instead="add it")
+    for _ in files_under(folder):  # raises an error for links out of the folder
         pass
     return LeRobotView(folder, info, info["codebase_version"])

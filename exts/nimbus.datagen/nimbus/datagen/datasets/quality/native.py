@@ -1,4 +1,4 @@
-"""Nimbus dataset as a view for checks."""
+"""View of a Nimbus dataset, for the quality checks."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _COLUMNS = {
     "time": "timestamp",
 }
 _BLOCK = 32
-"""Number of images in memory."""
+"""Number of images read at a time."""
 
 
 def check_certificates(folder: Path) -> Iterator[Diagnostic]:
-    """Check the certificates of a dataset or an export; none give no findings."""
+    """Yield the findings on the certificates of a dataset or an export; nothing if it has no certificates."""
     try:
         if not read_certificates(folder):
             return
@@ -42,16 +42,19 @@ def check_certificates(folder: Path) -> Iterator[Diagnostic]:
         yield fail("certificates", FILE_NAME, error.what)
         return
     if not found:
-        yield warn("certificates", FILE_NAME, "belongs to other episodes: run 'nimbus certify' again")
+        yield warn("certificates", FILE_NAME, "covers other episodes; run 'nimbus certify' again")
         return
     for one in found.certificates:
         if one.holds is False:
             told = one.problems[0] if one.problems else summary_of(one)
-            yield fail("certificates", one.name, f"is damaged: {told}")
+            yield fail("certificates", one.name, f"the check failed: {told}")
 
 
 class NativeView:
-    """Native dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`.
+    """Nimbus dataset as a :class:`~nimbus.datagen.datasets.quality.view.View`.
+
+    Args:
+        folder: Folder of the dataset.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -78,14 +81,14 @@ class NativeView:
         self.frame_count = sum(attempt.step_count for attempt in self._stored)
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Yield findings on counts and files; ``nimbus verify`` checks contents, too."""
+        """Yield the findings on counts and files; the contents are checked by ``nimbus verify``."""
         if self._info.episode_count != len(self._stored):
-            what = f"episode_count {self._info.episode_count}, but {len(self._stored)} in the ledger"
+            what = f"episode_count is {self._info.episode_count}, but the ledger has {len(self._stored)} episodes"
             yield fail("counts", "dataset.json", what)
         inside = DatasetPaths(self._folder)
         for attempt in self._stored:
             if not has_files(self._folder, attempt):
-                yield fail("files", attempt.path, "missing, or its size differs from the ledger")
+                yield fail("files", attempt.path, "the file is missing, or its size differs from the ledger")
             try:
                 for path in attempt.files:
                     inside.path(path)
@@ -94,7 +97,7 @@ class NativeView:
         yield from check_certificates(self._folder)
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
-        """Yield every episode in order."""
+        """Yield every episode in order, or the reason why it cannot be read."""
         for number, attempt in enumerate(self._stored):
             try:
                 with EpisodeFile(self._folder / attempt.path) as episode:
@@ -113,7 +116,7 @@ class NativeView:
 
 
 class _Pictures:
-    """Images of an episode as :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
+    """Images of a camera as :class:`~nimbus.datagen.datasets.quality.view.Pictures`."""
 
     def __init__(self, episode: EpisodeFile, camera: str) -> None:
         self._episode = episode
@@ -127,7 +130,7 @@ class _Pictures:
             raise Unreadable(self._episode.path.name, error.what) from error
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Read images ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer at the end."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
         try:
             for first in range(start, min(stop, self.count()), _BLOCK):
                 yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))
@@ -136,7 +139,7 @@ class _Pictures:
 
 
 def _drawn(layout: Layout) -> Iterator[tuple[str, float]]:
-    """Return the numbers drawn for each episode: initial positions of objects, light."""
+    """Yield names and values of drawn numbers: initial poses and masses of objects, direction of the light."""
     for placed in layout.physical.objects:
         yield f"{placed.name} x [m]", placed.position[0]
         yield f"{placed.name} y [m]", placed.position[1]

@@ -1,4 +1,4 @@
-"""Page of QA findings: a single HTML file with style, plots and images embedded."""
+"""HTML page of quality findings: a single file with embedded style, plots and images."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nimbus.datagen.media.pages import jpeg_uri, render_html
 _TEMPLATE = Path(__file__).parent / "templates" / "qa.html.j2"
 _LISTED = 200
 _TALL = 120
-"""Height of an image [px]."""
+"""Height of an image on the page [px]."""
 _BINS = 24
 
 
 @dataclass(frozen=True)
 class CheckRow:
-    """Check with the number of its findings."""
+    """Row of the table of checks."""
 
     name: str
     meaning: str
@@ -36,13 +36,13 @@ class CheckRow:
 
 
 def render_page(name: str, view: View, found: Examination, *, certificates: Markup | None = None) -> str:
-    """Render the page.
+    """Render the page of a dataset's quality checks.
 
     Args:
         name: Name of the dataset.
-        view: The dataset.
-        found: Result of the examination.
-        certificates: Table of the dataset's certificates; none when left out.
+        view: View of the dataset.
+        found: Result of the checks.
+        certificates: HTML table of the dataset's certificates; None if it has none.
     """
     fails = sum(finding.severity is Severity.FAIL for finding in found.findings)
     return render_html(
@@ -72,10 +72,10 @@ def render_page(name: str, view: View, found: Examination, *, certificates: Mark
 
 def _subtitle(view: View, found: Examination) -> str:
     is_whole = found.pictures_looked_at >= found.picture_count
-    looked = "all pictures" if is_whole else f"{found.pictures_looked_at:,} pictures"
+    looked = "all images" if is_whole else f"{found.pictures_looked_at:,} images"
     parts = [view.format, f"{found.episode_count:,} episodes", f"{found.frame_count:,} frames", f"{view.fps:g} Hz"]
     parts += [view.robot] if view.robot else []
-    return " · ".join([*parts, f"{looked} looked at"])
+    return " · ".join([*parts, f"{looked} checked"])
 
 
 def _check_rows(found: Examination) -> Iterator[CheckRow]:
@@ -87,13 +87,13 @@ def _check_rows(found: Examination) -> Iterator[CheckRow]:
 
 
 def _histogram(values: Iterable[float]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Count values in (N,) bins between (N + 1,) edges."""
+    """Return the counts (N,) of values in bins, and the edges (N + 1,) of the bins."""
     numbers = np.asarray([*values], np.float64)
     return np.histogram(numbers, bins=min(_BINS, max(1, len(np.unique(numbers)))))
 
 
 def _starts(found: Examination) -> list[tuple[float, float]]:
-    """List the starts of objects, x and y [m]."""
+    """Return the initial positions (x, y) of all objects in all plans [m]."""
     names = [name.removesuffix(" x [m]") for name in found.drawn if name.endswith(" x [m]")]
     x, y = (np.concatenate([np.zeros(0), *(found.drawn[f"{name} {axis} [m]"] for name in names)]) for axis in "xy")
     return list(zip(x.tolist(), y.tolist(), strict=True))

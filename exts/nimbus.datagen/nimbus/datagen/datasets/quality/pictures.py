@@ -1,4 +1,4 @@
-"""Checks of images: count, black, frozen, repeated or swapped images, and statistics of each episode."""
+"""Checks of images: number of images; black, frozen, repeated and swapped images. They also collect statistics."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nimbus.datagen.datasets.quality.view import EpisodeView, Pictures, View
 from nimbus.datagen.errors import Diagnostic
 
 _SMALL = 24
-"""Height of a reduced image [px]."""
+"""Approximate height of a reduced image [px]."""
 _RETURN = 0.75
-"""Largest distance between an outlier's neighbors, as a fraction of its distance to them."""
+"""Largest difference between the neighbors of an outlier, as a fraction of the outlier's difference from them."""
 _LEVELS = 2.0
-"""Smallest difference of means that counts [levels]."""
+"""Smallest mean difference of images that counts [levels, 0 to 255]."""
 _STRIP = 4
-"""Number of images of an episode that a page shows."""
+"""Number of images of an episode that are kept for a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,19 +35,20 @@ class CameraStatistics:
     number: int
     camera: str
     mean: NDArray[np.float16]
-    """(h, w, 3) mean of the reduced images."""
+    """(h, w, 3) mean of the reduced images [levels, 0 to 255]."""
     digest: bytes
-    """Hash of the first image and the mean."""
+    """Hash of the reduced first image and the mean."""
     strip: list[NDArray[np.uint8]] = field(default_factory=list)
-    """A few images, for a page."""
+    """Images for a page, each (H, W, 3)."""
     looked_at: int = 0
+    """Number of decoded images."""
 
 
 class PictureChecks:
-    """Checks images, all or in windows, depending on the size of the dataset.
+    """Checks all images of a small dataset, and windows of images of a large one.
 
     Args:
-        view: The dataset.
+        view: Dataset to check.
         thresholds: Limits of the checks.
     """
 
@@ -58,10 +59,10 @@ class PictureChecks:
         self.looked_at = 0
 
     def add(self, clip: EpisodeView, *, strips: bool) -> Iterator[Diagnostic]:
-        """Return the problems of one episode's images.
+        """Yield the findings on the images of one episode.
 
         Args:
-            clip: The episode.
+            clip: Episode to check.
             strips: Keep a few images for a page.
 
         Raises:
@@ -74,7 +75,7 @@ class PictureChecks:
         where = f"{clip.name}, {camera}"
         count = pictures.count()
         if count != clip.length:
-            yield fail("video_frames", where, f"{count} images, expected {clip.length}")
+            yield fail("video_frames", where, f"there are {count} images, expected {clip.length}")
         state = clip.columns.get(STATE)
         first: Float32Array | None = None
         total: Any = 0.0
@@ -96,10 +97,10 @@ class PictureChecks:
         self.looked_at += looked_at
         self.looks.append(_look(clip.number, camera, first, total / looked_at, looked_at, strip))
         if still and looked_at >= self._thresholds.frozen_frames and first.max() > self._thresholds.black:
-            yield warn("frozen", where, "all images equal the first")
+            yield warn("frozen", where, "all images are equal to the first one")
 
     def _windows(self, count: int, cameras: int) -> list[tuple[int, int]]:
-        """Return the images to check: all, or windows of equal length, spread evenly."""
+        """Return the ranges of images to check: all images, or windows of equal length at equal spacing."""
         share = self._thresholds.pictures / max(1, self._frame_count * max(1, cameras))
         width = max(2, self._thresholds.window)
         windows = max(1, round(count * share / width))
@@ -116,11 +117,12 @@ class _FrameWindow:
         self.start = start
         self.small: list[Float32Array] = []
         self.same: list[bool] = []
-        """True for each image, from the second on, that equals its predecessor."""
+        """For each image from the second on: True if it equals the previous one."""
         self.black: list[int] = []
+        """Indices of black images."""
 
     def add(self, picture: NDArray[np.uint8], thresholds: Thresholds) -> None:
-        """Process the next image.
+        """Add the next image.
 
         Args:
             picture: (H, W, 3) sRGB [levels, 0 to 255].
@@ -136,14 +138,14 @@ class _FrameWindow:
         self.small.append(small)
 
     def findings(self, where: str, state: NDArray[Any] | None, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Report black, frozen, repeated and swapped images of the window.
+        """Yield the findings on black, frozen, repeated and swapped images in the window.
 
         Args:
-            where: Episode and camera, for messages.
-            state: (T, D) or (T,) joint positions of the whole episode [rad or m], or None when it has none.
+            where: Episode and camera, for the findings.
+            state: (T, D) or (T,) joint positions of the whole episode [rad or m]; None if there are none.
             thresholds: Limits of the checks.
         """
-        if not self.small:  # A video may hold fewer images than it declares.
+        if not self.small:  # a video may contain fewer images than it declares
             return
         if self.black:
             yield fail("black", where, f"{len(self.black)} black images, the first is {self.black[0]}")
@@ -175,12 +177,12 @@ class _FrameWindow:
             return
         share = float(np.array(self.same)[moving].mean())
         if share > thresholds.repeat_share:
-            yield fail("repeated", where, f"{share:.0%} of the images equal the one before, while joints move")
+            yield fail("repeated", where, f"{share:.0%} of the images equal the previous one while joints move")
 
     def _order(self, where: str, thresholds: Thresholds) -> Iterator[Diagnostic]:
-        """Find two swapped images: each is unlike its neighbors, but like those of the other.
+        """Find two swapped images: each differs from its own neighbors, but resembles the neighbors of the other image.
 
-        A single outlier may be right, as when something passes close to a camera.
+        A single outlier may be correct, for example when something passes close to a camera.
         """
         if len(self.small) < 5:
             return
@@ -194,16 +196,16 @@ class _FrameWindow:
             there = max(np.abs(small[one] - small[other + side]).mean() for side in (-1, 1))
             back = max(np.abs(small[other] - small[one + side]).mean() for side in (-1, 1))
             if one + 1 < other and there < away[other - 1] and back < away[one - 1]:
-                yield fail("picture_order", where, f"images {self.start + one} and {self.start + other} are exchanged")
+                yield fail("picture_order", where, f"images {self.start + one} and {self.start + other} are swapped")
 
 
 def _around(step: NDArray[np.float32], place: int) -> float:
-    """Return the median difference between successive images around an index, without that image's own [levels]."""
+    """Return the median difference between successive images near an image, without the image itself [levels]."""
     return float(np.median(np.concatenate([step[max(0, place - 4) : place], step[place + 2 : place + 6]])))
 
 
 def _shrink(picture: NDArray[np.uint8]) -> Float32Array:
-    """Return a small image by averaging a subset of pixels."""
+    """Return a reduced image (h, w, 3), whose pixels are averages over columns of every n-th row."""
     every = max(1, picture.shape[0] // _SMALL)
     height, width = picture.shape[0] // every, picture.shape[1] // every
     tiles = picture[: height * every, : width * every].reshape(height, every, width, every, 3)

@@ -1,4 +1,4 @@
-"""Checks of numbers: finite, jumps, limits, constant columns, stored statistics, actions against states."""
+"""Checks of signals: finite numbers, jumps, limits, constant columns, stored statistics, delay of actions."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from nimbus.datagen.errors import Diagnostic, InputError
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _BACK = 0.5
-"""Largest fraction of a jump that remains after the return."""
+"""Largest remaining fraction of a jump after the next row; then the jump counts as returned."""
 _MOST_STEPS = 200_000
-"""Number of steps kept to determine the usual motion of joints."""
+"""Number of steps that are kept to determine the usual motion of joints."""
 _MOST_LAG = 8
 _CLEARLY = 0.9
-"""A lead counts if its error is below this fraction of the error without one."""
+"""Largest ratio of the error with a lead to the error without one; above it, the lead counts as 0."""
 _FOLLOWS = 0.3
-"""Largest distance to a state, as a fraction of a column's spread, for actions to count as position targets."""
+"""Largest error between actions and states, as a fraction of their spread, for actions to count as positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JointLimits:
-    """Limits by column of the state; infinite for a joint without limits."""
+    """Limits of J joints; infinite for a joint without limits."""
 
     names: tuple[str, ...]
     low: NDArray[np.float64]
-    """Lower limits [rad, m]."""
+    """(J,) lower limits [rad or m]."""
     high: NDArray[np.float64]
-    """Upper limits [rad, m]."""
+    """(J,) upper limits [rad or m]."""
     speed: NDArray[np.float64]
-    """Velocity limits [rad/s, m/s]."""
+    """(J,) velocity limits [rad/s or m/s]."""
 
     def check(
         self, where: str, state: NDArray[np.float64], *, fps: float, thresholds: Thresholds
     ) -> Iterator[Diagnostic]:
-        """Find the joint furthest beyond its limits, and the joint with the largest excess speed.
+        """Yield findings on the joint farthest beyond its limits, and on the joint that exceeds its speed limit most.
 
         Args:
             where: Name of the episode in findings.
             state: (T, J) joint positions [rad or m].
             fps: Rows per second [Hz].
-            thresholds: Thresholds of the checks.
+            thresholds: Limits of the checks.
         """
         if state.shape[1] != len(self.names):
             return
@@ -61,7 +61,7 @@ class JointLimits:
         fast = np.abs(np.diff(state, axis=0)) * fps / self.speed
         row, column = np.unravel_index(int(np.argmax(fast)), fast.shape)
         if fast[row, column] > thresholds.speed:
-            what = f"{self.names[column]} moves {fast[row, column]:.1f} times as fast as its limit after row {row}"
+            what = f"{self.names[column]} moves at {fast[row, column]:.1f} times its speed limit after row {row}"
             yield fail("limits", where, what)
 
 
@@ -73,7 +73,7 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
         joint_names: Joint names of the columns of the state.
 
     Returns:
-        None if the robot is unknown or has none of these joints.
+        Limits of the joints; None if the robot is unknown or has none of them.
     """
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.robots.urdf import assemble
@@ -91,7 +91,7 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
         return None
 
     def column(key: str, missing: float) -> NDArray[np.float64]:
-        """Read one limit of all joints, (J,) [rad or m, or the same per second]."""
+        """Return one limit of all joints (J,) [rad or m, or per second]."""
         found = (limits.get(name) for name in joint_names)
         return np.array([missing if one is None else float(one.get(key, missing)) for one in found])
 
@@ -105,10 +105,10 @@ def find_joint_limits(robot: str, joint_names: tuple[str, ...]) -> JointLimits |
 
 
 class SignalChecks:
-    """Collects episodes, and reports problems that appear only across all of them.
+    """Checks the signals of each episode, and collects them for checks across episodes.
 
     Args:
-        stats: Statistics as stored, by feature.
+        stats: Stored statistics of the dataset, by feature.
         thresholds: Limits of the checks.
         limits: Limits of the joints; None if unknown.
         frame_count: Number of rows of all episodes.
@@ -130,10 +130,10 @@ class SignalChecks:
         self._jumps: list[tuple[str, int, int, float, float]] = []
         self._lags: dict[str, int] = {}
         self.totals: dict[str, dict[str, Any]] = {}
-        """Count, sum, minimum and maximum of all rows, by feature."""
+        """Count, sum, minimum and maximum over all rows, by feature."""
 
     def add(self, clip: EpisodeView) -> Iterator[Diagnostic]:
-        """Return the problems of a single episode."""
+        """Yield the findings on a single episode."""
         good: dict[str, FloatArray] = {}
         for name, values in clip.columns.items():
             if values.dtype.kind not in "fiu" or name in COUNTERS or not len(values):
@@ -141,11 +141,11 @@ class SignalChecks:
             rows = values.reshape(len(values), -1).astype(np.float64)
             bad = ~np.isfinite(rows).all(axis=1)
             if bad.any():
-                yield fail("finite", clip.name, f"{name}: row {int(np.argmax(bad))} holds a number that is not finite")
+                yield fail("finite", clip.name, f"{name}: row {int(np.argmax(bad))} has a number that is not finite")
                 continue
             known = self.totals.setdefault(name, {"count": 0, "sum": 0.0, "low": np.inf, "high": -np.inf})
             if known["count"] and rows.shape[1] != len(known["sum"]):
-                what = f"{name}: {rows.shape[1]} values a row, {len(known['sum'])} in the episodes before"
+                what = f"{name} has {rows.shape[1]} values per row, {len(known['sum'])} in earlier episodes"
                 yield fail("files", clip.name, what)
                 continue
             good[name] = rows
@@ -164,14 +164,14 @@ class SignalChecks:
             self._lags[clip.name] = lag
 
     def end(self) -> list[Diagnostic]:
-        """Return the problems across all episodes."""
+        """Return the findings across all episodes."""
         return [*self._find_jumps(), *self._constants(), *self._statistics(), *self._find_lags()]
 
     def _note_jumps(self, clip: EpisodeView, rows: FloatArray) -> None:
-        """Record candidates for jumps, which are decided once the usual step is known."""
+        """Record candidates for jumps; they are judged when the usual step of all episodes is known."""
         step = np.diff(rows, axis=0)
         there, back = step[:-1], step[1:]
-        # A gripper may close within a step, but no real motion returns in the next one.
+        # A gripper may close within one step, but a real motion does not return in the next one.
         size = np.minimum(np.abs(there), np.abs(back))
         size[np.abs(there + back) >= _BACK * np.abs(there)] = 0.0
         for column in np.flatnonzero(size.max(axis=0) > 0):
@@ -194,13 +194,15 @@ class SignalChecks:
     def _still(self, clip: EpisodeView, rows: FloatArray) -> Iterator[Diagnostic]:
         share = float((np.abs(np.diff(rows, axis=0)).max(axis=1) < self._thresholds.still_step).mean())
         if share > self._thresholds.still_share:
-            yield warn("still", clip.name, f"nothing moves in {share:.0%} of it")
+            yield warn("still", clip.name, f"nothing moves in {share:.0%} of the rows")
 
     def _constants(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
             still = np.flatnonzero(known["high"] == known["low"])
             if len(still):
-                yield warn("constant", name, f"column {still[0]} never changes: normalization would divide by zero")
+                yield warn(
+                    "constant", name, f"column {still[0]} is constant, so that normalization would divide by zero"
+                )
 
     def _statistics(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():
@@ -222,10 +224,10 @@ class SignalChecks:
                 numbers = np.asarray(found, np.float64)
             except (TypeError, ValueError, OverflowError):
                 numbers = np.zeros(0)
-            # Rounding to single precision is not a fault, however small the range.
+            # The second term allows rounding to single precision, which matters for small ranges.
             near = self._thresholds.stats * scale + 1e-6 * np.abs(value)
             if numbers.shape != value.shape or not np.all(np.abs(numbers - value) <= near):
-                yield fail("stats", where, f"stored {key} is not that of the rows")
+                yield fail("stats", where, f"the stored {key} differs from that of the rows")
                 return
 
     def _find_lags(self) -> Iterator[Diagnostic]:
@@ -233,22 +235,23 @@ class SignalChecks:
             return
         usual = int(np.median([*self._lags.values()]))
         if usual < 0:
-            what = f"actions lag states by {-usual} rows, but they should lead them"
+            what = f"actions lag behind states by {-usual} rows, but they should lead"
             yield fail("action_lag", "all episodes", what)
         for name, lag in self._lags.items():
             if abs(lag - usual) >= self._thresholds.lag:
-                yield fail("action_lag", name, f"actions lead states by {lag} rows, elsewhere by {usual}")
+                yield fail("action_lag", name, f"actions lead states by {lag} rows, in other episodes by {usual}")
 
 
 def lag_of(state: FloatArray, action: FloatArray) -> int | None:
-    """Find the number of rows by which actions lead the states that they command.
+    """Estimate the number of rows by which actions lead the commanded states.
 
     Args:
         state: (T, D) states of an episode [rad or m].
         action: (T, A) actions in the same rows [rad or m].
 
     Returns:
-        Number of rows; None if actions are not positions or nothing moves.
+        Number of rows, negative for a lag; None if actions are not positions, nothing moves, or the episode is too
+        short.
     """
     columns = min(state.shape[1], action.shape[1])
     count = min(len(state), len(action))
@@ -262,7 +265,7 @@ def lag_of(state: FloatArray, action: FloatArray) -> int | None:
     inner = slice(_MOST_LAG, count - _MOST_LAG)
     for lag in range(-_MOST_LAG, _MOST_LAG + 1):
         shifted = state[_MOST_LAG + lag : count - _MOST_LAG + lag]
-        # The median column, because grippers open in steps and some columns may differ.
+        # The median over columns is robust to grippers, which open in steps.
         errors[lag] = float(np.median(np.sqrt(((action[inner] - shifted) ** 2).mean(axis=0)) / spread))
     best = min(errors, key=lambda lag: (errors[lag], abs(lag)))
     if errors[best] >= _FOLLOWS:

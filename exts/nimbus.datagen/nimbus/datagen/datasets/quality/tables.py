@@ -1,4 +1,4 @@
-"""Readers of tables of foreign origin; each error has its location."""
+"""Readers of untrusted tables; each error names its location."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from nimbus.datagen.files.bounded import parse_plain, read_text
 from nimbus.datagen.files.foreign_tables import read_parquet
 
 _ROWS_BYTES = 1 << 31
-"""Largest file of JSON rows [bytes]; statistics of 100,000 episodes take some hundred MB."""
+"""Largest file of JSON rows [bytes]; statistics of 100,000 episodes take some 100 MB."""
 _LARGEST = 2**53
+"""Largest whole number in a column."""
 _LATEST = 1e9
-"""Largest time in a file [s]: thirty years."""
+"""Largest time in a file [s], about 30 years."""
 
 
 def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
-    """Read a parquet file, or some of its columns.
+    """Read a Parquet file, or some of its columns.
 
     Raises:
-        Unreadable: The table is missing or damaged, declares more than it can hold, or has a column twice.
+        Unreadable: The table is missing or damaged, declares too many values for its size, or has a column twice.
     """
     try:
         return read_parquet(path, columns=columns)
@@ -37,27 +38,28 @@ def read_table(path: Path, *, columns: Sequence[str] | None = None) -> Any:
 
 
 def check_columns(table: Any, wanted: Mapping[str, str]) -> None:
-    """Refuse columns of another type or with missing values; absent columns are ignored.
+    """Check the types and values of columns; absent columns are ignored.
 
     Args:
-        table: An Arrow table.
-        wanted: ``whole`` (numbers from 0), ``time`` (finite numbers), ``text`` or ``texts`` (a list of them), by name.
+        table: Arrow table.
+        wanted: Type by name: ``whole`` (whole numbers from 0), ``time`` (numbers), ``text``, or ``texts`` (lists of
+            texts).
 
     Raises:
-        Unreadable: A column has another type, or gaps.
+        Unreadable: A column has another type, missing values, or values out of range.
     """
     for name in (name for name in table.column_names if name in wanted):
         values, kind = table.column(name), wanted[name]
         if not _TYPES[kind](values.type):
-            raise Unreadable(name, f"column {name} holds {values.type}, expected {_WORDS[kind]}")
+            raise Unreadable(name, f"column {name} has type {values.type}, expected {_WORDS[kind]}")
         if values.null_count:
             raise Unreadable(name, f"column {name} has rows without a value")
         if kind == "time" and not (np.abs(values.to_numpy()) <= _LATEST).all():
-            raise Unreadable(name, f"column {name} has values that are no times")
+            raise Unreadable(name, f"column {name} has values that are not valid times")
         if kind == "whole" and len(values):
             low, high = values.to_numpy().min(), values.to_numpy().max()
             if low < 0 or high > _LARGEST:
-                raise Unreadable(name, f"column {name} holds {low if low < 0 else high}")
+                raise Unreadable(name, f"column {name} has the value {low if low < 0 else high}")
 
 
 def _is_list_of_texts(kind: Any) -> bool:
@@ -76,13 +78,13 @@ _WORDS = {"whole": "whole numbers", "time": "numbers", "text": "texts", "texts":
 
 
 def column(table: Any, name: str) -> NDArray[Any]:
-    """Return a column as (T,) or (T, D).
+    """Return a column as an array (T,) or (T, D).
 
     Raises:
         Unreadable: The column is missing, or its rows differ in size.
     """
     if name not in table.column_names:
-        raise Unreadable(name, "no such column")
+        raise Unreadable(name, "the column is missing")
     values = table.column(name).combine_chunks()
     if not (pa.types.is_list(values.type) or pa.types.is_fixed_size_list(values.type)):
         return values.to_numpy(zero_copy_only=False)
@@ -96,14 +98,14 @@ def column(table: Any, name: str) -> NDArray[Any]:
 
 
 def numbers(table: Any, name: str) -> NDArray[Any]:
-    """Return a numeric column as (T,) or (T, D).
+    """Return a numeric column as an array (T,) or (T, D).
 
     Raises:
         Unreadable: The column is missing, its rows differ in size, or it is not numeric.
     """
     values = column(table, name)
     if values.dtype.kind not in "fiub":
-        raise Unreadable(name, f"column {name} holds {table.column(name).type}, expected numbers")
+        raise Unreadable(name, f"column {name} has type {table.column(name).type}, expected numbers")
     return values
 
 
@@ -123,7 +125,9 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def wordings_of(path: Path) -> dict[int, Any]:
-    """Read wordings by index as pandas does; without index metadata the index is the row number.
+    """Read the instructions by ``task_index``.
+
+    The texts are the index of the table, as pandas defines it; without index metadata, the index is the row number.
 
     Raises:
         Unreadable: The file is missing or damaged.
@@ -141,7 +145,7 @@ def _index_columns(table: Any) -> list[Any]:
     try:
         told = parse_plain(note, where="")
     except InputError as error:
-        raise Unreadable("meta/tasks.parquet", f"its note of pandas {error.what}") from None
+        raise Unreadable("meta/tasks.parquet", f"the metadata of pandas are invalid: {error.what}") from None
     names = told.get("index_columns") if isinstance(told, dict) else None
     return names if isinstance(names, list) else []
 

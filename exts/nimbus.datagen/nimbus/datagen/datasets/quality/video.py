@@ -1,4 +1,4 @@
-"""Images of an episode in a video of any origin."""
+"""Images of an episode in a video file of any origin."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.decode import rgb_reader
 
 _LATE = 1e-4
-"""Largest accepted deviation of a frame from its time [s]."""
+"""Largest accepted error of a frame's time [s]."""
 
 
 class VideoPictures:
-    """Images in a video, see :class:`~nimbus.datagen.datasets.quality.view.Pictures`.
+    """Images of an episode in a video, as :class:`~nimbus.datagen.datasets.quality.view.Pictures`.
 
     Args:
-        path: The video.
-        name: Name in findings.
-        begin: Time of the episode's first frame in it [s].
+        path: Path of the video.
+        name: Name of the video in findings.
+        begin: Time of the episode's first frame in the video [s].
         length: Expected number of frames.
-        fps: Frames per second.
-        alone: True if the file holds no other episode.
+        fps: Frames per second [Hz].
+        alone: True if the video contains only this episode.
     """
 
     def __init__(self, path: Path, name: str, *, begin: float, length: int, fps: float, alone: bool) -> None:
@@ -51,7 +51,7 @@ class VideoPictures:
             return found
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Read images ``[start, stop)``, (H, W, 3) each, sRGB [levels, 0 to 255]; fewer at the end."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
         stop = stop if self._alone else min(stop, self._length)
         first, last = self._begin + start / self._fps - _LATE, self._begin + stop / self._fps - _LATE
         with self._open() as (container, stream):
@@ -83,11 +83,11 @@ class VideoPictures:
             with av.open(str(self._path), format="mp4") as container:
                 stream = container.streams.video[0]
                 if stream.codec_context is None:
-                    raise ValueError("no decoder for its pictures")
+                    raise ValueError("there is no decoder for its images")
                 stream.codec_context.thread_count = 1
                 yield container, stream
         except IndexError as error:
-            raise Unreadable(self._name, "cannot be read: no video in it") from error
+            raise Unreadable(self._name, "cannot be read: it contains no video") from error
         except InputError as error:
             raise Unreadable(self._name, error.what) from error
         except (OSError, ValueError, FFmpegError) as error:

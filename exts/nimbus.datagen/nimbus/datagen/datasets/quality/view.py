@@ -1,4 +1,4 @@
-"""Interface of a dataset for the checks, independent of the format."""
+"""Interface between datasets and the quality checks, independent of the format."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ from nimbus.datagen.errors import Diagnostic, InputError
 
 
 class Pictures(Protocol):
-    """Images of one camera in one episode; access raises ``Unreadable`` for a damaged file."""
+    """Images of one camera in one episode; the methods raise ``Unreadable`` for a damaged file."""
 
     def count(self) -> int:
         """Return the number of images without decoding them."""
         ...
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Read images ``[start, stop)``, (H, W, 3) each; fewer at the end."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeView:
-    """Episode as seen by the checks."""
+    """Content of an episode, as the checks need it."""
 
     number: int
     """Index in the dataset."""
     length: int
     """Declared number of frames."""
     start: int = 0
-    """Declared number of frames before it."""
+    """Declared number of frames before the episode."""
     columns: Mapping[str, NDArray[Any]]
-    """(T,) or (T, D) rows by name, LeRobot's names."""
+    """(T,) or (T, D) values of each signal, under LeRobot's names."""
     images: Mapping[str, Pictures] = field(default_factory=dict)
     """Images by camera."""
     stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Statistics of this episode by feature, as stored."""
+    """Stored statistics of the episode, by feature."""
     plan: str = ""
-    """Identifier of its plan: episodes of one plan may share their motion; empty if unknown."""
+    """Id of the plan; episodes with the same plan may have the same motion. Empty if unknown."""
     drawn: Mapping[str, float] = field(default_factory=dict)
     """Drawn values by name."""
     findings: tuple[Diagnostic, ...] = ()
-    """Findings of format-specific checks."""
+    """Findings of checks that depend on the format."""
 
     @property
     def name(self) -> str:
-        """Name in findings."""
+        """Name of the episode in findings."""
         return f"episode {self.number}"
 
 
 class View(Protocol):
-    """A dataset that can be checked."""
+    """Dataset that can be checked."""
 
     format: str
+    """Name and version of the format."""
     fps: float
+    """Rows per second [Hz]."""
 
     @property
     def robot(self) -> str:
@@ -72,7 +74,7 @@ class View(Protocol):
 
     @property
     def frame_count(self) -> int:
-        """Declared number of frames of one camera."""
+        """Declared total number of frames (rows)."""
         ...
 
     @property
@@ -82,12 +84,12 @@ class View(Protocol):
 
     @property
     def wordings(self) -> Mapping[int, Any]:
-        """Instructions by index; empty if rows do not refer to any."""
+        """Instructions by ``task_index``; empty if rows do not refer to instructions."""
         ...
 
     @property
     def splits(self) -> Mapping[str, range]:
-        """Episodes by split."""
+        """Indices of the episodes of each split."""
         ...
 
     @property
@@ -97,11 +99,11 @@ class View(Protocol):
 
     @property
     def proofs(self) -> Collection[str]:
-        """Names of the checks with a record in the dataset: ``checksums``, ``certificates``."""
+        """Names of the checks whose records the dataset contains: ``checksums``, ``certificates``."""
         ...
 
     def structure(self) -> Iterator[Diagnostic]:
-        """Return faults of files, counts and indices; called first."""
+        """Yield the findings on files, counts and indices; called before :meth:`clips`."""
         ...
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
@@ -113,7 +115,7 @@ def open_view(folder: Path) -> View:
     """Return the view of a dataset.
 
     Raises:
-        InputError: The folder holds no dataset that can be checked.
+        InputError: The folder contains no dataset that can be checked.
     """
     from nimbus.datagen.datasets.quality.native import NativeView
 
@@ -124,4 +126,4 @@ def open_view(folder: Path) -> View:
 
         return open_lerobot(folder)
     instead = "give the folder of a run, or one with meta/info.json"
-    raise InputError("neither a dataset of Nimbus nor one of LeRobot", where=str(folder), instead=instead)
+    raise InputError("the folder is neither a Nimbus nor a LeRobot dataset", where=str(folder), instead=instead)

@@ -1,1 +1,1 @@
-"""Training readers, by episode and frame, in windows, shuffled: Nimbus datasets, shards, LeRobot v3.0."""
+"""Readers for training: random access and shuffled iteration over Nimbus datasets, shards and LeRobot v3.0."""

@@ -1,4 +1,4 @@
-"""Read-only file system for datasets in a store, with the caches of this machine and its peers.
+"""Read-only fsspec file system for datasets in a store; it uses the caches of this machine and its peers.
 
 ``pandas.read_parquet("nimbus://data/chunk-000/file-000.parquet", storage_options={"dataset": "s3://bucket/demos"})``
 """
@@ -23,13 +23,13 @@ PROTOCOL = "nimbus"
 
 
 class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
-    """Read-only file system of one dataset; paths are those in the dataset.
+    """Read-only file system of one dataset; paths are relative to the dataset.
 
     Args:
         dataset: Address of the dataset, such as ``s3://bucket/demos`` or ``nimbus://demos``.
 
     Raises:
-        InputError: The address is invalid, or an extra is missing.
+        InputError: The address is invalid, or an extra is not installed.
     """
 
     protocol = PROTOCOL
@@ -43,7 +43,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         note_origin(self._folder, str(address))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
-        """Return name, size [bytes] and type of a file or folder.
+        """Return the name, the size [bytes] and the type of a file or folder.
 
         Raises:
             FileNotFoundError: The path does not exist.
@@ -56,7 +56,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         raise FileNotFoundError(self._store.place(name))
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        """List a folder; raises as :meth:`info` does."""
+        """List a folder; raises ``FileNotFoundError`` if it does not exist."""
         name = self._name(path)
         inside = f"{name}/" if name else ""
         found: dict[str, dict[str, Any]] = {}
@@ -71,7 +71,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return list(found.values()) if detail else list(found)
 
     def _name(self, path: str) -> str:
-        """Return the name of an object; refuse a path that leaves the dataset."""
+        """Return the name of an object; raise an ``InputError`` for a path outside the dataset."""
         name = str(self._strip_protocol(path))
         resolve_inside(self._folder, name)
         return name
@@ -80,7 +80,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return dict(self._store.names(folder))
 
     def _open(self, path: str, mode: str = "rb", *_args: Any, **_options: Any) -> Any:
-        """Open a file; it is fetched in blocks of 1 MB when they are read."""
+        """Open a file; blocks of 1 MB are fetched when they are read."""
         if mode != "rb":
             raise InputError("this file system is read-only", where=path, instead="write with nimbus run or mirror")
         name = self._name(path)

@@ -1,4 +1,4 @@
-"""Interface of datasets to training readers, independent of the format."""
+"""Interface between datasets and training readers, independent of the format."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 _OPENED = 8
-"""Number of files whose ends are fetched at the same time."""
+"""Number of files whose ends are fetched in parallel."""
 IMAGES = "observation.images."
-"""Prefix of the names of cameras."""
+"""Prefix of the features of cameras."""
 
 
 class Closable(Protocol):
-    """Reader that keeps a file open."""
+    """Object that keeps a file open."""
 
     def close(self) -> None:
         """Close the file."""
@@ -38,7 +38,7 @@ T = TypeVar("T", bound=Closable)
 
 
 class Recent(Generic[T]):
-    """Cache of open objects by key; the least recently used is closed when there are too many.
+    """Cache of open objects by key; if there are too many, the least recently used one is closed.
 
     Args:
         most: Largest number of open objects.
@@ -49,7 +49,7 @@ class Recent(Generic[T]):
         self._open: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the open object of a key; opened on first use."""
+        """Return the open object for a key; if there is none, ``make`` opens it."""
         if key not in self._open:
             made = make()
             while len(self._open) >= self._most:
@@ -62,22 +62,22 @@ class Recent(Generic[T]):
         return len(self._open)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all objects."""
         while self._open:
             self._open.popitem()[1].close()
 
 
 class Frames(Protocol):
-    """Dataset of episodes, read by row. Not thread-safe."""
+    """Dataset whose episodes are read by frame. Not thread-safe."""
 
     @property
     def fps(self) -> int:
-        """Frames per second."""
+        """Frames per second [Hz]."""
         ...
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Return the number of frames of each episode, (E,)."""
+        """(E,) number of frames of each episode."""
         ...
 
     @property
@@ -87,15 +87,15 @@ class Frames(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of signals."""
+        """Names of the signals."""
         ...
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """Return signals (T, D) by name."""
+        """Return the signals (T, D) of an episode, by name."""
         ...
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return the images (n, H, W, 3) of frames ``[start, stop)``, sRGB [levels, 0 to 255]."""
         ...
 
     def task(self, episode: int) -> str:
@@ -103,21 +103,25 @@ class Frames(Protocol):
         ...
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (E,) with one value per episode, such as ``success`` or ``seed``, each in its own unit.
+        """Return columns (E,) with one value per episode, such as ``success`` or ``seed``.
 
-        Some formats have more columns than others.
+        The set of columns depends on the format.
         """
         ...
 
     @property
     def is_stored(self) -> bool:
-        """True if data is read from a store, so that :meth:`fetch` in advance saves time."""
+        """True if the data are read from a store; then calling :meth:`fetch` in advance saves time."""
         ...
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch the data that images and signals of some blocks need from a store, several pieces at a time.
+        """Fetch the data for images and signals of some blocks from a store, in parallel.
 
-        Missing pieces raise an error when they are read.
+        Args:
+            blocks: Blocks of frames that will be read.
+            cameras: Names of the cameras whose images will be read.
+
+        Errors are not raised here, but when the data are read.
         """
         ...
 
@@ -132,12 +136,12 @@ def fetch_blocks(
     cameras: Sequence[str],
     open_episode: Callable[[int], EpisodeFile],
 ) -> None:
-    """Fetch the data that some blocks of episodes need; see :meth:`Frames.fetch`.
+    """Fetch the data for some blocks from a store; see :meth:`Frames.fetch`.
 
     Args:
-        spans: HDF5 file of each block's episode.
-        blocks: Blocks of frames.
-        cameras: Cameras whose images will be read.
+        spans: Byte range of the HDF5 file of each block's episode.
+        blocks: Blocks of frames that will be read.
+        cameras: Names of the cameras whose images will be read.
         open_episode: Opens an episode by number.
     """
     with ThreadPoolExecutor(_OPENED) as pool:
@@ -153,10 +157,10 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     Args:
         folder: Folder of the dataset, or its address in a store.
         open_files: Number of episodes or videos that stay open.
-        view: Signals to give; the stored ones by default. LeRobot files have a single view.
+        view: Form of states and actions; the stored form by default. A LeRobot dataset only has its stored form.
 
     Raises:
-        InputError: There is no dataset, it cannot be read, or it has no such view.
+        InputError: There is no dataset, it cannot be read, or it does not support the view.
     """
     from nimbus.datagen.datasets.training.lerobot import LeRobotFrames
     from nimbus.datagen.datasets.training.native import StoredFrames
@@ -169,10 +173,10 @@ def open_frames(folder: Path | str, *, open_files: int = 16, view: SignalView | 
     if (folder / "meta/info.json").is_file():
         if view and not view.is_stored:
             what, instead = (
-                "a LeRobot dataset has the view that it was exported in",
-                "give the dataset it was made from",
+                "a LeRobot dataset supports only the view of its export",
+                "give the original dataset",
             )
             raise InputError(what, where=f"view of {folder}", instead=instead)
         return LeRobotFrames(folder, open_files=open_files)
-    what = "no dataset of Nimbus, no shards, and no LeRobot dataset is here"
+    what = "the folder is neither a Nimbus dataset, nor shards, nor a LeRobot dataset"
     raise InputError(what, where=str(folder), instead="give the folder of a run or of an export")

@@ -1,4 +1,4 @@
-"""Reader of LeRobot v3.0 datasets of any origin for training."""
+"""Training reader of LeRobot v3.0 datasets of any origin."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from nimbus.datagen.store.episode_file.decode import VideoReader
 _MEND = "run 'nimbus qa' for details"
 _AUTOMATIC = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _KEPT = 4
-"""Number of tables in memory."""
+"""Number of tables kept in memory."""
 
 
 class LeRobotFrames:
     """Episodes of a LeRobot v3.0 dataset, in order.
 
     Args:
-        folder: Folder that holds ``meta/``.
+        folder: Folder that contains ``meta/``.
         open_files: Number of videos that stay open.
 
     Raises:
-        InputError: The dataset is of another version, or a table cannot be read.
+        InputError: The dataset has another version, or a table cannot be read.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16) -> None:
@@ -54,34 +54,34 @@ class LeRobotFrames:
         )
         tables = [read_episodes(folder, name) for name in episode_tables(folder)]
         if not tables:
-            raise InputError("has no table of episodes", where=str(folder / "meta/episodes"), instead=_MEND)
+            raise InputError("there is no table of episodes", where=str(folder / "meta/episodes"), instead=_MEND)
         wanted = [name for name in tables[0].column_names if not name.startswith("stats/")]
         try:
             self._episodes: Any = pa.concat_tables([table.select(wanted) for table in tables])
         except (KeyError, pa.ArrowException):
-            what = "its tables of episodes have other columns than the first"
+            what = "the tables of episodes have different columns"
             raise InputError(what, where=str(folder), instead=_MEND) from None
         self.lengths = self._column("length").astype(np.int64)
         if not np.array_equal(self._column("episode_index"), np.arange(len(self.lengths))):
-            what = "row i of its table of episodes is not episode i"
+            what = "row i of the table of episodes is not episode i"
             raise InputError(what, where=str(folder), instead=_MEND)
         self._first_rows = self._first_rows_of_files()
         self._open: Recent[VideoReader] = Recent(open_files)
         self._table = lru_cache(_KEPT)(self._read_table)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """Return signals (T, D) by name."""
+        """Return the signals (T, D) of an episode, by name."""
         file = self._place("data", episode)
         first = int(self._column("dataset_from_index")[episode]) - self._first_rows[file]
         length = int(self.lengths[episode])
         found = {name: rows[first : first + length] for name, rows in self._table(file).items()}
         if any(len(rows) != length for rows in found.values()):
-            what = f"has fewer rows than episode {episode} is long"
+            what = f"the table has too few rows for episode {episode}"
             raise InputError(what, where=str(self._folder / self._data_file(file)), instead=_MEND)
         return found
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return the images (n, H, W, 3) of frames ``[start, stop)``, sRGB [levels, 0 to 255]."""
         key = self._videos[camera]
         chunk, file = self._place(f"videos/{key}", episode)
         first = round(float(self._column(f"videos/{key}/from_timestamp")[episode]) * self.fps)
@@ -94,13 +94,13 @@ class LeRobotFrames:
         return next(iter(self._column("tasks")[episode]), "")
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Return columns with one value per episode."""
+        """Return columns (E,) with one value per episode, by name."""
         names = [name for name in self._episodes.column_names if "/" not in name and name != "tasks"]
         return {name: self._column(name) for name in names}
 
     @property
     def is_stored(self) -> bool:
-        """Return False, because a LeRobot dataset in a store is fetched as a whole when it is opened."""
+        """False: a LeRobot dataset in a store is fetched as a whole when it is opened."""
         return False
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
@@ -113,7 +113,7 @@ class LeRobotFrames:
     def _read_info(self) -> dict[str, Any]:
         info = read_info(self._folder)
         if (version := info["codebase_version"]) != "v3.0":
-            what, instead = f"is LeRobot {version}, this reads v3.0", "convert it with 'nimbus convert'"
+            what, instead = f"the dataset is LeRobot {version}, expected v3.0", "convert it with 'nimbus convert'"
             raise InputError(what, where=str(self._folder / INFO), instead=instead)
         return info
 
@@ -121,7 +121,7 @@ class LeRobotFrames:
         if name not in self._arrays:
             if name not in self._episodes.column_names:
                 raise InputError(
-                    f"its table of episodes has no column '{name}'", where=str(self._folder), instead=_MEND
+                    f"the table of episodes has no column '{name}'", where=str(self._folder), instead=_MEND
                 )
             self._arrays[name] = self._episodes.column(name).to_numpy()
         return self._arrays[name]

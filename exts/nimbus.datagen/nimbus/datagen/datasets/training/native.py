@@ -1,4 +1,4 @@
-"""Reader of Nimbus datasets for training."""
+"""Training reader of Nimbus datasets."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
 _KEPT = 256
-"""Number of episodes whose signals stay in memory."""
+"""Number of episodes whose signals are kept in memory."""
 
 
 class StoredFrames:
-    """Stored episodes of a dataset, by index and variant.
+    """Stored episodes of a Nimbus dataset, in the order of an export.
 
     Args:
         folder: Folder of the dataset.
         open_files: Number of episodes that stay open.
-        view: Signals to give; the stored ones by default.
+        view: Form of states and actions; the stored form by default.
 
     Raises:
-        InputError: The dataset does not exist or is empty, or the view cannot be made.
+        InputError: The dataset does not exist or is empty, or does not support the view.
     """
 
     def __init__(self, folder: Path, *, open_files: int = 16, view: SignalView | None = None) -> None:
@@ -49,11 +49,11 @@ class StoredFrames:
         self.lengths = column(self._source.items, "step_count").astype(np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """Return signals (T, D) by name."""
+        """Return the signals (T, D) of an episode, by name."""
         return by_name(self._signals(episode))
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return the images (n, H, W, 3) of frames ``[start, stop)``, sRGB [levels, 0 to 255]."""
         return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
 
     def task(self, episode: int) -> str:
@@ -61,7 +61,7 @@ class StoredFrames:
         return self._signals(episode).instruction
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (E,) by name, with one value per episode."""
+        """Return columns (E,) with one value per episode, by name."""
         return {name: column(self._source.items, name) for name in (*FACTS, "split")}
 
     @property
@@ -70,7 +70,7 @@ class StoredFrames:
         return is_remote(self._source.folder)
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch the data that some blocks need; see :meth:`Frames.fetch`."""
+        """Fetch the data for some blocks from a store; see :meth:`Frames.fetch`."""
         spans = [_span(self._source.items[block.episode]) for block in blocks]
         fetch_blocks(spans, blocks, cameras, self._file)
 
@@ -86,7 +86,7 @@ class StoredFrames:
 
 
 def _open(item: ExportItem) -> EpisodeFile:
-    """Open an episode; one in a store is read in blocks."""
+    """Open an episode; an episode in a store is read in blocks."""
     span = _span(item)
     return EpisodeFile(item.path if span.is_here else span)
 
@@ -96,11 +96,11 @@ def _span(item: ExportItem) -> ByteRange:
 
 
 def by_name(signals: Signals) -> dict[str, NDArray[np.float32]]:
-    """Rename an episode's signals to LeRobot's names.
+    """Return the signals of an episode under LeRobot's names.
 
     Returns:
-        (T, J) joint positions [rad or m], (T, J) joint velocities [rad/s or m/s] and (T, A) actions [rad or m], or the
-        signals of a view.
+        (T, S) states [rad or m], (T, J) joint velocities [rad/s or m/s], (T, A) actions [rad or m], and the additional
+        features of a view.
     """
     extra = {name: rows.reshape(len(rows), -1).astype(np.float32) for name, rows in signals.extra.items()}
     return {STATE: signals.state, VELOCITY: signals.velocity, ACTION: signals.action} | extra

@@ -1,4 +1,4 @@
-"""Order of an epoch's samples, and their division among consumers: arithmetic without files."""
+"""Order of the samples in an epoch, and their division among consumers; no files are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.random_streams import generator
 
 Interval = tuple[int, int]
-"""Positions ``[start, stop)`` in the order of an epoch."""
+"""Range of positions ``[start, stop)`` in the order of an epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +27,18 @@ class FrameBlock:
 class EpochOrder:
     """Order of all samples in one epoch.
 
-    Episodes are cut into blocks. Blocks are shuffled over the dataset; the samples of a few successive blocks (a pool)
-    are shuffled among each other. A sequential reader holds one pool in memory and decodes each image once.
+    Episodes are cut into blocks, and the blocks of all episodes are shuffled. Several successive blocks form a pool,
+    and
+    the samples in a pool are shuffled. A reader that follows this order keeps one pool in memory and decodes each image
+    once.
 
     Args:
-        lengths: Number of frames of each episode.
-        seed: Seed of the whole training.
+        lengths: (E,) number of frames of each episode.
+        seed: Seed of the training.
         epoch: Number of the epoch.
         block: Number of frames per block.
         pool: Number of blocks per pool.
-        shuffle: False to keep the original order.
+        shuffle: Shuffle blocks and samples; otherwise keep the original order.
     """
 
     def __init__(
@@ -66,16 +68,19 @@ class EpochOrder:
         return int(self._bounds[-1])
 
     def parts(self, intervals: Sequence[Interval]) -> Iterator[Interval]:
-        """Return the intervals split at the ends of pools, in order."""
+        """Yield the intervals, split at the ends of pools."""
         for start, stop in intervals:
             inner = self._bounds[np.searchsorted(self._bounds, start, "right") : np.searchsorted(self._bounds, stop)]
             yield from pairwise((start, *map(int, inner), stop)) if start < stop else ()
 
     def samples(self, part: Interval) -> tuple[list[FrameBlock], NDArray[np.int64]]:
-        """Return the samples at some positions of one pool.
+        """Return the samples at positions of one pool.
+
+        Args:
+            part: Positions within one pool, as :meth:`parts` yields them.
 
         Returns:
-            The pool's blocks, and an (n, 2) array of each sample's block and frame, in order.
+            Blocks of the pool, and an array (n, 2) with the block (index into the former) and the frame of each sample.
         """
         number = int(np.searchsorted(self._bounds, part[0], "right")) - 1
         which = slice(number * self._pool, (number + 1) * self._pool)
@@ -99,7 +104,13 @@ def size(intervals: Sequence[Interval]) -> int:
 
 
 def rank_share(intervals: Sequence[Interval], number: int, count: int) -> list[Interval]:
-    """Return one of ``count`` parts that differ in size by at most one and together cover all positions once."""
+    """Return one of ``count`` disjoint parts of the intervals, whose sizes differ by at most one.
+
+    Args:
+        intervals: Positions to divide.
+        number: Index of the part, from 0.
+        count: Number of parts.
+    """
     total = size(intervals)
     first, last = total * number // count, total * (number + 1) // count
     taken: list[Interval] = []
@@ -113,7 +124,7 @@ def rank_share(intervals: Sequence[Interval], number: int, count: int) -> list[I
 
 
 def drop(intervals: Sequence[Interval], count: int) -> list[Interval]:
-    """Return the intervals without the first ``count`` positions."""
+    """Return the intervals without their first ``count`` positions."""
     left: list[Interval] = []
     for start, stop in intervals:
         skipped = min(count, stop - start)
@@ -124,7 +135,7 @@ def drop(intervals: Sequence[Interval], count: int) -> list[Interval]:
 
 
 def union(parts: Sequence[Sequence[Interval]]) -> list[Interval]:
-    """Return all positions of several parts, in order, with adjacent intervals joined."""
+    """Return the union of several disjoint parts: sorted intervals, of which adjacent ones are joined."""
     joined: list[Interval] = []
     for start, stop in sorted(interval for part in parts for interval in part):
         if joined and joined[-1][1] == start:

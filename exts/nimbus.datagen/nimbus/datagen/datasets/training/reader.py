@@ -1,4 +1,4 @@
-"""Samples of a dataset: one frame, with windows of past and future frames."""
+"""Random access to the samples of a dataset: frames with windows of past and future frames."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from nimbus.datagen.errors import suggest
 from nimbus.datagen.policies.signal_view import SignalView
 
 Sample = dict[str, Any]
-"""Arrays by feature, ``<feature>_is_pad`` of those with a window, and ``task``, ``episode_index``, ``frame_index``,
-``index``, ``timestamp`` [s]."""
+"""Array of each feature, ``<feature>_is_pad`` for each feature with a window, and ``task``, ``episode_index``,
+``frame_index``, ``index`` and ``timestamp`` [s]."""
 
 
 class Reader:
     """Random access to samples, by row or by episode and frame.
 
-    An image is (H, W, 3) uint8, a signal (D,) float32. A feature with a window has an additional first axis with the
-    rows at the window's offsets; an offset beyond the episode gives the row at that end, and ``<feature>_is_pad`` is
-    true for it.
+    An image has the shape (H, W, 3) and the type uint8, a signal (D,) and float32. A feature with a window has an
+    additional first axis for the offsets of the window. An offset beyond an end of the episode gives the frame at that
+    end, and ``<feature>_is_pad`` is then True.
 
     Args:
-        data: A folder (a dataset of Nimbus, shards, or LeRobot v3.0), or an open dataset.
-        windows: Offsets in frames by feature: ``{"action": range(16), "observation.images.front": (-1, 0)}``.
+        data: Folder or address of a Nimbus dataset, of shards, or of a LeRobot v3.0 dataset; or an open dataset.
+        windows: Offsets [frames] by feature, such as
+            ``{"action": range(16), "observation.images.front": (-1, 0)}``.
         features: Features to read; all by default.
-        open_files: Number of episodes or videos that stay open at once.
-        view: Signals to return, ``SignalView(actions="tool_pose")``; the stored ones by default.
+        open_files: Number of episodes or videos that stay open.
+        view: Form of states and actions, such as ``SignalView(actions="tool_pose")``; the stored form by default.
 
     Raises:
-        InputError: There is no dataset, it cannot be read, or it has no such view.
-        ValueError: The dataset has no such feature, or a window has no offsets.
+        InputError: There is no dataset, it cannot be read, or it does not support the view.
+        ValueError: A feature does not exist, or a window has no offsets.
     """
 
     def __init__(
@@ -68,14 +69,14 @@ class Reader:
         self.starts = np.concatenate([[0], np.cumsum(self.frames.lengths)]).astype(np.int64)
 
     def again(self) -> Reader:
-        """Return a reader with its own open files, for another thread or process."""
+        """Return a reader of the same data with separate open files, for another thread or process."""
         return _opened(self._folder(), self._arguments)
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def __getitem__(self, row: int) -> Sample:
-        """Return the sample of a row, counting the frames of all episodes in order."""
+        """Return the sample of a row; rows count the frames of all episodes in order."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         row %= len(self)
@@ -83,11 +84,11 @@ class Reader:
         return self.sample(episode, row - int(self.starts[episode]))
 
     def sample(self, episode: int, frame: int) -> Sample:
-        """Return the sample of a frame of an episode."""
+        """Return the sample of one frame of an episode."""
         return self.samples(episode, [frame])[0]
 
     def samples(self, episode: int, frames: Sequence[int] | NDArray[np.int64]) -> list[Sample]:
-        """Samples of frames of an episode, in that order; images from the first to the last are decoded once."""
+        """Return the samples of several frames of an episode, in the given order; each image is decoded once."""
         if not 0 <= episode < len(self.frames.lengths):
             raise IndexError(f"episode {episode} of {len(self.frames.lengths)}")
         length = int(self.frames.lengths[episode])
@@ -101,7 +102,7 @@ class Reader:
             places = wanted[:, None] + (np.zeros(1, np.int64) if offsets is None else offsets)
             inside = np.clip(places, 0, length - 1)
             values, base = signals.get(name), 0
-            is_kept = values is not None  # in a cache, so that a sample gets a copy
+            is_kept = values is not None  # signals are cached, so that a sample needs a copy
             if values is None:
                 base = int(inside.min())
                 values = self.frames.images(episode, name.removeprefix(IMAGES), base, int(inside.max()) + 1)
@@ -114,10 +115,7 @@ class Reader:
         return samples
 
     def fetch(self, blocks: Sequence[FrameBlock]) -> None:
-        """Fetch the data that samples of some blocks need from a store.
-
-        Other frames of their windows are not fetched.
-        """
+        """Fetch the data for some blocks from a store; frames of windows outside the blocks are omitted."""
         cameras = [name.removeprefix(IMAGES) for name in self.features if name.startswith(IMAGES)]
         self.frames.fetch(blocks, cameras)
 
@@ -136,7 +134,7 @@ class Reader:
 
     def _folder(self) -> Path | str:
         if not isinstance(self._data, Path | str):
-            raise ValueError("what was open already cannot be opened again: give the folder")
+            raise ValueError("a reader of an open dataset cannot be opened again: give the folder of the dataset")
         return self._data
 
     def _named(self, episode: int, frame: int) -> Sample:
@@ -154,7 +152,7 @@ def _opened(folder: Path | str, arguments: dict[str, Any]) -> Reader:
 
 
 def collate(samples: Sequence[Sample]) -> dict[str, NDArray[Any] | list[str]]:
-    """Return a batch: arrays stacked along a new first axis, texts in a list."""
+    """Combine samples to a batch: arrays are stacked along a new first axis, texts form a list."""
     return {
         name: [sample[name] for sample in samples] if isinstance(value, str) else np.stack([s[name] for s in samples])
         for name, value in samples[0].items()

@@ -1,4 +1,4 @@
-"""Iteration over all samples once per epoch: shuffled, divided over ranks and workers, resumable."""
+"""Resumable iteration over all samples of a dataset, shuffled and divided among ranks and workers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from nimbus.datagen.datasets.training.order import EpochOrder, Interval, drop, r
 from nimbus.datagen.datasets.training.reader import Reader, Sample
 
 _FETCHED = 2
-"""Number of pools fetched from a store before the first is decoded."""
+"""Number of pools that are fetched from a store ahead of decoding."""
 State = dict[str, Any]
-"""Remaining part of an epoch as plain values, for one consumer or for all."""
+"""Remaining part of an epoch as plain values, of one consumer or of all."""
 
 
 class Samples:
     """Iterates over a dataset, one epoch per iteration.
 
-    Each of ``ranks * workers`` consumers has its part of every epoch; parts differ by at most one sample and together
-    contain every sample once. :meth:`state_dict` describes the remaining part of one consumer; :func:`merge_states`
-    combines those of all consumers into a state from which any number of consumers can continue.
+    There are ``ranks * workers`` consumers. In every epoch, each sample goes to exactly one consumer, and the numbers
+    of
+    their samples differ by at most one. :meth:`state_dict` describes the remaining part of one consumer.
+    :func:`merge_states` combines the states of all consumers to one from which any number of consumers can continue.
 
     Args:
-        reader: Source of samples; opened again for the thread that reads ahead.
-        seed: Seed of the whole training.
+        reader: Source of samples; the thread that reads ahead opens it again.
+        seed: Seed of the training.
         block: Number of successive frames of an episode that are decoded together.
-        pool: Number of blocks whose samples are mixed, and held in memory together.
-        shuffle: False for samples in their original order.
+        pool: Number of blocks whose samples are shuffled together and kept in memory.
+        shuffle: Shuffle the samples; otherwise keep their original order.
         ahead: Number of pools that are read ahead; 0 to read in the caller's thread.
         rank: Index of this process in the training.
         ranks: Number of processes.
@@ -55,7 +56,7 @@ class Samples:
     ) -> None:
         self.reader = reader
         self.wait_seconds = 0.0
-        """Time for which the caller has waited for samples [s]."""
+        """Total time that the caller waited for samples [s]."""
         self._options = {"block": block, "pool": pool, "shuffle": shuffle}
         self._ahead = ahead
         self._seed = seed
@@ -67,15 +68,15 @@ class Samples:
 
     @property
     def epoch(self) -> int:
-        """Number of the current epoch, or of the next one between epochs."""
+        """Number of the current epoch; after its last sample, still that of the completed epoch."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Begin an epoch, and drop the rest of the current one."""
+        """Begin an epoch; the rest of the current one is dropped."""
         self._epoch, self._left, self._is_over = epoch, self._share(), False
 
     def work(self, worker: int, workers: int) -> None:
-        """Become one of this rank's workers, in a separate process; a change restarts the epoch."""
+        """Set the worker of this rank that this object is, in a worker process; a change restarts the epoch."""
         found = _consumer(self._rank, self._ranks, worker, workers)
         if found != (self._number, self._count):
             self._number, self._count = found
@@ -83,23 +84,23 @@ class Samples:
             self.set_epoch(self._epoch)
 
     def __len__(self) -> int:
-        """Number of samples that this consumer still receives in the current or next epoch."""
+        """Return the number of samples of this consumer that remain in the epoch."""
         return size(self._left)
 
     def __iter__(self) -> Iterator[Sample]:
-        """Iterate over the rest of the epoch, or over the next one."""
+        """Iterate over the rest of the epoch; if it is complete, over the next epoch."""
         if self._is_over:
             self.set_epoch(self._epoch + 1)
         order = EpochOrder(self.reader.frames.lengths, seed=self._seed, epoch=self._epoch, **self._options)
         for samples in self._pools(order):
             samples.reverse()
-            while samples:  # popped, so that used samples are freed
+            while samples:  # popping frees the memory of used samples
                 self._left = drop(self._left, 1)
                 yield samples.pop()
         self._is_over = True
 
     def state_dict(self) -> State:
-        """Return the remaining part of this consumer in plain values, for JSON or a checkpoint."""
+        """Return the remaining part of this consumer's epoch as plain values, for JSON or a checkpoint."""
         return {
             "seed": self._seed,
             "epoch": self._epoch,
@@ -111,18 +112,20 @@ class Samples:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Continue where this consumer stopped, or with its part of the merged rest of all consumers.
+        """Continue from a state of this consumer, or with a part of the merged state of all consumers.
 
         Raises:
-            ValueError: The state is of another dataset or another consumer; see :func:`merge_states`.
+            ValueError: The state belongs to another dataset or another consumer; see :func:`merge_states`.
         """
         if state["samples"] != len(self.reader):
-            raise ValueError(f"the state is of a dataset of {state['samples']} samples, this has {len(self.reader)}")
+            what = f"the state is for a dataset with {state['samples']} samples, this one has {len(self.reader)}"
+            raise ValueError(what)
         left = [(int(start), int(stop)) for start, stop in state["left"]]
         if state["consumers"] != [[self._number, self._count]]:
             if not _are_all(state["consumers"]):
                 mine = f"{self._number} of {self._count}"
-                raise ValueError(f"the state is of consumer {state['consumers']}, this is {mine}: merge those of all")
+                what = f"the state is for consumer {state['consumers']}, this is {mine}: merge the states of all"
+                raise ValueError(what)
             left = rank_share(left, self._number, self._count)
         self._seed, self._epoch, self._options = state["seed"], state["epoch"], dict(state["options"])
         self._left, self._is_over = left, state["is_over"]
@@ -172,7 +175,7 @@ class Samples:
 
 
 class _FetchAhead:
-    """Fetches pools of a dataset in a store before they are decoded; it has its own open files.
+    """Fetches pools of a dataset in a store before they are decoded, with a separate reader.
 
     Args:
         reader: Reader of the dataset.
@@ -185,7 +188,7 @@ class _FetchAhead:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fetch") if self._reader else None
 
     def parts(self, parts: Iterator[Interval]) -> Iterator[tuple[Interval, Future[None] | None]]:
-        """Yield pools in order while the next ones are fetched."""
+        """Yield each pool with the future of its fetch (None without a store), while later pools are fetched."""
         upcoming: deque[tuple[Interval, Future[None] | None]] = deque()
         for part in parts:
             upcoming.append((part, self._thread.submit(self._fetch, part) if self._thread else None))
@@ -208,18 +211,18 @@ class _FetchAhead:
 
 
 def merge_states(states: Sequence[State]) -> State:
-    """Merge the states of all consumers into one that any number of consumers can load.
+    """Merge the states of all consumers to one state that any number of consumers can load.
 
     Raises:
-        ValueError: A state is missing or repeated, or they are of different epochs or trainings.
+        ValueError: A state is missing or repeated, or the states belong to different epochs or trainings.
     """
     first = states[0]
     same = ("seed", "epoch", "samples", "options")
     if any(state[name] != first[name] for state in states for name in same):
-        raise ValueError("these states are of different epochs or trainings")
+        raise ValueError("the states belong to different epochs or trainings")
     consumers = [consumer for state in states for consumer in state["consumers"]]
     if not _are_all(consumers):
-        raise ValueError(f"these are the states of consumers {consumers}: those of all are needed, once each")
+        raise ValueError(f"the states are for consumers {consumers}: each consumer must occur exactly once")
     parts = [[(start, stop) for start, stop in state["left"]] for state in states]
     left = [list(interval) for interval in union(parts)]
     is_over = all(state["is_over"] for state in states)
@@ -227,9 +230,9 @@ def merge_states(states: Sequence[State]) -> State:
 
 
 def _consumer(rank: int, ranks: int, worker: int, workers: int) -> tuple[int, int]:
-    """Return the index of a worker of a rank among all consumers, and their number."""
+    """Return the index of a worker among all consumers, and the number of consumers."""
     if not (0 <= rank < ranks and 0 <= worker < workers):
-        raise ValueError(f"no rank {rank} of {ranks}, or no worker {worker} of {workers}")
+        raise ValueError(f"rank {rank} of {ranks} or worker {worker} of {workers} does not exist")
     return rank * workers + worker, ranks * workers
 
 

@@ -1,4 +1,4 @@
-"""Reader of shards for training: the manifest locates every episode, and no other metadata is read."""
+"""Training reader of shards; their manifest locates every episode, and no other metadata are read."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.working_copy import is_remote
 
 _KEPT = 256
-"""Number of episodes whose signals stay in memory."""
+"""Number of episodes whose signals are kept in memory."""
 _BLOCK = 1 << 20
 
 
 _COLUMNS: dict[str, str] = {name: "whole" for name in ("shard", "length", "hdf5/offset", "hdf5/bytes")}
 _COLUMNS |= {name: "text" for name in ("episode_id", "instruction", "content_sha256", "hdf5/sha256")}
-"""Columns of every manifest, with their types."""
+"""Type of each column that a manifest must have."""
 _AGAIN = "restore it from a copy, or export again"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _SourceNote:
-    """Dataset from which shards were made."""
+    """Description of the dataset from which the shards were created."""
 
     task: str
     robot: str
@@ -57,21 +57,22 @@ class _SourceNote:
 
 @dataclass(frozen=True, kw_only=True)
 class _ManifestNote:
-    """Metadata of a manifest, beside its columns."""
+    """Metadata of a manifest."""
 
     format: str
     source: Any = None
 
 
 class ShardManifest:
-    """Table of a folder of shards, with one row per episode.
+    """Manifest of a folder of shards: a table with one row per episode.
 
     Args:
-        folder: Folder that holds ``manifest.parquet``.
-        where: Rows to keep, as filters of ``pyarrow.parquet``: ``[("success", "=", True), ("length", ">", 50)]``.
+        folder: Folder that contains ``manifest.parquet``.
+        where: Filter of rows in the form of ``pyarrow.parquet``, such as
+            ``[("success", "=", True), ("length", ">", 50)]``.
 
     Raises:
-        InputError: The manifest cannot be read, or is of another format.
+        InputError: The manifest cannot be read, has another format version, or the filter is invalid.
     """
 
     def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:
@@ -116,13 +117,18 @@ class ShardManifest:
         return self.table.num_rows
 
     def column(self, name: str) -> NDArray[Any]:
-        """Read a column (R,), with one value per row of the table."""
+        """Return a column (R,) of the table."""
         if name not in self.table.column_names:
             raise InputError(f"no column {name}", where=str(self.folder / MANIFEST), instead=_AGAIN)
         return self.table.column(name).to_numpy()
 
     def span(self, row: int, part: str) -> ByteRange:
-        """Return the byte range of an episode's file; ``part`` is ``hdf5`` or ``video/<camera>``."""
+        """Return the byte range of a file of an episode in its shard.
+
+        Args:
+            row: Row of the episode.
+            part: File: ``hdf5`` or ``video/<camera>``.
+        """
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
         path = self.folder / SHARD.format(number=number)
@@ -130,14 +136,14 @@ class ShardManifest:
         if not span.is_here:
             return span
         if not path.exists():
-            raise InputError("no such file", where=str(path), instead=_AGAIN)
+            raise InputError("the file is missing", where=str(path), instead=_AGAIN)
         if offset + size > check_regular(path):
-            what = f"the index ends {name} at byte {offset + size}, but the file has only {path.stat().st_size}"
+            what = f"the manifest ends {name} at byte {offset + size}, but the file has {path.stat().st_size} bytes"
             raise InputError(what, where=str(path), instead=_AGAIN)
         return span
 
     def shard_sizes(self) -> list[tuple[str, int]]:
-        """List names and sizes [bytes] of the shards, each up to the end of its last file."""
+        """Return the names of the shards, and their sizes up to the end of the last episode [bytes]."""
         ends: dict[str, int] = {}
         parts = ("hdf5", *(f"video/{camera}" for camera in self.videos))
         for part in parts:
@@ -152,31 +158,31 @@ class ShardManifest:
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Cameras whose images are stored as video in at least some episodes."""
+        """Cameras whose images are stored as video in some episodes."""
         names = (name.split("/") for name in self.table.column_names)
         return tuple(parts[1] for parts in names if parts[0] == "video" and parts[-1] == "offset")
 
     def videos_of(self, row: int) -> tuple[str, ...]:
-        """Return the cameras with a video in a row; a failed attempt has none."""
+        """Return the cameras with a video in the episode of a row; failed attempts have none."""
         return tuple(name for name in self.videos if self.table.column(f"video/{name}/offset")[row].is_valid)
 
     def open(self, row: int) -> EpisodeFile:
-        """Open an episode in its shard."""
+        """Open the episode of a row in its shard."""
         videos = {camera: self.span(row, f"video/{camera}") for camera in self.videos_of(row)}
         return EpisodeFile(self.span(row, "hdf5"), videos=videos)
 
 
 class ShardFrames:
-    """Episodes of a folder of shards, in the manifest's order.
+    """Episodes of a folder of shards, in the order of the manifest.
 
     Args:
-        folder: Folder that holds ``manifest.parquet``.
+        folder: Folder that contains ``manifest.parquet``.
         open_files: Number of episodes that stay open.
-        where: Rows to keep; see :class:`ShardManifest`.
-        view: Signals to give; the stored ones by default.
+        where: Filter of rows; see :class:`ShardManifest`.
+        view: Form of states and actions; the stored form by default.
 
     Raises:
-        InputError: The manifest cannot be read, or the view cannot be made.
+        InputError: The manifest cannot be read, or the dataset does not support the view.
     """
 
     def __init__(
@@ -201,11 +207,11 @@ class ShardFrames:
         self.lengths = self.manifest.column("length").astype(np.int64)
 
     def signals(self, episode: int) -> dict[str, NDArray[np.float32]]:
-        """Return signals (T, D) by name."""
+        """Return the signals (T, D) of an episode, by name."""
         return by_name(self._signals(episode))
 
     def images(self, episode: int, camera: str, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return (n, H, W, 3) sRGB images of frames ``[start, stop)``."""
+        """Return the images (n, H, W, 3) of frames ``[start, stop)``, sRGB [levels, 0 to 255]."""
         return self._file(episode).rows(f"observations/images/{camera}", slice(start, stop))
 
     def task(self, episode: int) -> str:
@@ -213,7 +219,7 @@ class ShardFrames:
         return self.manifest.table.column("instruction")[episode].as_py()
 
     def facts(self) -> dict[str, NDArray[Any]]:
-        """Read columns (R,) by name, with one value per episode."""
+        """Return columns (E,) with one value per episode, by name."""
         return {name: self.manifest.column(name) for name in FACTS}
 
     @property
@@ -222,7 +228,7 @@ class ShardFrames:
         return is_remote(self.manifest.folder)
 
     def fetch(self, blocks: Sequence[FrameBlock], cameras: Sequence[str]) -> None:
-        """Fetch the data that some blocks need; see :meth:`Frames.fetch`."""
+        """Fetch the data for some blocks from a store; see :meth:`Frames.fetch`."""
         spans = [self.manifest.span(block.episode, "hdf5") for block in blocks]
         fetch_blocks(spans, blocks, cameras, self._file)
 
@@ -238,12 +244,12 @@ class ShardFrames:
 
 
 def check_shards(manifest: ShardManifest) -> Iterator[str]:
-    """Check that shards are unchanged; return one line for each difference."""
+    """Check that shards are unchanged since their export; yield one line for each difference."""
     shards = {SHARD.format(number=int(number)) for number in manifest.column("shard")}
     for path in sorted((manifest.folder / "shards").glob("*")):
         name = path.relative_to(manifest.folder).as_posix()
         if name not in shards:
-            yield f"{name}: the manifest does not know it"
+            yield f"{name}: not in the manifest"
     gone = {name for name in shards if not (manifest.folder / name).is_file()}
     yield from (f"{name}: missing" for name in sorted(gone))
     for row in range(len(manifest)):
@@ -257,7 +263,7 @@ def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
         span = manifest.span(row, part)
         if _sum(span) != manifest.column(f"{part}/sha256")[row]:
             whole = False
-            yield f"{_name(manifest.folder, span)}: differs from what was written (sha256)"
+            yield f"{_name(manifest.folder, span)}: the content has changed (SHA-256)"
     if not whole:
         return
     try:
@@ -267,7 +273,7 @@ def _check_episode(manifest: ShardManifest, row: int) -> Iterator[str]:
         yield error.what
         return
     if (found, length) != (manifest.column("content_sha256")[row], manifest.column("length")[row]):
-        yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: holds another episode than the manifest lists"
+        yield f"{_name(manifest.folder, manifest.span(row, 'hdf5'))}: differs from the episode in the manifest"
 
 
 def _name(folder: Path, span: ByteRange) -> str:

@@ -1,4 +1,4 @@
-"""Training source for a run's dataset: the manifest of a dataset in a store, else the ledger."""
+"""Source of a Nimbus dataset for training, from the manifest of a dataset in a store or from the ledger."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class ManifestItems(Sequence[ExportItem]):
-    """Episodes of a manifest, created on demand because a training reads only a few of 100,000 at once.
+    """Sequence of the episodes in a manifest; items are created on access, which saves memory for 100,000 episodes.
 
     Args:
         folder: Folder of the dataset.
-        table: The manifest, in the order of an export.
+        table: Manifest, in the order of an export.
     """
 
     def __init__(self, folder: Path, table: pyarrow.Table) -> None:
@@ -56,22 +56,22 @@ class ManifestItems(Sequence[ExportItem]):
         )
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column of the manifest, (E,)."""
+        """Return a column (E,) of the manifest."""
         return np.asarray(self._table.column(name).to_pylist())
 
 
 def column(items: Sequence[ExportItem], name: str) -> NDArray[Any]:
-    """Return a field of all episodes, (E,)."""
+    """Return a field of all episodes as an array (E,)."""
     if isinstance(items, ManifestItems):
         return items.column(name)
     return np.array([getattr(item, name) for item in items])
 
 
 def open_stored(folder: Path) -> Source:
-    """Open the stored episodes of a dataset, by its manifest if it is in a store and has one.
+    """Open the stored episodes of a dataset; for a dataset in a store, its manifest is used if there is one.
 
     Raises:
-        InputError: The folder holds no dataset or no episode, or a file differs from its ledger row.
+        InputError: The folder contains no dataset or no episode, or a file is missing or differs from its ledger row.
     """
     has_manifest = (folder / FILE_NAME).is_file()
     if not is_remote(folder) or not has_manifest and (folder / LEDGER).is_file():

@@ -1,4 +1,4 @@
-"""Samples for PyTorch, which is imported only on use."""
+"""Adapter from samples to PyTorch, which is imported only when the adapter is used."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nimbus.datagen.datasets.training.samples import Samples
 def torch_dataset(samples: Samples) -> Any:
     """Wrap samples in a ``torch.utils.data.IterableDataset``.
 
-    In a worker of a ``DataLoader``, it iterates over the worker's part of the rank's samples. ``state_dict`` and
-    ``load_state_dict`` are those of :class:`Samples`, as torchdata's ``StatefulDataLoader`` expects.
+    In a worker process of a ``DataLoader``, the dataset iterates over the worker's part of the rank's samples. It has
+    the methods ``state_dict`` and ``load_state_dict`` of :class:`Samples`, for torchdata's ``StatefulDataLoader``.
     """
     return _kind()(samples)
 
@@ -22,7 +22,7 @@ def _kind() -> Any:
     from torch.utils.data import IterableDataset, get_worker_info  # pyright: ignore[reportMissingImports]
 
     class SampleDataset(IterableDataset):
-        """Samples of the rank, or of one of its workers."""
+        """Dataset with the samples of the rank, or of one of its workers."""
 
         def __init__(self, samples: Samples) -> None:
             self.samples = samples

@@ -1,1 +1,1 @@
-"""Kinds of goals that tasks name, one module each."""
+"""Goal kinds for tasks, one module per kind."""

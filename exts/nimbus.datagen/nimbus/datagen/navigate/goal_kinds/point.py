@@ -1,4 +1,4 @@
-"""Goals that are points on the floor."""
+"""Goal kind ``point``: a position on the floor."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nimbus.datagen.registry import register
 
 @register("goal", "point")
 class PointGoal(GoalKind):
-    """Any point of the free space, grouped by room."""
+    """Any position of the free space; the positions of a room form one target."""
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
-        """Return all nodes, one target per room."""
+        """Return one target per room, with all nodes in the room."""
         return [
             GoalTarget(name="", object_class="", room=room, nodes=nodes) for room, nodes in nodes_by_room(place).items()
         ]

@@ -1,4 +1,4 @@
-"""Goals that are rooms."""
+"""Goal kind ``room``: a position inside a room."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _INSIDE = 0.6
-"""Smallest distance of a goal from the doors of the room [m]; a path that ends nearer has hardly entered."""
+"""Smallest distance between a goal and the doors of the scene [m]; nearer to a door, the body has hardly entered."""
 
 
 @register("goal", "room")
 class RoomGoal(GoalKind):
-    """Room of a given kind; a path ends well inside of it."""
+    """Room of a given kind; the path ends well inside the room."""
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
         """Return the rooms that the body can enter."""

@@ -1,4 +1,4 @@
-"""Goals that are objects: found by class, or by an instruction."""
+"""Goal kinds ``object`` and ``instruction``: a position near an object."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _REACHED = 1.0
-"""Distance from the object's bounds in the plane at which a goal is reached, as in Habitat [m]."""
+"""Horizontal distance to the object's bounds at which the goal is reached, as in Habitat [m]."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
-"""Smallest extent of a goal object along one side, and largest height of its lower end above the floor [m]."""
+"""Limits of goal objects: the longest side has at least the first length, and the lower end is at most at the second
+height above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
-"""Classes that are not useful as goals, or of which a room often has several that look alike."""
+"""Classes without use as goals, or with several similar objects in one room."""
 
 
 @register("goal", "object")
 class ObjectGoal(GoalKind):
-    """Object of a class; a path ends near it, facing it."""
+    """Object of a given class; the path ends near the object, and the body then faces it."""
 
     nearest = True
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
-        """Return the objects that a body in the same room can approach."""
+        """Return the objects that the body can approach in the same room."""
         by_room, found = nodes_by_room(place), []
         for thing in place.scene.goals:
             if (kinds and thing.object_class not in kinds) or thing.object_class in NO_GOALS:
@@ -52,4 +53,4 @@ class ObjectGoal(GoalKind):
 
 @register("goal", "instruction")
 class InstructedGoal(ObjectGoal):
-    """Object that an instruction leads to, step by step."""
+    """Object to which a step-by-step instruction leads."""

@@ -1,10 +1,10 @@
-"""Step-by-step instructions for a path, made of provable claims.
+"""Step-by-step instructions for a path; every step makes a claim that can be checked.
 
-claims.py     the claim of a step: a turn, a room, a thing that is passed, the end
-grammar.py    sentences of claims, and the claims of sentences
-glimpse.py    things that a camera sees along a path, by rays, before anything is drawn
-events.py     claims that hold along a path through a scene
-compose.py    the instruction of an episode, as its layout stores it
+claims.py     claims of steps: a turn, a room entered, an object passed, the end
+grammar.py    generation of sentences from claims, and parsing of claims from sentences
+glimpse.py    estimate of the objects that a camera sees along a path, by rays before rendering
+events.py     search for claims that hold along a path through a scene
+compose.py    instruction of an episode, as stored in its layout
 proof.py      check of stored claims against the stored episode, without its scene
-reworded.py   sentences of a language model in place of the grammar's
+reworded.py   rewording of the steps by a language model
 """

@@ -27,7 +27,7 @@ _NOUNS = {
     "bin_wall": "wall of bins",
     "gondola": "shelf rack",
 }
-"""English names of classes whose own names are not plain English."""
+"""English names of classes and kinds of rooms whose identifiers are not plain English."""
 _NAME = re.compile(r"[a-z][a-z' -]{0,38}[a-z]")
 
 
@@ -37,22 +37,24 @@ class Claim:
 
     kind: ClaimKind
     side: Side = ""
-    """Side of a turn or of a passed object; empty for others."""
+    """Side of a turn or of a passed object; empty for other claims."""
     noun: str = ""
     """Name of the room or object, such as ``dining table``; empty for a turn."""
     is_unique: bool = True
-    """True if no other object of the class is in view: it is called ``the``, not ``a``."""
+    """True if no other object of the class is in view; the article is then "the" instead of "a"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionStep:
-    """Claim with the episode rows in which it holds, and its wording."""
+    """Claim with its wording and the rows of the episode in which it holds."""
 
     claim: Claim
     start: int
+    """First row."""
     stop: int
-    """One past the last row."""
+    """Row after the last one."""
     text: str = ""
+    """Wording; empty until it is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +62,7 @@ class StoredInstruction:
     """Steps of an instruction as stored in the layout of an episode."""
 
     source: str
-    """``template``, or the name of a language model"""
+    """``template`` for the grammar, or the name of a language model."""
     steps: tuple[InstructionStep, ...]
 
     def to_plain(self) -> dict[str, Any]:
@@ -69,10 +71,14 @@ class StoredInstruction:
 
     @classmethod
     def from_drawn(cls, drawn: Mapping[str, Any], *, where: str) -> StoredInstruction | None:
-        """Read the steps of a stored layout; None if it has no instruction.
+        """Read the instruction of a stored layout; return None if it has none.
+
+        Args:
+            drawn: Drawn values of the layout's visual part.
+            where: Location for errors.
 
         Raises:
-            InputError: They are damaged.
+            InputError: The steps are damaged.
         """
         if "instruction" not in drawn:
             return None
@@ -84,18 +90,18 @@ class StoredInstruction:
 
 
 def noun_of(object_class: str) -> str:
-    """Name a class or kind of room in plain English; empty if the name does not fit into a sentence."""
+    """Return the English noun for a class or kind of room; empty if its name does not fit into a sentence."""
     name = _NOUNS.get(object_class, object_class.replace("_", " ").strip().lower())
     return name if _NAME.fullmatch(name) and not set(name.split()) & {*SIDES, "and", "then", "on", "your"} else ""
 
 
 def room_noun(name: str) -> str:
-    """Name the kind of a room in plain English, from its own name, such as ``dining_room_0``."""
+    """Return the English noun for a room, given its name, such as ``dining_room_0``."""
     return noun_of(re.sub(r"_\d+$", "", name))
 
 
 def article(noun: str, is_unique: bool) -> str:
-    """Return the article of a noun."""
+    """Return the article for a noun: "the" if it is unique, otherwise "a" or "an"."""
     if is_unique:
         return "the"
     return "an" if noun[:1] in "aeiou" else "a"

@@ -1,4 +1,4 @@
-"""Instructions of episodes: steps found along a path, in wording drawn for the variant."""
+"""Instructions of episodes: the steps found along a path, with wording drawn for each visual variant."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ from nimbus.datagen.navigate.instruct.grammar import MOST_WORDS, count_words, wr
 from nimbus.datagen.navigate.scene_map import SceneMap
 
 TEMPLATE = "template"
-"""Name of the grammar as the source of instructions."""
+"""Value of :attr:`StoredInstruction.source` for wording from the grammar."""
 
 
 def is_instructed(drawn: Mapping[str, Any]) -> bool:
-    """Return True if the goal of a layout is reached by an instruction."""
+    """Return True if the goal of a layout is of the kind ``instruction``."""
     return drawn.get("goal", {}).get("kind") == "instruction"
 
 
 def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
-    """Give a layout the instruction for a drive; layouts with other goals stay unchanged."""
+    """Return a layout with the instruction for a drive.
+
+    Layouts with other goals, and those of failed drives, are returned unchanged.
+    """
     if not is_instructed(layout.physical.drawn) or not trajectory.outcome.success:
         return layout
     goal: Mapping[str, Any] = layout.physical.drawn["goal"]
@@ -50,13 +53,13 @@ def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
 
 
 def with_instruction(layout: Layout, stored: StoredInstruction, text: str) -> Layout:
-    """Return a layout with another instruction."""
+    """Return a layout with an instruction and its text."""
     drawn = layout.visual.drawn | {"instruction": stored.to_plain()}
     return replace(layout, visual=replace(layout.visual, instruction=text, drawn=drawn))
 
 
 def way_along(trajectory: Trajectory) -> WayAlong:
-    """Return the drive of a trajectory; its segments are rooms."""
+    """Return the drive of a trajectory, whose segments name the rooms."""
     rooms = [""] * trajectory.step_count
     for segment in trajectory.segments:
         rooms[segment.start : segment.stop] = [segment.target] * (segment.stop - segment.start)
@@ -69,6 +72,6 @@ def way_along(trajectory: Trajectory) -> WayAlong:
 
 
 def landmark_count(layout: Layout) -> int:
-    """Count the objects that an instruction names."""
+    """Count the objects that the instruction of a layout names."""
     stored = StoredInstruction.from_drawn(layout.visual.drawn, where=layout.key.id)
     return sum(step.claim.kind in ("pass", "stop") for step in stored.steps) if stored else 0

@@ -1,4 +1,4 @@
-"""Claims that hold along a path through a scene: turns, rooms entered, objects passed, and the end."""
+"""Search for the claims that hold along a path: turns, rooms entered, objects passed, and the end."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from nimbus.datagen.navigate.instruct.glimpse import Glimpses
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, SceneThing
 
 _TURNING = 0.15
-"""Smallest turn rate of a turn [rad/s]."""
+"""Turn rate above which the body counts as turning [rad/s]."""
 _PAUSE = 1.2
-"""Shorter pauses do not interrupt a turn [s]."""
+"""Longest pause that does not interrupt a turn [s]."""
 _LEAST_TURN, _BACK = np.radians(45.0), np.radians(140.0)
 """Smallest angle of a turn, and of a turn ``around`` [rad]."""
 _NEAR = 1.8
-"""Largest distance of a passed object [m]."""
+"""Largest horizontal distance of an object that counts as passed [m]."""
 _LEAST_SIZE = 0.4
-"""Smallest length of its longest side [m]."""
+"""Smallest length of the longest side of a passed object [m]."""
 _ASIDE = (np.radians(55.0), np.radians(125.0))
-"""Range of an object's bearing at which it is passed, from straight ahead [rad]."""
+"""Range of the absolute bearing of an object, from straight ahead, at which it is passed [rad]."""
 _SEEN = 0.01
-"""Smallest fraction of an image that an object fills before it is passed."""
+"""Smallest fraction of an image that an object must fill before it is passed."""
 _BEFORE = 6.0
-"""Time before it is passed in which it must be seen [s]."""
+"""Length of the time window before the pass in which the object must be seen [s]."""
 _AWAY = 3.0
-"""Smallest distance of another object of its class [m]."""
+"""Smallest distance of the body to other objects with the same noun [m]."""
 _ARRIVED = (1.15, np.radians(30.0))
-"""Largest distance [m] and bearing [rad] of the object at the end."""
+"""Largest distance [m] and absolute bearing [rad] of the object at the end."""
 _MOST_PASSED = 4
+"""Largest number of passed objects in an instruction."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WayAlong:
-    """Drive as described by instructions, T rows."""
+    """Properties of a drive that instructions describe, in T rows."""
 
     rate: float
-    """[Hz]"""
+    """Rows per second [Hz]."""
     feet: FloatArray
     """(T, 3) positions of the body on the floor [m]."""
     yaws: FloatArray
@@ -50,19 +51,19 @@ class WayAlong:
     """Name of the room in each row."""
 
     def bearing(self, row: int, point: FloatArray) -> float:
-        """Bearing of a point (3,) from straight ahead, to the left [rad]."""
+        """Return the bearing of a point (3,) [m] in a row, from straight ahead, positive to the left [rad]."""
         x, y = point[:2] - self.feet[row, :2]
         return float((np.arctan2(y, x) - self.yaws[row] + np.pi) % (2 * np.pi) - np.pi)
 
 
 def find_steps(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, goal: str) -> tuple[InstructionStep, ...]:
-    """Find the steps of an instruction, in order.
+    """Find the steps of an instruction, in the order of the drive.
 
     Args:
-        way: The drive.
-        scene: Its scene.
-        glimpses: Objects that its cameras see.
-        goal: Name of the object at the end, or empty.
+        way: Drive to describe.
+        scene: Scene of the drive.
+        glimpses: Objects that the body's cameras see along the drive.
+        goal: Name of the object at the end; empty for none.
     """
     target = next((thing for thing in scene.things if thing.name == goal), None)
     found = [*_turns(way), *_entries(way), *_passed(way, scene, glimpses, target)]
@@ -92,7 +93,7 @@ def _turns(way: WayAlong) -> list[InstructionStep]:
 
 
 def _without_weaving(runs: list[tuple[int, int, float]], way: WayAlong) -> list[tuple[int, int, float]]:
-    """Omit pairs of successive opposite turns that hardly change the heading: they avoid an obstacle."""
+    """Remove pairs of successive opposite turns that hardly change the heading, as around an obstacle."""
     kept: list[tuple[int, int, float]] = []
     for run in runs:
         if kept and run[0] - kept[-1][1] <= _PAUSE * way.rate and run[2] != kept[-1][2]:
@@ -105,7 +106,7 @@ def _without_weaving(runs: list[tuple[int, int, float]], way: WayAlong) -> list[
 
 
 def _entries(way: WayAlong) -> list[InstructionStep]:
-    """Return the rooms entered, each with the rows at its border."""
+    """Return a step for each room entered, with the two rows before and after the border."""
     found = []
     for row in range(1, len(way.rooms)):
         noun = room_noun(way.rooms[row])
@@ -117,7 +118,7 @@ def _entries(way: WayAlong) -> list[InstructionStep]:
 def _passed(
     way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: SceneThing | None
 ) -> list[InstructionStep]:
-    """Return the passed objects that fill most of an image beforehand, one per room."""
+    """Return one step per visited room, for the passed object that filled most of an image before the pass."""
     best: dict[int, tuple[float, InstructionStep]] = {}
     for number, thing in enumerate(scene.things):
         if thing.object_class in NO_GOALS or (target and thing.object_class == target.object_class):
@@ -135,7 +136,7 @@ def _passed(
 def _pass_of(
     way: WayAlong, scene: NavigationScene, glimpses: Glimpses, number: int
 ) -> tuple[float, InstructionStep] | None:
-    """Return the step that passes an object, and the fraction of an image filled by it before; None if not passed."""
+    """Return the step for an object, after the fraction of an image that it filled before; None if it is not passed."""
     thing = scene.things[number]
     noun, size = noun_of(thing.object_class), float(np.ptp(thing.bounds, axis=0).max())
     if not noun or size < _LEAST_SIZE or thing not in scene.goals:
@@ -161,7 +162,7 @@ def _pass_of(
 
 
 def _end(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: SceneThing) -> InstructionStep | None:
-    """Return the step in the last row that ends at an object; None if the body does not arrive there facing it."""
+    """Return the final step at an object; None if the body is not near the object or does not face it."""
     last = len(way.feet) - 1
     noun = noun_of(target.object_class)
     if not noun or _distances(way, target)[last] > _ARRIVED[0] or abs(way.bearing(last, target.middle)) > _ARRIVED[1]:
@@ -174,19 +175,22 @@ def _end(way: WayAlong, scene: NavigationScene, glimpses: Glimpses, target: Scen
 
 
 def _alike(scene: NavigationScene, thing: SceneThing) -> list[int]:
-    """Return the objects with the same name."""
+    """Return the indices of all objects with the same noun as an object, including itself."""
     noun = noun_of(thing.object_class)
     return [place for place, one in enumerate(scene.things) if noun_of(one.object_class) == noun]
 
 
 def _distances(way: WayAlong, thing: SceneThing) -> FloatArray:
-    """Return the distance (T,) in the plane to an object's bounds [m]."""
+    """Return the horizontal distance (T,) of the body to an object's bounds [m]."""
     nearest = np.clip(way.feet[:, :2], thing.bounds[0, :2], thing.bounds[1, :2])
     return np.linalg.norm(way.feet[:, :2] - nearest, axis=1)
 
 
 def shorten(steps: Sequence[InstructionStep], most: int) -> tuple[InstructionStep, ...]:
-    """Remove steps down to a limit: first passed objects, then turns, then rooms from the start."""
+    """Remove steps until at most ``most`` are left.
+
+    Passed objects are removed first, from the end; then turns, then rooms, both from the start.
+    """
     kept = list(steps)
     for kind in ("pass", "turn", "enter"):
         while len(kept) > most and (places := [at for at, step in enumerate(kept) if step.claim.kind == kind]):
@@ -195,5 +199,5 @@ def shorten(steps: Sequence[InstructionStep], most: int) -> tuple[InstructionSte
 
 
 def with_words(steps: Sequence[InstructionStep], words: Sequence[str]) -> tuple[InstructionStep, ...]:
-    """Add the wording to steps."""
+    """Return steps with their wording."""
     return tuple(replace(step, text=text) for step, text in zip(steps, words, strict=True))

@@ -1,4 +1,4 @@
-"""Visibility of objects along a path, estimated by a few rays per camera before rendering."""
+"""Estimate of the objects visible along a path, from a few rays per camera before rendering."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 _WIDTH = 48
 """Width of a glimpse [px]."""
 _BORDER = 2
-"""Margin omitted at the edges, because lens and sensor shift the image there [px]."""
+"""Margin of the image that is ignored, because the lens and sensor models shift the image there [px]."""
 EVERY = 4
 """Number of rows between glimpses."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Glimpses:
-    """Fractions of images that the objects of a scene fill, along a path."""
+    """Fraction of an image that each of the N objects of a scene fills, at G rows of a path."""
 
     rows: IntArray
-    """(G,) rows of the path"""
+    """(G,) rows of the path."""
     shares: FloatArray
-    """(G, N) largest fraction over all cameras, for each object of the scene."""
+    """(G, N) largest fraction over all cameras."""
 
     def between(self, start: int, stop: int) -> FloatArray:
-        """Return the fractions (g, N) in rows from ``start`` up to, but excluding, ``stop``."""
+        """Return the fractions (g, N) at rows from ``start`` to before ``stop``."""
         return self.shares[(self.rows >= start) & (self.rows < stop)]
 
 
 def look_along(place: SceneMap, views: Sequence[Camera], positions: FloatArray, wxyz: FloatArray) -> Glimpses:
-    """Cast the rays of all cameras along a path.
+    """Cast rays from all cameras along a path.
 
     Args:
-        place: The scene.
+        place: Scene with its collision mesh.
         views: Cameras on the body.
-        positions: (T, 3) of the body [m]
-        wxyz: (T, 4) its orientation
+        positions: (T, 3) positions of the body [m].
+        wxyz: (T, 4) orientations of the body.
     """
     count = len(positions)
     rows = np.unique(np.append(np.arange(0, count, EVERY), count - 1))
@@ -63,7 +63,7 @@ def look_along(place: SceneMap, views: Sequence[Camera], positions: FloatArray, 
 
 
 def _first_faces(place: SceneMap, camera: Camera, poses: FloatArray) -> IndexArray:
-    """Return the faces (G, P) at the middles of the pixels, from camera poses (G, 4, 4) in OpenCV axes."""
+    """Return the faces (G, P) that the rays through P pixel centers hit, for camera poses (G, 4, 4) in OpenCV axes."""
     matrix = cameras.intrinsics(camera)
     y, x = np.mgrid[_BORDER : camera.height - _BORDER, _BORDER : camera.width - _BORDER] + 0.5
     rays = np.stack([(x - matrix[0, 2]) / matrix[0, 0], (y - matrix[1, 2]) / matrix[1, 1], np.ones_like(x)], -1)

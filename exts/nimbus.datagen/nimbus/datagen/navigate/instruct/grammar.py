@@ -1,4 +1,4 @@
-"""Grammar of instructions: sentences from claims, and back to the same claims."""
+"""Grammar of instructions: generates sentences from claims, and parses them back to the same claims."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENTRIES = ("go into the {noun}", "walk into the {noun}", "enter the {noun}", "c
 _PASSES = ("walk past {noun} on your {side}", "pass {noun} on your {side}", "go past {noun} on your {side}")
 _STOPS = ("stop in front of {noun}", "stop at {noun}", "wait by {noun}")
 _JOINTS = (". ", ", then ", " and ")
-"""Connecting words between two steps; a period ends the sentence."""
+"""Connections between two steps; a period ends the sentence."""
 _THING = r"(?P<article>the|an?) (?P<noun>[a-z' -]+?)"
 _READERS = (
     ("turn", re.compile(r"(?:turn|take a turn to the|make a turn to the) (?P<side>left|right)")),
@@ -26,11 +26,11 @@ _READERS = (
 )
 _BETWEEN = re.compile(r"\. |, then | and |\.$")
 MOST_WORDS = 60
-"""Largest number of words of an instruction."""
+"""Largest number of words in an instruction."""
 
 
 def clause(claim: Claim, rng: np.random.Generator) -> str:
-    """Draw the wording of one claim."""
+    """Draw the wording of one claim, without capital letter and period."""
     patterns = {"turn": _AROUND if claim.side == "around" else _TURNS, "enter": _ENTRIES, "pass": _PASSES}
     choices = patterns.get(claim.kind, _STOPS)
     noun = claim.noun if claim.kind == "enter" else f"{article(claim.noun, claim.is_unique)} {claim.noun}"
@@ -38,10 +38,10 @@ def clause(claim: Claim, rng: np.random.Generator) -> str:
 
 
 def write_text(claims: Sequence[Claim], rng: np.random.Generator) -> tuple[str, tuple[str, ...]]:
-    """Draw the wording of claims: the whole text, and the words of each claim.
+    """Draw the wording of claims; return the whole text, and the wording of each claim.
 
     Raises:
-        ValueError: The text does not parse back to these claims, as with some names of third-party scenes.
+        ValueError: The text cannot be parsed back to the claims; some names in third-party scenes cause this.
     """
     clauses = [clause(claim, rng) for claim in claims]
     text, in_sentence = "", 0
@@ -55,7 +55,7 @@ def write_text(claims: Sequence[Claim], rng: np.random.Generator) -> tuple[str, 
         text += words if text and not text.endswith(". ") else words[:1].upper() + words[1:]
     text += "." if text else ""
     if read_claims(text) != tuple(claims):
-        raise ValueError(f"is not read back as it was written: {text}")
+        raise ValueError(f"the instruction cannot be parsed back to its claims: {text}")
     return text, tuple(clauses)
 
 
@@ -68,7 +68,7 @@ def read_claims(text: str) -> tuple[Claim, ...]:
     if not text:
         return ()
     if not text.endswith("."):
-        raise ValueError("the text does not end with a point")
+        raise ValueError("the text does not end with a period")
     return tuple(_read_clause(words) for words in _BETWEEN.split(text)[:-1])
 
 

@@ -1,7 +1,7 @@
-"""Proof of an instruction: each claim is checked against the stored episode, without its scene.
+"""Check of an instruction's claims against the stored episode, without its scene.
 
-The rules are looser than those that find claims and share no code with them. They use only images, poses, boxes and the
-rooms of segments.
+The rules are more tolerant than the search in ``events.py``, and share no code with it. They use only images, poses,
+boxes and the rooms of segments.
 """
 
 from __future__ import annotations
@@ -18,42 +18,45 @@ from nimbus.datagen.navigate.instruct.grammar import read_claims
 from nimbus.datagen.navigate.instruct.reworded import misfit
 
 _TURN, _TURN_BACK = np.radians(30.0), np.radians(120.0)
+"""Smallest angle of a turn, and of a turn ``around`` [rad]."""
 _PASSED = 2.2
-"""[m]"""
+"""Largest horizontal distance of a passed object [m]."""
 _ASIDE = np.radians(35.0)
-"""Bearing from straight ahead or straight behind within which an object is on neither side [rad]."""
+"""Smallest angle between a passed object and the directions straight ahead and straight behind [rad]."""
 _AT_END = (1.4, np.radians(45.0))
-"""Largest distance [m] and bearing [rad] of the object at the end."""
+"""Largest distance [m] and absolute bearing [rad] of the object at the end."""
 _SEEN = 0.002
-"""Fraction of an image above which an object counts as shown."""
+"""Fraction of an image from which an object counts as seen."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DriveRecord:
-    """Stored drive of T rows with N labeled objects."""
+    """Stored data of a drive, in T rows, with N labeled objects."""
 
     instruction: str
+    """Whole text of the instruction."""
     stored: StoredInstruction
+    """Steps of the instruction."""
     positions: FloatArray
-    """(T, 3) of the body [m]"""
+    """(T, 3) positions of the body [m]."""
     yaws: FloatArray
-    """(T,) [rad]"""
+    """(T,) unwrapped headings [rad]."""
     rooms: tuple[str, ...]
-    """Name of the room of each row"""
+    """Name of the room in each row."""
     classes: tuple[str, ...]
-    """Class of each thing"""
+    """Class of each object."""
     boxes: FloatArray
-    """(N, 2, 3) bounds of each object in the world [m]; NaN if there are none."""
+    """(N, 2, 3) bounds of each object in the world [m]; NaN if no box is stored."""
     shares: FloatArray | None
-    """(T, N) fraction of an image that each fills, the largest of all cameras; None if no masks are stored."""
+    """(T, N) fraction of an image that each object fills, the largest over all cameras; None without stored masks."""
 
     def can_check(self, claim: Claim) -> bool:
-        """Return False for claims about objects if no labels are stored, as without cameras."""
+        """Return True unless the claim is about an object and no labels are stored, as in episodes without cameras."""
         return claim.kind in ("turn", "enter") or bool(self.classes)
 
 
 def find_false_claims(record: DriveRecord) -> tuple[str, ...]:
-    """List the claims that the episode does not show, one line each; empty if all are proved."""
+    """Return one line for each claim that the episode contradicts; empty if all claims hold."""
     return tuple(_problems(record))
 
 
@@ -63,20 +66,20 @@ def _problems(record: DriveRecord) -> Iterator[str]:
         try:
             claims = read_claims(record.instruction)
         except ValueError as error:
-            yield f"the text cannot be read: {error}"
+            yield f"the instruction cannot be parsed: {error}"
             return
         if claims != tuple(step.claim for step in steps):
-            yield "the text claims something else than its steps"
+            yield "the claims of the instruction differ from those of its steps"
     else:
         if record.instruction != " ".join(step.text for step in steps):
-            yield "the text is not that of its steps"
+            yield "the text of the instruction differs from that of its steps"
         yield from (problem for step in steps if (problem := misfit(step.text, step.claim, _nouns(record))))
     middles = [step.start + step.stop for step in steps]
     if middles != sorted(middles):
         yield "the steps are out of order"
     for number, step in enumerate(steps):
         if not 0 <= step.start < step.stop <= len(record.yaws):
-            yield f"step {number + 1} is not within the episode"
+            yield f"step {number + 1} has rows outside the episode"
         elif record.can_check(step.claim) and (problem := _check(record, step)):
             yield f"step {number + 1}, rows {step.start} to {step.stop - 1}: {problem}"
 
@@ -87,14 +90,14 @@ def _nouns(record: DriveRecord) -> frozenset[str]:
 
 
 def _check(record: DriveRecord, step: InstructionStep) -> str:
-    """Return the fault of a step; empty if it holds."""
+    """Return the fault of a step; empty if its claim holds."""
     claim = step.claim
     if claim.kind == "turn":
         return _check_turn(record, step)
     if claim.kind == "enter":
         before, after = room_noun(record.rooms[step.start]), room_noun(record.rooms[step.stop - 1])
         is_new = record.rooms[step.start] != record.rooms[step.stop - 1]
-        return "" if is_new and after == claim.noun else f"goes from {before} into {after}, not {claim.noun}"
+        return "" if is_new and after == claim.noun else f"the body goes from {before} into {after}, not {claim.noun}"
     if claim.kind == "pass":
         return _check_pass(record, step)
     return _check_end(record, claim)
@@ -106,7 +109,7 @@ def _check_turn(record: DriveRecord, step: InstructionStep) -> str:
         is_so = abs(angle) >= _TURN_BACK
     else:
         is_so = (angle if step.claim.side == "left" else -angle) >= _TURN
-    return "" if is_so else f"turns by {np.degrees(angle):.0f} deg to the left, not {step.claim.side}"
+    return "" if is_so else f"the body turns by {np.degrees(angle):.0f} deg (left is positive), not {step.claim.side}"
 
 
 def _named(record: DriveRecord, noun: str) -> list[int]:
@@ -120,15 +123,17 @@ def _check_pass(record: DriveRecord, step: InstructionStep) -> str:
         named = [number for number in named if record.shares[rows, number].max() >= _SEEN]
     if not named:
         return f"no {claim.noun} is seen"
-    if claim.is_unique and len(named) > 1 and record.shares is not None:  # otherwise there may be others in other rooms
-        return f"{len(named)} of {claim.noun} are seen"
+    if (
+        claim.is_unique and len(named) > 1 and record.shares is not None
+    ):  # without masks, the others may be out of sight
+        return f"{len(named)} objects '{claim.noun}' are seen, not one"
     near = min(named, key=lambda number: _apart(record, row, number))
     if (apart := _apart(record, row, near)) > _PASSED:
         return f"the {claim.noun} is {apart:.2f} m away"
     bearing = _bearing(record, row, near)
     wanted = bearing if claim.side == "left" else -bearing
     if not _ASIDE <= wanted <= np.pi - _ASIDE:
-        return f"the {claim.noun} is {np.degrees(bearing):.0f} deg to the left, not {claim.side}"
+        return f"the {claim.noun} is at a bearing of {np.degrees(bearing):.0f} deg (left is positive), not {claim.side}"
     return ""
 
 
@@ -141,16 +146,16 @@ def _check_end(record: DriveRecord, claim: Claim) -> str:
         if _apart(record, last, number) <= _AT_END[0] and abs(_bearing(record, last, number)) <= _AT_END[1]
     ]
     if not there:
-        return f"no {claim.noun} is there"
+        return f"no {claim.noun} is at the end"
     if claim.is_unique and record.shares is not None:
         others = [number for number in named if number not in there and record.shares[last, number] >= _SEEN]
         if others or len(there) > 1:
-            return f"{len(others) + len(there)} of {claim.noun} are seen"
+            return f"{len(others) + len(there)} objects '{claim.noun}' are seen, not one"
     return ""
 
 
 def _apart(record: DriveRecord, row: int, number: int) -> float:
-    """Return the distance in the plane to the bounds of an object [m]."""
+    """Return the horizontal distance of the body to the bounds of an object [m]; infinite without a box."""
     low, high = record.boxes[number, :, :2]
     place = record.positions[row, :2]
     apart = float(np.linalg.norm(place - np.clip(place, low, high)))
@@ -158,6 +163,6 @@ def _apart(record: DriveRecord, row: int, number: int) -> float:
 
 
 def _bearing(record: DriveRecord, row: int, number: int) -> float:
-    """Return the bearing of an object's middle from straight ahead, positive to the left [rad]."""
+    """Return the bearing of an object's center from straight ahead, positive to the left [rad]."""
     x, y = record.boxes[number].mean(axis=0)[:2] - record.positions[row, :2]
     return float((np.arctan2(y, x) - record.yaws[row] + np.pi) % (2 * np.pi) - np.pi)

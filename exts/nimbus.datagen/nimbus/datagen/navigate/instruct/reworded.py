@@ -1,4 +1,4 @@
-"""Wording of instruction steps by a language model, accepted only if it makes the same claim."""
+"""Rewording of instruction steps by a language model; a sentence is accepted only if it makes the same claim."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ _ACTIONS: Mapping[str, str] = {
     "pass": r"pass|passing|past|keep|keeping|leave|by|alongside|along",
     "stop": r"stop|stopping|wait|halt|end|finish|arrive|reach|stand|pause",
 }
-"""Words by kind of claim; a sentence must contain one of its kind."""
+"""Pattern by kind of claim; a sentence must contain one of the words for its kind."""
 _TURN_WORDS = re.compile(r"\b(turn|turning|veer|rotate|swing|spin|pivot)\b")
 _STOP_WORDS = re.compile(r"\b(stop|stopping|halt|wait)\b")
 _SIDE_WORDS = re.compile(
     r"\b(left|right|around|back|behind|straight"
     r"|not|\w+n't|never|avoid|without|instead|ignore|skip|no|cannot|except|unless)\b"
 )
-"""Words of direction, and words that may negate a claim."""
+"""Words that state a direction or may negate a claim; a sentence may contain only the claim's own side."""
 _MOST_SENTENCE = 25
-"""Largest number of words of a sentence."""
+"""Largest number of words in a sentence."""
 
 
 def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[str]) -> tuple[StoredInstruction, str]:
-    """Ask a model for other wording, and use it if it is valid.
+    """Request other wording from a model, and use it if it is valid.
 
     Args:
-        stored: The steps, in the words of the grammar.
-        model: The model.
-        nouns: Names of all objects and rooms of the scene.
+        stored: Steps in the wording of the grammar.
+        model: Model that rewords them.
+        nouns: Nouns of all objects and rooms of the scene.
 
     Returns:
-        The steps in the model's words and an empty text, or the unchanged steps and the reason.
+        Reworded steps and an empty text, or the unchanged steps and the reason for the refusal.
 
     Raises:
         InputError: The server cannot be used, or does not answer.
@@ -63,7 +63,7 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
         return stored, answer.fault
     sentences = answer.value.get("sentences")
     if not isinstance(sentences, list) or not all(isinstance(one, str) for one in sentences):
-        return stored, "the reply holds no list of sentences"
+        return stored, "the reply contains no list of sentences"
     if len(sentences) != len(stored.steps):
         return stored, f"the reply has {len(sentences)} sentences for {len(stored.steps)} steps"
     words = [" ".join(str(one).split()) for one in sentences]
@@ -71,37 +71,37 @@ def reword(stored: StoredInstruction, model: LanguageModel, nouns: Collection[st
         if problem := misfit(sentence, step.claim, nouns):
             return stored, problem
     if count_words(" ".join(words)) > MOST_WORDS:
-        return stored, f"{count_words(' '.join(words))} words, at most {MOST_WORDS}"
+        return stored, f"the reply has {count_words(' '.join(words))} words, more than {MOST_WORDS}"
     steps = tuple(replace(step, text=text) for step, text in zip(stored.steps, words, strict=True))
-    kept = model.records.find(question, model.name)  # a replay has no access to the model
+    kept = model.records.find(question, model.name)  # in a replay, only the record names the model
     return StoredInstruction(source=kept.model if kept else model.name, steps=steps), ""
 
 
 def misfit(sentence: str, claim: Claim, nouns: Collection[str]) -> str:
-    """Return the reason why a sentence does not make exactly one claim; empty if it does.
+    """Return the reason why a sentence does not make exactly the given claim; empty if it does.
 
     Args:
         sentence: Sentence from the model.
-        claim: The claim.
-        nouns: Names of all objects and rooms of the scene; only the claim's own may occur.
+        claim: Claim that the sentence must make.
+        nouns: Nouns of all objects and rooms of the scene; the sentence may contain only the claim's noun.
     """
     text = sentence.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     if not sentence or not sentence.isprintable() or not sentence.endswith(".") or sentence.count(".") > 1:
         return f"'{sentence[:80]}' is not one sentence"
     if count_words(sentence) > _MOST_SENTENCE or re.search(r"\d", text):
-        return f"'{sentence[:80]}' is too long or has a number"
+        return f"'{sentence[:80]}' is too long or contains a digit"
     if claim.noun and not _holds(text, claim.noun):
         return f"'{sentence[:80]}' does not name the {claim.noun}"
     bare = re.sub(rf"\b{re.escape(claim.noun)}\b", " ", text) if claim.noun else text
     if other := next((noun for noun in sorted(nouns) if _holds(bare, noun) and not _holds(claim.noun, noun)), ""):
-        return f"'{sentence[:80]}' names the {other} too"
+        return f"'{sentence[:80]}' also names the {other}"
     sides = _SIDE_WORDS.findall(bare)
     if sorted(set(sides)) != ([claim.side] if claim.side else []):
-        return f"'{sentence[:80]}' says {' and '.join(sides) or 'no side'}, not {claim.side or 'none'}"
+        return f"'{sentence[:80]}' contains {' and '.join(sides) or 'no side'}, not {claim.side or 'none'}"
     if not re.search(rf"\b({_ACTIONS[claim.kind]})\b", bare):
-        return f"'{sentence[:80]}' does not say to {claim.kind}"
+        return f"'{sentence[:80]}' contains no verb for '{claim.kind}'"
     if claim.kind != "turn" and _TURN_WORDS.search(bare) or claim.kind != "stop" and _STOP_WORDS.search(bare):
-        return f"'{sentence[:80]}' says more than to {claim.kind}"
+        return f"'{sentence[:80]}' asks for more than '{claim.kind}'"
     return ""
 
 

@@ -1,1 +1,1 @@
-"""Readers of third-party scenes: one module per format, each a function from a path to a navigation scene."""
+"""Readers of third-party scenes, one module per format; each converts a file to a navigation scene."""

@@ -1,4 +1,4 @@
-"""Shared helpers of the scene readers: parts from surfaces, the up axis, and checks."""
+"""Helpers shared by the scene readers: conversion of surfaces to parts, search for the up axis, checks of the scene."""
 
 from __future__ import annotations
 
@@ -19,30 +19,33 @@ from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart,
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
 MOST_FACES = 20_000_000
+"""Largest number of triangles in a scene."""
 _MOST_EXTENT = 300.0
-"""Extent above which the unit of a scene cannot be meters [m]."""
+"""Largest horizontal extent of a scene [m]; a larger one means that the unit of the file is not meters."""
 _LEAST_EXTENT = 1.0
+"""Smallest horizontal extent of a scene [m]."""
 _LEVEL = 0.97
-"""Smallest cosine of the slope at which a face counts as level: 14 degrees."""
+"""Cosine of the largest slope at which a face counts as level, 14 degrees."""
 _LEAST_LEVEL = 0.08
-"""Smallest level fraction of the area of a building that is aligned with its axes."""
+"""Smallest fraction of a building's area that is level if z is its up axis."""
 _TRUST = 1.5
-"""Factor in favor of the format's axis when level area per extent is compared; buildings are wider than high."""
+"""Factor in favor of the format's usual axis when axes are compared by level area per extent. Buildings are wider than
+high, so that the extent along the up axis is small."""
 Reader = Callable[[Path, str], NavigationScene]
-"""Reader of a file, given its up axis or ``auto``."""
+"""Function that reads a scene from a file, given the file's up axis or ``auto``."""
 
 
 def make_part(
     name: str, object_class: str, surface: ImportedSurface, *, room: str = "", world_T_part: FloatArray | None = None
 ) -> ScenePart:
-    """Make a part from a surface.
+    """Convert a surface to a part.
 
     Args:
-        name: Name of the thing.
-        object_class: Class of the thing.
-        surface: Surface before ``world_T_part`` [m].
-        room: Name of its room.
-        world_T_part: (4, 4), scale included.
+        name: Name of the object.
+        object_class: Class of the object.
+        surface: Surface in the frame of the part [m].
+        room: Name of the object's room; empty if unknown.
+        world_T_part: (4, 4) transform, which may include a scale; the identity by default.
     """
     corners = np.asarray(surface.corners, dtype=float)
     if world_T_part is not None:
@@ -59,19 +62,25 @@ def make_part(
 
 
 def read_rows(path: Path) -> list[list[str]]:
-    """Read the rows of a table of comma-separated values.
+    """Read the rows of a CSV file.
 
     Raises:
-        InputError: The file is no such table.
+        InputError: The file is not a CSV file.
     """
     try:
         return list(csv.reader(read_text(path).splitlines()))
     except csv.Error as error:
-        raise InputError(f"not a table: {error}", where=str(path), instead=RESTORE) from None
+        raise InputError(f"cannot be read as CSV: {error}", where=str(path), instead=RESTORE) from None
 
 
 def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyArray | None = None) -> Triangles:
-    """Make triangles with normals from corners (F, 3, 3) [m], texture coordinates and sRGB colors (3 F, 2 or 3)."""
+    """Return triangles with face normals.
+
+    Args:
+        corners: (F, 3, 3) corners of the faces [m].
+        uvs: (3 F, 2) texture coordinates of the corners; 0 by default.
+        colors: (3 F, 3) sRGB colors of the corners, 0 to 1; gray by default.
+    """
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-12)
     count = 3 * len(corners)
@@ -85,16 +94,16 @@ def triangles_of(corners: AnyArray, *, uvs: AnyArray | None = None, colors: AnyA
 
 
 def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArray:
-    """Find the rotation (3, 3) that makes z the up axis.
+    """Return the rotation (3, 3) from the axes of a file to axes in which z points up.
 
     Args:
-        corners: (F, 3, 3) of all faces, in the file's axes.
-        up: Axis that the task names, or ``auto``.
-        usual: Up axis of the format, used unless another is clearly more level.
-        where: The file.
+        corners: (F, 3, 3) corners of all faces, in the axes of the file.
+        up: Up axis given by the task, or ``auto``.
+        usual: Usual up axis of the format; with ``auto``, another one is chosen only if clearly more area is level.
+        where: Location for the error.
 
     Raises:
-        InputError: No face is level along that axis, or the scene has walls alone.
+        InputError: Too little area is level for this up axis, or the scene consists of walls.
     """
     across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(across, axis=1)
@@ -106,14 +115,12 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
             "yz", key=lambda axis: share[axis] / max(float(extent[axis]), 1e-9) * (_TRUST if axis == usual else 1.0)
         )
         if up != usual and share[usual] < _LEAST_LEVEL <= share["x"]:
-            # These are walls alone: along a horizontal axis, two of them would pass for floor and ceiling.
-            what = (
-                f"has walls but no floor: {share[usual]:.0%} of its area is level along {usual}, the format's up axis"
-            )
-            raise InputError(what, where=where, instead="add the floor, or set up: to the axis that points up")
+            # The scene consists of walls: along a horizontal axis, two of them would pass for floor and ceiling.
+            what = f"the scene has walls but no floor: with {usual} up, {share[usual]:.0%} of the area is level"
+            raise InputError(what, where=where, instead="add the floor, or set 'up:' to the up axis")
     if share[up.removeprefix("-")] < _LEAST_LEVEL:
-        what = f"has no up axis: {share[up.removeprefix('-')]:.0%} of its area is level along {up}"
-        raise InputError(what, where=where, instead="set up: to the axis that points up, or turn it to its axes")
+        what = f"the up axis is not clear: with {up} up, {share[up.removeprefix('-')]:.0%} of the area is level"
+        raise InputError(what, where=where, instead="set 'up:' to the up axis, or align the scene with its axes")
     return up_matrix(up)
 
 
@@ -124,8 +131,8 @@ def check_face_count(count: int, path: Path) -> None:
         InputError: There are more than :data:`MOST_FACES`.
     """
     if count > MOST_FACES:
-        what = f"{count} triangles; the limit is {MOST_FACES}"
-        raise InputError(what, where=str(path), instead="simplify it, or cut it into scenes")
+        what = f"the scene has {count} triangles; the limit is {MOST_FACES}"
+        raise InputError(what, where=str(path), instead="simplify it, or split it into several scenes")
 
 
 def make_scene(
@@ -136,14 +143,14 @@ def make_scene(
     is_lit: bool,
     others: Sequence[Path] = (),
 ) -> NavigationScene:
-    """Make a scene from parts; refuse one that no body can move through.
+    """Combine parts to a scene, after checks of its size.
 
     Args:
         path: File of the scene.
-        parts: All parts, z up [m].
-        rooms: Known rooms.
+        parts: All parts, with z up [m].
+        rooms: Rooms of the scene, if known.
         is_lit: True if its colors include the lighting.
-        others: Further files that were read.
+        others: Other files that were read; the content hash covers them as well.
 
     Raises:
         InputError: The scene is empty, too large or too small, or has a corner that is not finite.
@@ -160,8 +167,10 @@ def make_scene(
         )
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
-        what = f"is {extent[0]:.3g} m by {extent[1]:.3g} m"
-        raise InputError(what, where=str(path), instead="export it in meters, a building or a flat to a file")
+        what = (
+            f"the scene is {extent[0]:.3g} m by {extent[1]:.3g} m, not {_LEAST_EXTENT:g} m to {_MOST_EXTENT:g} m wide"
+        )
+        raise InputError(what, where=str(path), instead="export one building or apartment per file, in meters")
     digest = hashlib.sha256()
     for file in (path, *others):
         check_regular(file)
@@ -173,13 +182,13 @@ def make_scene(
 
 
 def file_name(path: Path) -> str:
-    """Name a scene after its file up to the first dot, without characters that file names cannot have."""
+    """Return the name of a scene: its file name up to the first dot, with other characters replaced by ``_``."""
     kept = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in path.name.split(".")[0])
     return kept.strip("_") or "scene"
 
 
 def unique_names(classes: Sequence[str]) -> list[str]:
-    """Name objects by class and number: ``chair_0``, ``chair_1``."""
+    """Return a unique name for each object, from its class and a number: ``chair_0``, ``chair_1``."""
     seen: dict[str, int] = {}
     names = []
     for kind in classes:
@@ -189,7 +198,7 @@ def unique_names(classes: Sequence[str]) -> list[str]:
 
 
 def class_name(text: str) -> str:
-    """Convert a label to a class name: lower case, words joined by ``_``; ``other`` if it has no meaning."""
+    """Convert a label to a class name: lower case, words joined by ``_``; ``other`` for labels without meaning."""
     words = "".join(letter if letter.isalnum() else " " for letter in text.lower()).split()
     name = "_".join(words)
     return (
@@ -203,11 +212,11 @@ def split_by_thing(
     """Split a mesh with colored vertices into one part per object.
 
     Args:
-        corners: (F, 3, 3), z up [m].
+        corners: (F, 3, 3) corners of the faces, with z up [m].
         things: (F,) number of each face's object.
-        classes: Classes by number; others are ``other``.
-        rooms: Known rooms by number.
-        colors: (F, 3, 3) sRGB of the corners.
+        classes: Class by number of the object; ``other`` for numbers without one.
+        rooms: Name of the room by number of the object, where it is known.
+        colors: (F, 3, 3) sRGB colors of the corners [levels, 0 to 255].
     """
     numbers = np.unique(things)
     kinds = [classes.get(int(number), "other") for number in numbers]
@@ -220,7 +229,7 @@ def split_by_thing(
 
 
 def bounding_rooms(parts: Sequence[ScenePart], names: Sequence[str], *, kind: str = "room") -> list[SceneRoom]:
-    """Make rooms from the bounding boxes of their objects, for files without outlines."""
+    """Return rooms whose outlines are the bounding boxes of their objects, for files without outlines of rooms."""
     rooms = []
     for name in names:
         points = [part.triangles.vertices for part in parts if part.room == name]

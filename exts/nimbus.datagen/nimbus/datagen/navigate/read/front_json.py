@@ -1,7 +1,7 @@
-"""Reader of 3D-FRONT houses: a JSON of meshes, furniture and rooms, y up, with furniture in folders beside it.
+"""Reader of 3D-FRONT houses: a JSON file with meshes, furniture and rooms, y up.
 
-Furniture ``jid`` is read from ``3D-FUTURE-model/JID/raw_model.obj`` in the folder of the JSON or its parent; missing
-furniture is replaced by a box of its size.
+The mesh of a furniture entry is ``3D-FUTURE-model/JID/raw_model.obj`` in the folder of the JSON file or in its parent,
+where ``JID`` is the entry's ``jid``. If the mesh is missing, a box of the entry's size replaces it.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
     """Read a house; its colors are albedo without lighting.
 
     Args:
-        path: The JSON.
-        up: Ignored, because these houses are y up.
+        path: Path of the JSON file.
+        up: Up axis: ``z`` if the file was converted; any other value means y, the axis of the format.
 
     Raises:
-        InputError: The file has another format or lacks a mesh, or ``make_scene`` refuses it.
+        InputError: The file has another format, or ``make_scene`` refuses the scene.
     """
     house = read_plain(path, limit=_FILE_BYTES)
     try:
@@ -70,7 +70,7 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
             check_face_count(count := count + len(part.triangles.faces), path)
             files += [file] if file else []
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        what = f"is not a house of 3D-FRONT: {type(error).__name__}: {error}"
+        what = f"is not a 3D-FRONT house: {type(error).__name__}: {error}"
         raise InputError(what, where=str(path), instead=RESTORE) from None
     found = bounding_rooms(parts, [name for name, *_ in rooms])
     types = {name: class_name(kind) for name, kind, _ in rooms}

@@ -1,7 +1,7 @@
-"""Scans and models in glTF: HM3D, Matterport, Gibson, Habitat.
+"""Reader of scans and models in glTF: HM3D, Matterport, Gibson, Habitat.
 
-A sibling ``NAME.semantic.glb`` with ``NAME.semantic.txt``, as HM3D has them, gives names and rooms: the color of a face
-there is that of a line ``number,RRGGBB,"class",region``.
+Classes and rooms are read from ``NAME.semantic.glb`` and ``NAME.semantic.txt`` beside the scene, as in HM3D. The color
+of a face in the former identifies a line ``number,RRGGBB,"class",region`` in the latter.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 SUFFIXES = (".glb", ".gltf")
 _REACH = 0.05
-"""Largest distance of a face from the labeled mesh; farther faces have no class [m]."""
+"""Largest distance of a face from the labeled mesh [m]; faces beyond it have no class."""
 
 
 def read_glb(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a glTF scene; textures include the lighting, as in scans.
+    """Read a glTF scene; its textures are assumed to include the lighting, as in scans.
 
     Args:
-        path: Path of the file; of ``NAME.glb`` and ``NAME.basis.glb``, the first.
-        up: Axis that points up; ``auto``: y, or z where most area lies level along it, as in HM3D.
+        path: Path of the file; if there are ``NAME.glb`` and ``NAME.basis.glb``, the path of the former.
+        up: Up axis; with ``auto`` it is y, or z if clearly more area is level then, as in HM3D.
 
     Raises:
-        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
+        InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.
     """
     nodes = sorted(read_nodes(path), key=lambda node: node[0])
     if not nodes:
@@ -71,7 +71,7 @@ def _turned(part: ScenePart, turn: FloatArray) -> ScenePart:
 
 
 def _labelled(nodes: list[tuple[str, ImportedSurface]], labels: Path, names: Path) -> tuple[list[ScenePart], list[str]]:
-    """Split the surfaces into objects by the nearest face of the labeled mesh."""
+    """Split surfaces into objects by the nearest face of the labeled mesh; return parts and names of rooms."""
     table = {row[1].strip().upper(): row for row in read_rows(names)[1:] if len(row) >= 4}
     marked = read_nodes(labels)
     middles = np.concatenate([surface.corners.mean(axis=1) for _, surface in marked])
@@ -98,7 +98,7 @@ def _rows(surface: ImportedSurface, rows: IntArray) -> ImportedSurface:
 
 
 def _face_colors(surface: ImportedSurface) -> AnyArray:
-    """Return the colors (F, 3) of the texture at the center of each face."""
+    """Return the color (F, 3) of the texture at the center of each face."""
     uv = surface.uvs.mean(axis=1) % 1.0
     height, width = surface.texture.shape[:2]
     columns = np.minimum((uv[:, 0] * width).astype(int), width - 1)

@@ -1,7 +1,7 @@
-"""Scene instances of Habitat: HSSD, ReplicaCAD and others that place objects in a stage.
+"""Reader of scene instances of Habitat: HSSD, ReplicaCAD and other datasets that place objects in a stage.
 
-``scenes/NAME.scene_instance.json`` names a stage and objects by templates; their meshes lie below ``stages`` and
-``objects``, and a table ``semantics/objects.csv`` or ``metadata/*.csv`` may give the category of each.
+``scenes/NAME.scene_instance.json`` names a stage and objects by templates. The meshes of the templates are below
+``stages`` and ``objects``. A table ``semantics/objects.csv`` or ``metadata/*.csv`` may contain their categories.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _MOST_OBJECTS = 20_000
 
 
 def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a stage with its objects; colors include no lighting.
+    """Read a stage with its objects; its colors are albedo without lighting.
 
     Args:
-        path: The file, ``scenes/NAME.scene_instance.json`` of a dataset.
-        up: Ignored, because these scenes are y up.
+        path: Path of ``scenes/NAME.scene_instance.json`` in a dataset.
+        up: Up axis: ``z`` if the files were converted; any other value means y, the axis of the format.
 
     Raises:
-        InputError: A mesh is missing, or ``make_scene`` refuses the scene.
+        InputError: The file has another format, a mesh is missing, or ``make_scene`` refuses the scene.
     """
     table, root = read_plain(path), path.parent.parent
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
-        raise InputError("has no stage_instance and object_instances", where=str(path), instead=RESTORE)
+        raise InputError("stage_instance or object_instances is missing or invalid", where=str(path), instead=RESTORE)
     if not all(isinstance(entry, Mapping) for entry in objects):
         raise InputError("an entry of object_instances is not an object", where=str(path), instead=RESTORE)
     upright = np.eye(4)
@@ -80,12 +80,12 @@ def _distinct(parts: list[ScenePart]) -> list[ScenePart]:
 
 
 def _structure(name: str) -> str:
-    """Return the class of a stage's node, from its name."""
+    """Return the class of a node of the stage, from its name."""
     return next((kind for kind in ("floor", "ceiling", "wall", "stairs", "door", "window") if kind in name), "other")
 
 
 def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
-    """Return the pose of an object in the world with its scale, y up."""
+    """Return the transform (4, 4) of an object in the y-up world, including its scale."""
     try:
         turn = np.array(entry.get("rotation", (1, 0, 0, 0)), dtype=float)
         matrix = transforms.make_transform(
@@ -100,19 +100,19 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
 
 
 def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
-    """Find the mesh of a template by its full name, below its first letter, or beside its configuration."""
+    """Find the mesh of a template: at its full path, in the folder, or in the subfolder of its first letter."""
     name = Path(template).name
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
     tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
     if found := next((file for file in tried if file.is_file()), None):
         return found
-    what = f"no mesh of '{template}' below {root / folder}"
-    raise InputError(what, where=str(path), instead="keep the dataset's folders together, as they were downloaded")
+    what = f"there is no mesh of '{template}' below {root / folder}"
+    raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")
 
 
 def _categories(root: Path) -> dict[str, str]:
-    """Return the category of each template, from the first table that has them."""
+    """Return the category of each template, from the first table with a known column of categories."""
     for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
         head, *lines = read_rows(file) or [[]]
         rows = [dict(zip(head, line, strict=False)) for line in lines]

@@ -1,4 +1,4 @@
-"""Reader of third-party scene files, chosen by format."""
+"""Entry point of the scene readers: chooses a reader by the format of a file."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _READERS: dict[str, Reader] = {
     ".ply": ply.read_ply,
     ".json": front_json.read_front_json,
 }
-"""Readers by suffix; a new format adds a line here and a module beside this one."""
+"""Readers by suffix. A new format needs a line here and a module in this folder."""
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:
     """Read a scene for navigation.
 
     Args:
-        path: GLB, glTF, PLY, USD, ``*.scene_instance.json``, or a 3D-FRONT JSON.
-        up: Axis that points up: ``x``, ``y``, ``z``, ``-y``, ..., or ``auto``.
+        path: Path of a GLB, glTF, PLY or USD file, a ``*.scene_instance.json``, or a 3D-FRONT JSON.
+        up: Up axis of the file: ``x``, ``-x``, ``y``, ``-y``, ``z``, ``-z`` or ``auto``.
 
     Raises:
         InputError: The format is unknown, or its reader refuses the file.
@@ -39,5 +39,7 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
         what = f"'{path.suffix}' is not a supported scene format"
         raise InputError(what, where=str(path), instead=f"export it as {', '.join(sorted(_READERS))}")
     if path.suffix.lower() == ".ply" and has_splats(path):
-        raise InputError("holds splats, not a mesh", where=str(path), instead="name it under splats:, not meshes:")
+        raise InputError(
+            "contains splats, not a mesh", where=str(path), instead="list it under 'splats:', not 'meshes:'"
+        )
     return reader(path, up)

@@ -1,8 +1,8 @@
-"""Scans in PLY with colored vertices: Replica and ScanNet with their labels, other scans without labels.
+"""Reader of scans in PLY with colored vertices; labels are read for Replica and ScanNet.
 
-Replica: beside ``mesh.ply`` lies ``habitat/mesh_semantic.ply``, whose faces have an ``object_id``, with
-``habitat/info_semantic.json``. ScanNet: beside ``NAME_vh_clean_2.ply`` lie ``NAME_vh_clean_2.0.010000.segs.json`` and
-``NAME.aggregation.json`` (or ``NAME_vh_clean.aggregation.json``).
+Replica: the labels of ``mesh.ply`` are in ``habitat/mesh_semantic.ply``, whose faces have an ``object_id``, and in
+``habitat/info_semantic.json``. ScanNet: the labels of ``NAME_vh_clean_2.ply`` are in the same folder, in
+``NAME_vh_clean_2.0.010000.segs.json`` and ``NAME.aggregation.json`` (or ``NAME_vh_clean.aggregation.json``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
     """Read a scan; its colors include the lighting.
 
     Args:
-        path: The file.
-        up: Axis that points up; ``auto`` selects z unless clearly more area is level along y.
+        path: Path of the PLY file.
+        up: Up axis; with ``auto`` it is z, or y if clearly more area is level then.
 
     Raises:
-        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
+        InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.
     """
     labelled = path.parent / "habitat" / "mesh_semantic.ply"
     names = labelled.with_name("info_semantic.json")
@@ -47,7 +47,7 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
         elif found := _scannet_files(path):
             things, classes, others = *_scannet_things(mesh, *found), list(found)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        what = f"its labels cannot be read: {type(error).__name__}: {error}".replace("\n", " ")
+        what = f"the labels of the scan cannot be read: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead=RESTORE) from None
     turn = choose_up(corners, up, usual="z", where=str(path))
     colors = np.full((len(corners), 3, 3), _GREY, dtype=np.uint8)
@@ -64,27 +64,32 @@ def _load(path: Path) -> Any:
         raise InputError("the file is empty", where=str(path), instead=RESTORE)
     try:
         mesh = trimesh.load(str(path), process=False, file_type="ply")
-    except Exception as error:  # the parser raises various errors for a foreign file
+    except Exception as error:  # the parser raises various errors for damaged files
         what = f"cannot be read as PLY: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead="copy or download it again") from None
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
-        raise InputError("holds no triangle", where=str(path), instead="give the mesh, not its points")
+        raise InputError("holds no triangle", where=str(path), instead="give a mesh, not a point cloud")
     if not 0 <= mesh.faces.min() <= mesh.faces.max() < len(mesh.vertices):
-        what = f"a face refers to a vertex beyond its {len(mesh.vertices)} vertices"
+        what = f"a face refers to a vertex that does not exist; there are {len(mesh.vertices)} vertices"
         raise InputError(what, where=str(path), instead="copy or download it again")
     return mesh
 
 
 def _face_objects(mesh: Any, path: Path) -> IntArray:
-    """Return the object number of each triangle; trimesh splits quads into one block of triangles after another."""
+    """Return the number of the object of each triangle.
+
+    Trimesh splits quads into two triangles: the first triangles of all quads come first, then the second ones.
+    """
     data = mesh.metadata.get("_ply_raw", {}).get("face", {}).get("data")
     names = getattr(getattr(data, "dtype", None), "names", None) or (data if isinstance(data, dict) else ())
     if data is None or "object_id" not in names:
-        raise InputError("its faces have no object_id", where=str(path), instead=RESTORE)
+        raise InputError("the faces have no object_id", where=str(path), instead=RESTORE)
     numbers = np.asarray(data["object_id"]).ravel().astype(np.int64)
     times, left = divmod(len(mesh.faces), max(len(numbers), 1))
     if left or not times:
-        raise InputError(f"{len(numbers)} labels for {len(mesh.faces)} triangles", where=str(path), instead=RESTORE)
+        raise InputError(
+            f"there are {len(numbers)} labels for {len(mesh.faces)} triangles", where=str(path), instead=RESTORE
+        )
     return np.tile(numbers, times)
 
 
@@ -107,11 +112,11 @@ def _scannet_files(path: Path) -> tuple[Path, Path] | None:
 
 
 def _scannet_things(mesh: Any, segments: Path, groups: Path) -> tuple[IntArray, dict[int, str]]:
-    """Return objects as groups of segments; number 0 is unlabeled."""
+    """Return the object number of each face, and the classes by number; number 0 is for unlabeled faces."""
     numbers = np.asarray(_list(read_plain(segments, limit=_LABEL_BYTES), "segIndices", segments), dtype=np.int64)
     if len(numbers) != len(mesh.vertices):
-        what = f"{len(numbers)} segments for {len(mesh.vertices)} corners"
-        raise InputError(what, where=str(segments), instead="give the mesh that they were made for: *_vh_clean_2.ply")
+        what = f"there are {len(numbers)} segment numbers for {len(mesh.vertices)} vertices"
+        raise InputError(what, where=str(segments), instead="give the mesh of these segments: *_vh_clean_2.ply")
     if not 0 <= numbers.min(initial=0) <= numbers.max(initial=0) < _MOST_SEGMENTS:
         raise ValueError(f"a segment number is not in 0 to {_MOST_SEGMENTS - 1}")
     thing_of, classes = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.int64), {}
@@ -125,5 +130,5 @@ def _scannet_things(mesh: Any, segments: Path, groups: Path) -> tuple[IntArray, 
 def _list(table: Any, name: str, path: Path) -> list[Any]:
     found = table.get(name) if isinstance(table, Mapping) else None
     if not isinstance(found, list):
-        raise InputError(f"has no list '{name}'", where=str(path), instead=RESTORE)
+        raise InputError(f"the list '{name}' is missing", where=str(path), instead=RESTORE)
     return found

@@ -1,4 +1,4 @@
-"""Scenes of Gaussian splats, with a proxy geometry given as a mesh or derived from the splats."""
+"""Reader of scenes of Gaussian splats; their proxy geometry is read from a mesh or derived from the splats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nimbus.datagen.splats.proxy import make_proxy
 from nimbus.datagen.splats.read import read_splats
 
 _UP = {".spz": "y", ".ply": "-y"}
-"""Up axis by format: fixed in SPZ; trained splats keep the camera frame, in which y points down."""
+"""Up axis by format. SPZ defines it; trained splats in PLY have the frame of a camera, in which y points down."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,7 +32,7 @@ class SplatScene:
     cloud: SplatCloud
     """Splats in their own frame."""
     world_T_cloud: FloatArray
-    """(4, 4) transform, including scale."""
+    """(4, 4) transform from the frame of the splats to the world, including scale."""
 
 
 def read_splat_scene(
@@ -41,14 +41,14 @@ def read_splat_scene(
     """Read splats, and read or derive their proxy mesh.
 
     Args:
-        path: PLY, compressed PLY or SPZ.
-        proxy: Mesh of the same place in the world frame, in a format of :func:`open_scene`.
-        up: Axis of the splats that points up; ``auto`` goes by the format.
-        scale: Length of the splats' unit [m].
-        proxy_up: Axis of the proxy.
+        path: Path of a PLY, compressed PLY or SPZ file.
+        proxy: Path of a mesh of the same scene, aligned with the world frame, in a format of :func:`open_scene`.
+        up: Up axis of the splats; with ``auto``, that of the format.
+        scale: Length of one unit of the splats [m].
+        proxy_up: Up axis of the proxy mesh, or ``auto``.
 
     Raises:
-        InputError: A file cannot be read, there is no floor, or the proxy is more than 5 cm off.
+        InputError: A file cannot be read, there is no floor, or the proxy is misaligned by more than 5 cm.
     """
     cloud = read_splats(path)
     world_T_cloud = np.eye(4)
@@ -69,7 +69,7 @@ def read_splat_scene(
 
 
 def _named(scene: NavigationScene, path: Path, world_T_cloud: FloatArray) -> NavigationScene:
-    """Return the scene with a hash that covers the splats and their pose."""
+    """Return the scene with a content hash that also covers the splats and their transform."""
     check_regular(path)
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()

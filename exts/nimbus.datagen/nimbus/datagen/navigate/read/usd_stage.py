@@ -1,5 +1,5 @@
-"""Reader of USD scenes: each mesh becomes a part, named and classified by its prims."""
-# The stubs of pxr say that every Get returns None.
+"""Reader of USD scenes: each mesh becomes a part, whose name and class come from its prims."""
+# The stubs of pxr declare that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from nimbus.datagen.objects.imported.scene_check import check_scene
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
-"""Attribute or custom data of a prim: the class of everything below it."""
+"""Attribute or custom data of a prim with the class of all meshes below the prim."""
 ROOM = "nimbus:room"
 _FILE_BYTES = 1 << 30
 
 
 def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
-    """Read the visible meshes; colors and textures are albedo without lighting.
+    """Read the visible meshes of a stage; colors and textures are albedo without lighting.
 
-    An object is the prim with ``nimbus:class``, or else the highest prim below the default prim that contains a mesh;
-    its name then gives the class.
+    Each prim with ``nimbus:class`` is an object. For other meshes, the object is the highest prim above the mesh and
+    below the default prim; the name of that prim is the class.
 
     Args:
-        path: The file.
-        up: Axis that points up; ``auto``: that of the stage.
+        path: Path of the USD file.
+        up: Up axis; with ``auto``, that of the stage.
 
     Raises:
-        InputError: The file cannot be read or has no up axis, or ``make_scene`` refuses it.
+        InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.
     """
     from pxr import Tf, Usd, UsdGeom
 
@@ -59,7 +59,7 @@ def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
             thing, kind, room = _labels(prim)
             found += [(thing, kind, room, surface) for surface in mesh_surfaces(mesh, matrix, path, None, notes)]
     if not found:
-        raise InputError("holds no mesh that is seen", where=str(path), instead="export meshes, not points or curves")
+        raise InputError("contains no visible mesh", where=str(path), instead="export meshes, not points or curves")
     turn = np.eye(4) * metres
     corners = np.concatenate([surface.corners for *_, surface in found])
     turn[:3, :3] = choose_up(corners, said if up == "auto" else up, usual=said, where=str(path)) * metres
@@ -78,7 +78,7 @@ def _rigid(turn: FloatArray) -> FloatArray:
 
 
 def _labels(prim: Any) -> tuple[str, str, str]:
-    """Return the path of the object that a mesh belongs to, its class, and its room."""
+    """Return the path, the class and the room of the object to which a mesh belongs."""
     room, thing, kind = "", prim, ""
     above = prim
     while above and str(above.GetPath()) != "/":
@@ -101,12 +101,12 @@ def _said(prim: Any, name: str) -> str:
 
 
 def _is_inside(prim: Any) -> bool:
-    """Return True below the default prim; without one, below the root's children."""
+    """Return True if a prim is at least two levels below the root."""
     return str(prim.GetPath()).count("/") > 1
 
 
 def _distinct_names(found: list[tuple[str, str]]) -> list[str]:
-    """Name the object of each mesh by class and number; meshes of one object share the name."""
+    """Return the name of each mesh's object, from class and number; meshes of one object have the same name."""
     numbers: dict[str, int] = {}
     names: dict[str, str] = {}
     for thing, kind in found:

@@ -1,1 +1,1 @@
-"""Sources of scenes that tasks can name, one module each."""
+"""Sources of scenes for tasks, one module per source."""

@@ -1,4 +1,4 @@
-"""Scene files named by a task: expansion of patterns, and content hashes."""
+"""Scene files of a task: expansion of file patterns, and content hashes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 
 MOST_FILES = 10_000
-"""Largest number of files named by one task."""
+"""Largest number of scene files of one task."""
 
 
 def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
-    """Find the files of paths and of patterns such as ``scans/*.glb``, sorted by name.
+    """Return the files that match paths and patterns, such as ``scans/*.glb``; the matches of a pattern are sorted.
 
     Raises:
-        InputError: A pattern matches no file, or more than 10,000.
+        InputError: A pattern matches no file, or there are more than :data:`MOST_FILES` files.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
@@ -28,17 +28,19 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
             root = Path(path.anchor) if path.is_absolute() else Path()
             here = sorted(root.glob(str(path.relative_to(root))))
         if not here or not all(one.exists() for one in here):
-            raise InputError(f"no file '{pattern}'", where="scene", instead="write a path relative to the task file")
+            raise InputError(
+                f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
+            )
         found.update(dict.fromkeys(here))
         if len(found) > MOST_FILES:
             raise InputError(
-                f"'{pattern}' brings the number of files above {MOST_FILES}", where="scene", instead="name fewer"
+                f"with '{pattern}', there are more than {MOST_FILES} files", where="scene", instead="list fewer files"
             )
     return tuple(found)
 
 
 def file_hash(path: Path) -> str:
-    """Hash a file's content; the hash is kept until the file changes.
+    """Return the hash of a file's content, cached until the file changes.
 
     Raises:
         InputError: The file cannot be read.
@@ -55,6 +57,6 @@ def _hash(path: Path, changed: int, size: int) -> str:
 
 
 def seen_from(folder: Path, pattern: str) -> str:
-    """Return a path or pattern relative to the working directory."""
+    """Return a path or pattern relative to the working directory, given one relative to ``folder``."""
     path = Path(pattern).expanduser()
     return str(path if path.is_absolute() else folder / path)

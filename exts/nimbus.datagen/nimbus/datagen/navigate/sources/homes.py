@@ -16,18 +16,20 @@ from nimbus.datagen.rooms.home import HOME_VERSION
 
 @register("scene", "homes")
 class HomesSource(SceneSource):
-    """Homes of generated rooms and furniture."""
+    """Homes with generated rooms and furniture."""
 
-    homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many homes there are.")
-    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field((4, 9), description="Rooms of each storey of a home.")
+    homes: Annotated[int, Field(ge=1, le=100_000)] = Field(description="Number of homes.")
+    rooms: Range[Annotated[int, Field(ge=1, le=60)]] = Field(
+        (4, 9), description="Smallest and largest number of rooms on a storey."
+    )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Number of the first home.")
     storeys: Range[Annotated[int, Field(ge=1, le=2)]] | None = Field(
-        None, description="Storeys of each home, joined by stairs; left out: one."
+        None, description="Smallest and largest number of storeys, joined by stairs; one by default."
     )
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit a later field if it is not given, so that earlier tasks keep their hash."""
+        """Omit fields that are not given, so that the hash of tasks from before such a field stays the same."""
         return {name: value for name, value in dump(self).items() if value is not None}
 
     @property

@@ -14,19 +14,17 @@ from nimbus.datagen.navigate.sources.files import file_hash, find_files, seen_fr
 from nimbus.datagen.registry import register
 
 UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
-"""Up axis of a file."""
+"""Up axis of a file; ``auto`` to detect it."""
 
 
 @register("scene", "meshes")
 class MeshSource(SceneSource):
-    """Third-party scenes: GLB, PLY, USD, HSSD scene instances, 3D-FRONT JSON."""
+    """Third-party scenes in files: GLB, PLY, USD, HSSD scene instances, 3D-FRONT JSON."""
 
     meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
-        description="Files, or patterns such as scans/*.glb; relative to the task file."
+        description="Files or patterns such as scans/*.glb, relative to the task file."
     )
-    up: UpAxis = Field(
-        "auto", description="Axis of the files that points up; left out: by the format and what lies level."
-    )
+    up: UpAxis = Field("auto", description="Up axis of the files; by default chosen by the format and the level area.")
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -39,11 +37,11 @@ class MeshSource(SceneSource):
         return len(self.paths)
 
     def open(self, number: int) -> NavigationScene:
-        """Read the scene of a number."""
+        """Read the scene with a number."""
         return open_scene(self.paths[number], self.up)
 
     def fingerprint(self) -> dict[str, str]:
-        """Hash of each file."""
+        """Return the hash of each file."""
         return {f"mesh {path.name}": file_hash(path) for path in self.paths}
 
     def seen_from(self, folder: Path) -> Self:

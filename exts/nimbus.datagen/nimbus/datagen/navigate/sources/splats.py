@@ -1,4 +1,4 @@
-"""Splat files as a source of scenes, each with a given or derived proxy mesh."""
+"""Splat files as a source of scenes; the proxy of each is given as a mesh or derived from the splats."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
 from nimbus.datagen.registry import register
 
 PROXY_VERSION = 1
-"""Version of the proxies; raise it when equal splats give another proxy."""
+"""Version of derived proxies; raise it when equal splats give a different proxy."""
 
 
 class SplatFileSettings(StrictModel):
-    """One file of splats."""
+    """Settings of one splat file."""
 
-    splat: str = Field(description="PLY, compressed PLY or SPZ; relative to the task file.")
+    splat: str = Field(description="PLY, compressed PLY or SPZ file, relative to the task file.")
     proxy: str | None = Field(
-        None, description="Mesh of the same place in the same world; left out: made of the splats."
+        None, description="Mesh of the same scene, aligned with the world; by default derived from the splats."
     )
-    up: UpAxis = Field("auto", description="Axis of the splats that points up; left out: y of SPZ, -y of PLY.")
-    proxy_up: UpAxis = Field("auto", description="Axis of the proxy that points up.")
-    scale: Annotated[float, Field(gt=0, le=1000)] = Field(1.0, description="Length of the splats' unit [m].")
+    up: UpAxis = Field("auto", description="Up axis of the splats; by default y for SPZ and -y for PLY.")
+    proxy_up: UpAxis = Field("auto", description="Up axis of the proxy.")
+    scale: Annotated[float, Field(gt=0, le=1000)] = Field(1.0, description="Length of one unit of the splats [m].")
 
 
 @register("scene", "splats")
 class SplatFileSource(SplatSource):
-    """Captured scenes."""
+    """Captured scenes in splat files."""
 
     splats: Annotated[tuple[SplatFileSettings, ...], Field(min_length=1, max_length=1000)] = Field(
-        description="Files of splats with their proxies."
+        description="Splat files with their settings."
     )
 
     @property
@@ -44,7 +44,7 @@ class SplatFileSource(SplatSource):
         return len(self.splats)
 
     def read(self, number: int) -> PlacedSplats:
-        """Read the scene of a number."""
+        """Read the splats with a number, and read or derive their proxy."""
         one = self.splats[number]
         proxy = Path(one.proxy) if one.proxy else None
         found = read_splat_scene(Path(one.splat), proxy=proxy, up=one.up, scale=one.scale, proxy_up=one.proxy_up)
@@ -53,7 +53,7 @@ class SplatFileSource(SplatSource):
         )
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the hash of each file, and the version of the proxies."""
+        """Return the hash of each file, and the version of derived proxies."""
         found = {"proxy": str(PROXY_VERSION)}
         for one in self.splats:
             for name in filter(None, (one.splat, one.proxy)):

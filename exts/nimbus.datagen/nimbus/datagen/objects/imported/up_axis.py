@@ -18,8 +18,8 @@ from nimbus.datagen.objects.shapes.contact import limited_hull
 
 AXES: tuple[Axis, ...] = ("z", "-z", "y", "-y", "x", "-x")
 _WEIGHTS = {"room": 2.0, "rests": 1.0, "round": 0.6, "base": 0.6, "shape": 1.0}
-"""Weights of the votes: a cavity that opens upward, the fraction of drops, rotational symmetry, a base that is larger
-and flatter than the top, and the usual shape of the category."""
+"""Weights of the votes: a cavity that opens upward, the fraction of simulated drops that end this way up, rotational
+symmetry, a base that is larger and flatter than the top, and the usual shape of the category."""
 _FORMAT, _USUAL = 1.5, 0.8
 """Votes for the axis that a format defines, and for z if it defines none."""
 _FLAT = 0.02

@@ -22,7 +22,7 @@ from nimbus.datagen.objects.shapes.shape import Shape, TextureRegion, frame_at
 _INSET = 0.006
 """Gap between the windows of two parts, as a fraction of the texture's width."""
 _LEAST = 0.35
-"""Smallest window of a part, as a fraction of an equal division."""
+"""Smallest width of a part's window, as a fraction of its width if all parts had equal windows."""
 
 PartShape = Annotated[Loft | Block | Hollow | Ring | Ball | HoleBoard, Field(discriminator="family")]
 
@@ -38,10 +38,11 @@ class CompoundPart(StrictModel):
 
 
 class Compound(StrictModel):
-    """Parts by name, in common units of their own; the whole is scaled to the drawn size.
+    """Parts by name. All parts use the same arbitrary unit; the whole is scaled to the drawn size.
 
-    Each part's name is a region of the texture (also ``handle.top`` and so on for its own regions), and a frame at the
-    center of the part, with z along the part's upright axis. Frames and cavities of the parts keep their names.
+    Each part adds a texture region with its name, and its own regions under names such as ``handle.top``. It also adds
+    a frame with its name at its center, with z along its upright axis. Frames and cavities of the parts keep their
+    names.
     """
 
     family: Literal["compound"]

@@ -351,7 +351,7 @@ class Ledger:
         return self._read(RUNS, "ORDER BY id")
 
     def close(self) -> None:
-        """Close the file, which is then a single one after a writer; deferred rows that were not flushed are lost."""
+        """Close the ledger, which then is a single file on disk. Deferred rows that were not flushed are lost."""
         self._connection.close()
 
     def _remember(self, rows: Iterable[Row]) -> None:

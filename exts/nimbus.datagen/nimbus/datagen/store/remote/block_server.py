@@ -59,7 +59,7 @@ class _BlockHandler(LocalHandler):
         if not hmac.compare_digest(word.encode(), f"Bearer {self.server.token}".encode()):
             self._answer(HTTPStatus.UNAUTHORIZED)
             return
-        if not self.server.token and self.why_foreign():  # a page can send the word of an empty token
+        if not self.server.token and self.why_foreign():  # a web page could send the header of an empty token
             self._answer(HTTPStatus.FORBIDDEN)
             return
         try:
