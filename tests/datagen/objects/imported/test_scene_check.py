@@ -67,7 +67,7 @@ def test_a_stage_that_multiplies_is_refused(tmp_path: Path):
 
 def test_a_scene_file_is_checked_too(tmp_path: Path):
     path = stage(tmp_path, NODE)
-    assert "has a Python script" in refusal(read_stage, StageFileSettings(file=str(path)).reference)
+    assert "has a Python script" in refusal(read_stage, StageFileSettings.model_validate({"file": str(path)}).reference)
 
 
 def test_a_checked_stage_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
