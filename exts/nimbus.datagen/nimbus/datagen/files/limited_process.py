@@ -103,7 +103,9 @@ class _Server:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._turn = threading.Lock()
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        # The search path of this process may have been extended, as in Isaac Sim's Python; "" would be its own folder.
+        path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nimbus.datagen.files.limited_process"],
             env=environment,
