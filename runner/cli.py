@@ -47,8 +47,12 @@ options:
 """
 
 _EXIT_CODES = """
-exit codes: 0 done; 1 incomplete, or a fault was found; 2 bad input, named in one line; 130 interrupted
-(Ctrl-C, SIGTERM); 70 a bug in Nimbus, with a traceback (a bug in your own skill: 1, with its location)
+exit codes:
+  0    done
+  1    incomplete, a check failed, or an error in your own plug-in (its location is printed)
+  2    invalid input (one line describes it)
+  70   a bug in Nimbus (the traceback is printed)
+  130  interrupted (Ctrl-C or SIGTERM)
 """
 
 

@@ -49,7 +49,7 @@ class _Supervisor:
         self.last_beat = time.monotonic() + _STARTING - _SILENCE
         self.ended: Ended | None = None
         self.silence = 0.0
-        """Time without a message for which it was killed as hung [s]; 0 when it was not."""
+        """Duration of the silence for which the supervisor was killed as hung [s]; 0 if it was not killed."""
 
     def listen(self) -> None:
         """Wait briefly for a message, and process it."""

@@ -36,7 +36,7 @@ class Balance(NodeHoldings):
         groups: Tasks of the job.
         states: State of each episode after earlier runs, by group; all pending by default.
         cost_classes: Function from an episode's index to its cost class, by group; a single class by default.
-        epoch: Number of the head's current start; it grows with each restart.
+        epoch: Number of starts of the head so far, which fences leases of earlier starts.
         lease_seconds: Longest work of a lease per slot [s].
         has_recall: Recall episodes that are not begun if another node is idle.
         has_copies: Copy late episodes to idle nodes.

@@ -13,7 +13,7 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
-"""Number of simulated episodes per slot, and their smallest total; the other episodes keep all slots busy."""
+"""Number of simulated episodes per slot, and their smallest total; the others are assumed to keep all slots busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class ClusterForecast:
 def forecast_cluster(
     tasks: Sequence[TaskCosts], slots: int, *, node_slots: int, startup: float, price_per_hour: float = 0.0
 ) -> ClusterForecast:
-    """Simulate a job without and with faults.
+    """Simulate a job with and without faults.
 
     Args:
         tasks: Tasks of the job.

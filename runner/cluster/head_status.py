@@ -1,4 +1,4 @@
-"""Status of a cluster run: the status of a run on one machine, with nodes, leases and costs in addition."""
+"""Status of a cluster run: the status of a run on one machine, and additionally nodes, leases and costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus
 _CLOCK = 60.0
 """Difference between the clocks of a node and the head above which an event is reported [s]."""
 _MOST_GONE = 50
-"""Largest number of nodes in the status that have left."""
+"""Largest number of departed nodes that the status lists."""
 
 
 @dataclass
@@ -65,7 +65,9 @@ class HeadStatus:
             kind="workers",
         )
         if abs(request.clock - time.time()) > _CLOCK:
-            what = f"its clock differs by {request.clock - time.time():.0f} s; times in the ledger are its own"
+            what = (
+                f"its clock differs by {request.clock - time.time():.0f} s; its times in the ledger are off by as much"
+            )
             self.tell(f"node {request.node}: {what}", kind="fault")
 
     def note_message(self, name: str, now: float) -> None:

@@ -91,7 +91,11 @@ def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
     names = [entry.name or Path(entry.task).stem for entry in entries]
     for number, (entry, name) in enumerate(zip(entries, names, strict=True)):
         if name in RESERVED or Counter(name.lower() for name in names)[name.lower()] > 1:
-            what = f"'{name}' is the name of the run's own files" if name in RESERVED else f"two tasks have '{name}'"
+            what = (
+                f"'{name}' is the name of the run's own files"
+                if name in RESERVED
+                else f"two tasks have the name '{name}'"
+            )
             raise document.error(("tasks", number), what, instead="give each task a 'name:' of its own")
         _check_task(document, number, _task(entry, path))
     return [_item(entry, name, path, spec) for entry, name in zip(entries, names, strict=True)]

@@ -38,7 +38,7 @@ def read_capabilities() -> Capabilities:
         offer = msgspec.json.decode(text, type=_Offer, strict=True)
     except (msgspec.MsgspecError, UnicodeError) as error:
         instead = """write JSON such as '{"memory_bytes": 8000000000, "cuda": false}'"""
-        raise InputError(f"no offer of a node: {error}", where=OFFER, instead=instead) from None
+        raise InputError(f"is not a valid offer of a node: {error}", where=OFFER, instead=instead) from None
     return Capabilities(
         simulators=_common(found.simulators, offer.simulators),
         engines=_common(found.engines, offer.engines),

@@ -90,7 +90,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="pause the run while more than this waits for upload, such as 50GB (at most 20GB)",
+            help="pause the run while more than this waits for upload, such as 50GB (half the free disk, up to 20GB)",
         ),
     ] = None,
     format: Annotated[
@@ -217,7 +217,7 @@ def command(
     fused = None if roles is None and counts is None else roles == "fused"
     fixed, moves = are_fixed or sim == "isaacsim", sim == "isaacsim" and not are_fixed
     if fixed and devices.uuids and sum(devices.worker_counts) < 2:
-        what = f"the memory of GPU {devices.uuids[0]} is enough for one worker"
+        what = f"the memory of GPU {devices.uuids[0]} is enough for only one worker"
         raise InputError(
             what, where="--gpus", instead="leave --workers and --roles out; one worker then has both roles"
         )

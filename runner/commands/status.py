@@ -107,7 +107,7 @@ class _StatusSource:
         return read_details(self.folder, name)
 
     def _refresh(self) -> None:
-        """Fetch the status from a store, if the last time was long enough ago; one that is away changes nothing."""
+        """Fetch the status from a store if the last try was long enough ago; without the store, keep the old status."""
         from nimbus.datagen.store.remote.working_copy import address_of, is_remote, open_dataset
 
         if time.monotonic() < self._asked + _REFRESH or not is_remote(self.folder):

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nimbus.datagen.policies.open_policy import WEIGHTS_ONLY
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.info import read_info
@@ -139,7 +140,7 @@ class EpisodeMaker:
         path = self.loop.policy(version)
         policy = _open(path)
         execute, limit = self.loop.settings.execute, policy.limit
-        own = {"policy": str(path.absolute()), "execute": execute, "limit": limit, "options": {}}
+        own = {"policy": f"{WEIGHTS_ONLY}:{path.absolute()}", "execute": execute, "limit": limit, "options": {}}
         return CellSpec(
             folder=str(folder.absolute()),
             task=self.loop.settings.task,

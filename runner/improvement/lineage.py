@@ -20,7 +20,8 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
 
     Args:
         folder: Folder of an improvement, or a dataset.
-        episode_id: As its file is named. A layout's correction stands for its failed rollout, too: its line names it.
+        episode_id: Id in the name of its file. If a failed rollout has a correction with the same id, the lines
+            describe the correction, and name the rollout.
 
     Raises:
         InputError: There is no such episode.

@@ -13,6 +13,7 @@ from nimbus.datagen.episode.trajectory import FAULTS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import has_links
 from nimbus.datagen.store.episode_file.content_check import combine
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.info import INFO_NAME
@@ -51,16 +52,16 @@ class LoopSettings:
     """Number of held-out layouts for the evaluation of each version; 0 for no evaluation."""
     objective: str = "dagger"
     staleness: Amount = 0
-    """Versions that a rollout's policy may be behind the one that learns from it, beyond the one before it."""
+    """Versions by which a rollout's policy may be older than the version before the one that learns from it."""
     steps: Amount = 2000
     """Training steps of version 0."""
     round_steps: Amount = 1500
     """Training steps of each further version, which starts from the previous version."""
     execute: Amount = 8
     beta: float = 0.2
-    """Advantage that makes a row e times as heavy (AWR)."""
+    """Difference in advantage that multiplies a row's weight by e (AWR)."""
     discount: float = 0.995
-    """Factor of a success for each step that it took (AWR)."""
+    """Factor by which the value of a success falls with each step that it took (AWR)."""
     proposal: str = ""
     """Id of the proposal of the task, for the lineage."""
 
@@ -112,6 +113,9 @@ class Improvement:
             InputError: The folder holds something else, or an improvement with other settings.
         """
         if (self.folder / NAME).exists():
+            if has_links(self.folder):
+                what = "it has links, and continuing it would change other files"
+                raise InputError(what, where=str(self.folder), instead="replace them by the files and folders")
             found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
             for name, value in wanted.items():
                 if name in _MORE and value >= found[name] or value == found[name]:

@@ -17,7 +17,7 @@ ROLE_NAMES = (ROLLOUT, PREPARATION, LEARNER)
 
 @dataclass(frozen=True, kw_only=True)
 class RoleTimes:
-    """Times of a role since the first version was there, over all of its processes [s of the wall]."""
+    """Times of a role since the first version was there, over all of its processes [s of wall time]."""
 
     pid: int = 0
     """Id of the process that currently has the role."""

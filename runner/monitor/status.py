@@ -86,7 +86,7 @@ class Event:
 
 
 LEFT_STATES = ("gone", "failed")
-"""States of nodes that are not there anymore."""
+"""States of nodes that have left the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class NodeStatus:
     """Number of episodes that the node makes at once."""
     workers: Whole = 0
     phases: dict[str, Whole] = field(default_factory=dict)
-    """Workers by what they do now."""
+    """Number of workers in each phase."""
     held: Whole = 0
     """Number of episodes leased to the node."""
     stored: Whole = 0
@@ -153,8 +153,8 @@ class Status:
 
     task: str
     state: str = "running"
-    """``running``, ``done``, ``short`` (ended with fewer episodes than requested), ``interrupted`` or ``failed``; when
-    it is read also ``killed``, for a run whose process is gone."""
+    """``running``, ``done``, ``short`` (ended with fewer episodes than requested), ``interrupted`` or ``failed``.
+    Reading it can also give ``killed``, for a run whose process is gone."""
     mode: str = ""
     """``cell``, ``serial``, ``coupled`` or ``cluster``"""
     activity: str = ""

@@ -34,7 +34,7 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
         view: The dataset.
         found: Result of its examination.
         license: License of the dataset, as the Hub names it.
-        has_picture: Whether a contact sheet lies beside it.
+        has_picture: True if the folder has a contact sheet.
     """
     is_lerobot = view.format.startswith("lerobot")
     certificates = certificates_of(folder)

@@ -1,4 +1,4 @@
-"""Picture of the table for the report: a rectified camera image below reach and yield of its cells."""
+"""Picture of the table for the report: reach and yield of its cells, drawn over a rectified camera image."""
 
 from __future__ import annotations
 

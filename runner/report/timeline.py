@@ -68,7 +68,7 @@ class Timeline:
 def lay_out_timelines(
     runs: Sequence[RunFigures], spans_of: Callable[[int], Iterable[TimeSpan]], faults: Iterable[Fault]
 ) -> list[Timeline]:
-    """Lay out the timelines of the last runs of which spans are known.
+    """Lay out the timelines of the last runs that have known spans.
 
     Args:
         runs: Runs in order.
@@ -133,7 +133,7 @@ def _add(busy: FloatArray, span: TimeSpan, begin: float, width: float) -> None:
 
 
 def _bars(busy: FloatArray, width: float, scale: float, y: int) -> dict[str, str]:
-    """Draw one path a stage: in each of many slices of time the stage that took the most of it."""
+    """Draw one path per stage; each of many slices of time belongs to the stage that took the most of it."""
     chosen = np.where(busy.sum(axis=0) > 0.25, busy.argmax(axis=0), -1)
     edges = np.flatnonzero(np.diff(chosen, prepend=-2, append=-2))
     paths: dict[int, list[str]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ _MOST_MEANINGS = 16
 """Values of a meaning that are shown."""
 _MOST_LOOKS = 48
 """Factors of looks that are shown."""
+_FORMULA = re.compile(r"[=@\t\r]|[+-].*[=!|(]", re.DOTALL)
+"""Beginning of a text that spreadsheets take for a formula; ranges of numbers may begin with a sign."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
 """Shown elsewhere, or too many for bars."""
 COLUMNS = (
@@ -49,7 +52,7 @@ def flag_rows(yields: Yields) -> list[tuple[YieldRow, float, float]]:
 
 
 def chart_yields(yields: Yields) -> list[KeptChart]:
-    """Chart planned against kept, one chart a parameter; of looks only the first ones."""
+    """Chart planned against kept episodes, one chart per parameter, and only the first charts of visual parameters."""
     factors: dict[str, list[YieldRow]] = {}
     for row in yields.rows:
         if row.factor not in _CATEGORIES:
@@ -83,7 +86,7 @@ def _chart(factor: str, rows: Sequence[YieldRow]) -> KeptChart:
 
 
 def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] = ()) -> None:
-    """Write a CSV file, a line for each row; of those of meanings, successes are first attempts that succeeded.
+    """Write a CSV file with a line for each row. Rows of meanings count episodes that succeeded at the first attempt.
 
     Raises:
         InputError: The file cannot be written.
@@ -96,11 +99,14 @@ def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] =
                 table.writerow(_cell(getattr(row, column)) for column in COLUMNS)
             for one in semantic:
                 numbers = one.episodes, one.kept, one.episodes, one.first, f"{one.share:.6g}"
-                table.writerow((one.meaning, one.value, "meaning", "", "", *numbers, "", "", ""))
+                table.writerow((_cell(one.meaning), _cell(one.value), "meaning", "", "", *numbers, "", "", ""))
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
         raise InputError(what, where=str(path), instead="give the path of a file, such as yields.csv") from None
 
 
 def _cell(value: object) -> object:
+    """Return a cell's content; spreadsheets would run a text of a dataset that looks like a formula."""
+    if isinstance(value, str) and _FORMULA.match(value):
+        return f"'{value}"
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value

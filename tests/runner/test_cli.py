@@ -96,7 +96,7 @@ def test_help_groups_commands_in_panels(capsys):
     made = [line.split()[0] for line in panels[0].splitlines()[1:]]
     kept = ["close-the-loop", "evaluate", "serve-policy", "improve", "rerender", "reword"]
     assert made == ["run", "demonstrate", "scale", "multiply", *kept]
-    assert "exit codes: 0 done" in out
+    assert "  2    invalid input" in out
 
 
 def test_a_line_that_begins_with_a_flag_is_a_run():

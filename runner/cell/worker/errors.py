@@ -13,8 +13,8 @@ from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.cell.transport.messages import Ended, WorkerError
 
 _LONGEST_LINE, _LONGEST_TRACE = 1_000, 8_000
-"""Longest line and traceback in a report [characters], each up to twelve bytes in the message; of a longer traceback,
-only the end is sent."""
+"""Longest line and traceback in a report [characters]; a character takes up to twelve bytes in the message. Of a longer
+traceback, only the end is sent."""
 _OWN_CODE = 1
 """Exit code for an error in a plug-in."""
 
@@ -51,9 +51,9 @@ def exit_code_of(trouble: WorkerError) -> Ended:
 
 
 def _same(error: Exception) -> str:
-    """Return a digest of an error's type and position without its text; empty when the machine may be the cause.
+    """Return a digest of an error's type and position without its text; empty if the machine may be the cause.
 
-    Equal digests of consecutive tries show a bug, which every try meets, and no accident.
+    If consecutive tries have equal digests, the cause is a bug and not chance.
     """
     if isinstance(error, MemoryError):
         return ""

@@ -119,7 +119,7 @@ class Heartbeat:
         self._spans: deque[tuple[str, float, float]] = deque(maxlen=_KEPT_SPANS)
 
     def phase(self, name: str, *, index: int | None = None, lease: int | None = None) -> None:
-        """Begin a phase of :data:`PHASES`, and of another episode where that changes.
+        """Begin a phase of :data:`PHASES`, and set the episode and the lease if they change.
 
         Repeating the phase of the same episode and lease is only a heartbeat, and does not restart the limit on its
         duration.

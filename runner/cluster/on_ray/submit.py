@@ -70,13 +70,16 @@ class JobClient:
         self._ask(f"/api/jobs/{_quoted(job)}/stop", {})
 
     def _ask(self, path: str, content: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, a POST if there is content; the token goes to this address only, for redirects are errors."""
+        """Send a request, a POST if there is content. Redirects are errors, so only this address receives the token."""
         where = f"--cluster {self._address}"
         try:
             sent = exchange(self._server, path, content, seconds=_TIMEOUT, limit=_LOG_BYTES)
             found = parse_json(sent.text) if sent.status == HTTPStatus.OK else {}
         except (NoReply, ValueError) as error:
-            what, instead = f"Ray's dashboard does not answer: {error}", "check host and port; a job goes on"
+            what, instead = (
+                f"Ray's dashboard does not answer: {error}",
+                "check host and port; a job that has started continues",
+            )
             raise DashboardAwayError(what, where=where, instead=instead) from None
         if sent.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             what = "the cluster refuses this token" if self._server.key else "the cluster asks for a token"
@@ -88,7 +91,7 @@ class JobClient:
 
     def _entry(self, found: dict[str, Any], name: str) -> object:
         if name not in found:
-            what, instead = f"answers without '{name}': no dashboard of Ray", "check host and port"
+            what, instead = f"the answer has no '{name}', so this is not a dashboard of Ray", "check host and port"
             raise InputError(what, where=f"--cluster {self._address}", instead=instead)
         return found[name]
 

@@ -214,7 +214,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     (tmp_path / "task.yaml").write_text(PICK)
     task = load_task(tmp_path / "task.yaml")
     (found,) = check_grasps(Case(task, load_assets(task)))
-    assert "1 of 3 kinds are not graspable, as the import found out: 'apple': 0 of 9 grasps held" in found.what
+    assert "1 of 3 kinds could not be grasped in the trials at import: 'apple': 0 of 9 grasps held" in found.what
     assert found.instead == "write kinds: [soda_can, wood_block]"
 
 

@@ -49,6 +49,18 @@ def test_mirror_overwrites_nothing(stored: tuple[Path, str], capsys: pytest.Capt
     assert main(["mirror", f"{place}/a", f"{place}/a"]) == 2
 
 
+@pytest.mark.parametrize("name", ["status.json", "certificates.json"])
+def test_links_to_private_files_are_not_mirrored(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str):
+    pytest.importorskip("obstore", reason="the extra 'dev' brings obstore")
+    write_dataset(tmp_path / "data")
+    (tmp_path / "private").write_text("key")
+    (tmp_path / "data" / name).unlink(missing_ok=True)
+    (tmp_path / "data" / name).symlink_to(tmp_path / "private")
+    assert main(["mirror", str(tmp_path / "data"), str(tmp_path / "copy")]) == 2
+    assert f"'{name}' leads out of the dataset" in capsys.readouterr().err
+    assert not (tmp_path / "copy" / name).exists()
+
+
 def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
     folder, place = stored
     assert main(["warm", f"{place}/a"]) == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import limited_process
 from nimbus.datagen.files.limited_process import LimitedProcessError, run_limited
 
 
@@ -69,3 +70,11 @@ def _is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_functions_of_an_extended_search_path_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "only_on_this_path.py").write_text("def answer():\n    return 42\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(limited_process, "_known", [])
+    assert run_limited("only_on_this_path:answer", {}, where="x") == 42
+    limited_process._known[0].end()

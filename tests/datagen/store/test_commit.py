@@ -81,6 +81,16 @@ def test_a_staged_file_that_is_gone_or_cut_is_refused(tmp_path: Path) -> None:
     assert verify(tmp_path / "data").problems == ()
 
 
+def test_a_staged_name_of_a_folder_or_link_is_refused(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        folder, link = staged(dataset, 0, 1)
+        dataset.stage.joinpath("link").symlink_to(link.path)
+        above = dataset.stage / ".."  # a node names it
+        size = above.stat().st_size
+        named = replace(folder, path=above, attempt=replace(folder.attempt, byte_count=size))
+        assert dataset.commit([named, replace(link, path=dataset.stage / "link")]) == []
+
+
 def test_a_file_of_the_same_content_under_the_final_name_will_do(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "data") as dataset:
         (one,) = staged(dataset, 0)

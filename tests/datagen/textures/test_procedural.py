@@ -1,3 +1,4 @@
+import os
 import warnings
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from PIL import Image
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.randomize.appearance import BACKDROP, FLOOR, TABLE
+from nimbus.datagen.textures.environment_map import read_radiance
 from nimbus.datagen.textures.procedural import picture_hash, procedural_texture, read_picture, texture_names
+from tests.support.refusals import refusal
 
 
 def saved(path: Path, picture: Image.Image, **settings) -> np.ndarray:
@@ -68,3 +71,9 @@ def test_what_pillow_warns_of_is_not_poured_out(tmp_path: Path, monkeypatch: pyt
     with warnings.catch_warnings(action="error"):
         shown = saved(tmp_path / "palette.png", Image.new("P", (16, 16)), transparency=b"\x10\x20")
     assert shown.shape == (16, 16, 3)
+
+
+def test_a_pipe_is_no_picture(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.hdr")
+    for read in (picture_hash, read_radiance):
+        assert "is not a regular file" in refusal(read, tmp_path / "pipe.hdr")

@@ -78,6 +78,13 @@ def test_a_conversion_that_fails_leaves_nothing(cache: Path, tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_users_robot_is_converted_in_another_process(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    model = tmp_path / "mine.urdf"
+    model.write_text('<robot name="mine"><link name="a"/></robot>')
+    monkeypatch.setattr(conversion, "_write", pytest.fail)
+    assert path_of(changed(package="", urdf=str(model))).is_relative_to(cache / "robots")
+
+
 def test_the_hash_follows_the_urdf():
     panda = load_robot("panda")
     piece = panda.pieces[0]

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.files.scene_files import scene_folder
-from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.usd.stage import layout_room, read_stage
 from tests.support.refusals import refusal
 
 
@@ -90,3 +91,9 @@ def test_a_file_that_is_no_stage_is_one_line(content: str, tmp_path: Path):
     path = tmp_path / "broken.usda"
     path.write_text(content)
     stage_refusal(path)
+
+
+@pytest.mark.parametrize("scene", [{"family": "no"}, {"family": "home", "seed": "x", "look": {}}, {"family": 3}])
+def test_a_room_of_a_foreign_layout_is_one_line(scene: dict[str, object]):
+    layout = PhysicalLayout(objects=(), drawn={"scene": scene})
+    assert "draws a room that this version cannot make" in refusal(layout_room, read_stage("tabletop"), layout)

@@ -111,7 +111,7 @@ def test_a_clock_hours_apart_is_one_line(server: HeadServer):
     (answer,) = answers(server, join(clock=time.time() - 7200.0))
     assert isinstance(answer, Joined)
     (told,) = [event.text for event in server.progress.status.events if "clock" in event.text]
-    assert told == "node n1: its clock differs by -7200 s; times in the ledger are its own"
+    assert told == "node n1: its clock differs by -7200 s; its times in the ledger are off by as much"
 
 
 def test_the_head_keeps_what_a_node_says_of_its_cell(server: HeadServer):
@@ -176,7 +176,7 @@ def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.
 def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], address="s3://bucket/x"),))
-    with pytest.raises(InputError, match="is not on the head's machine; the head writes to s3://bucket/x"):
+    with pytest.raises(InputError, match="not on the head's machine; the head writes to s3://bucket/x"):
         HeadServer(job, tmp_path / "s", slots=1)
 
 

@@ -37,7 +37,10 @@ def test_tasks_have_counts_priorities_and_needs(tmp_path: Path):
         ("tasks: [{task: sort_trash, episodes: 0}]", "tasks[0].episodes"),
         ("tasks: [{task: sort_trash, episodes: 1, need: {}}]", "did you mean 'needs'?"),
         ("tasks: [{task: sort_trash, episodes: 1, needs: {memory: 8 apples}}]", "expected a size such as '8 GB'"),
-        ("tasks: [{task: sort_trash, episodes: 1}, {task: sort_trash, episodes: 2}]", "two tasks have 'sort_trash'"),
+        (
+            "tasks: [{task: sort_trash, episodes: 1}, {task: sort_trash, episodes: 2}]",
+            "two tasks have the name 'sort_trash'",
+        ),
         ("tasks: [{task: sort_trash, name: nodes, episodes: 1}]", "the name of the run's own files"),
         ("tasks: [{task: sort_trash, name: ../up, episodes: 1}]", "tasks[0].name"),
         ("task: sort_trash", "jobs.yaml:1"),

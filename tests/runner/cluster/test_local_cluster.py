@@ -48,7 +48,7 @@ def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
 def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
     run = ClusterRun(make_spec(tmp_path / "data"), nodes=1, environment=lambda _: {OFFER: '{"memory": 5}'})
     end = run.run()
-    assert end.state == "failed" and "no offer of a node" in end.line
+    assert end.state == "failed" and "is not a valid offer of a node" in end.line
 
 
 @pytest.mark.slow

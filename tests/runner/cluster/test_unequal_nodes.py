@@ -24,7 +24,7 @@ def test_node_offers_no_more_than_it_is_allowed_to(monkeypatch: pytest.MonkeyPat
     assert (offered.memory_bytes, offered.engines) == (5, ("ompl",)) and "newton" not in offered.simulators
     assert offered.cuda == found.cuda
     monkeypatch.setenv(OFFER, '{"memory": 5}')
-    with pytest.raises(InputError, match="NIMBUS_NODE_OFFER: no offer of a node"):
+    with pytest.raises(InputError, match="NIMBUS_NODE_OFFER: is not a valid offer of a node"):
         read_capabilities()
 
 

@@ -14,15 +14,18 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.folder_lock import lock_folder
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.state_policy import StatePolicy, input_width
 from nimbus.datagen.policies.state_training import Demonstrations
-from nimbus.datagen.policies.trained_policy import TrainedSettings
+from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
+from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
 from nimbus.runner.improvement.lineage import _policy_lines
-from nimbus.runner.improvement.loop import EvaluationPart, Improvement, LoopSettings
+from nimbus.runner.improvement.loop import SPLIT, EvaluationPart, Improvement, LoopSettings
 from nimbus.runner.improvement.results import summarize
 from nimbus.runner.improvement.roles import evaluate_one
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
@@ -157,6 +160,28 @@ def test_equal_rollouts_weigh_as_demonstrations():
 def test_one_success_of_many_is_bounded():
     successes = np.arange(100) == 0
     assert advantage_weights(successes, np.full(100, 50), beta=0.05, discount=1.0)[0] == HEAVIEST
+
+
+def test_a_policy_of_others_runs_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    loop = improvement(tmp_path)
+    names = ("a",)
+    settings = TrainedSettings(
+        task="t", robot="r", rate=15.0, joint_names=names, action_names=names, horizon=1, limit=7
+    )
+    weights = {"x_mean": np.zeros(input_width(1, ()))}
+    write_policy(loop.policy(0), settings, weights, policy=StatePolicy)
+    (loop.policy(0) / "policy.py").write_text("raise RuntimeError")
+    maker = EpisodeMaker(loop)
+    monkeypatch.setattr(maker, "_ancestors", lambda *_: {})
+    spec = maker._policy_run(tmp_path / "rollouts", 0, number=1, split=SPLIT, indices=(0,))
+    assert open_policy(spec.settings["policy"]).limit == 7
+
+
+def test_links_in_an_improvement_are_refused(tmp_path: Path):
+    improvement(tmp_path / "mine")
+    (tmp_path / "mine" / "policies").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="it has links"):
+        improvement(tmp_path / "mine")
 
 
 def test_more_rounds_go_on_and_nothing_else(tmp_path: Path):

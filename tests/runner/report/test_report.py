@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
+from nimbus.datagen.analysis.yields import YieldRow, Yields
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
@@ -302,6 +303,16 @@ def test_the_yield_ledger_is_a_table_and_part_of_the_page(folder: Path, capsys: 
     assert "pick items" in page and "2 failed attempts took" in " ".join(page.split())
     with pytest.raises(InputError, match="cannot be written"):
         write_yields(folder / "nowhere" / "yields.csv", summarize(folder).yields)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [("=1+1", "'=1+1"), ("@x", "'@x"), ("-2+cmd|' /C'!A0", "'-2+cmd|' /C'!A0"), ("-0.2 to 1", "-0.2 to 1")],
+)
+def test_a_value_of_others_is_no_formula(tmp_path: Path, value: str, told: str) -> None:
+    row = YieldRow(factor="kind", value=value, part="physical", episodes=1, kept=1, attempts=1, successes=1)
+    write_yields(tmp_path / "y.csv", Yields(episodes=1, kept=1, level=0.1, rows=(row,)))
+    assert next(csv.DictReader((tmp_path / "y.csv").open()))["value"] == told
 
 
 def test_a_variant_that_is_never_kept_is_named_on_the_page_and_in_the_terminal(tmp_path: Path) -> None:

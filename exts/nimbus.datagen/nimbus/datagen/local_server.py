@@ -27,7 +27,7 @@ HEADERS = {
 
 
 def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str) -> str:
-    """Return the reason why a request does not come from a page of its server, or a program; empty if it does.
+    """Return the reason why a request comes neither from a page of its server nor from a program; empty if it does.
 
     Args:
         hosts: All values of the header ``Host``.
@@ -141,7 +141,7 @@ class LocalHandler(BaseHTTPRequestHandler):
 
 
 class _TimedReader(io.RawIOBase):
-    """Bytes of a socket until a time; a limit of the socket alone would start over with every byte."""
+    """Bytes of a socket, read until a deadline; a timeout of the socket would restart with every byte."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

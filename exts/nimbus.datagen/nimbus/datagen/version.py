@@ -36,7 +36,7 @@ def component_version(component: object) -> int:
 
 
 def is_built_in(component: object) -> bool:
-    """Return True for a class or function of Nimbus itself, False for a plug-in, also one derived from a built-in."""
+    """Return True for a class or function of Nimbus itself, False for a plug-in, even one derived from a built-in."""
     return (getattr(component, "__module__", None) or "").partition(".")[0] == "nimbus"
 
 

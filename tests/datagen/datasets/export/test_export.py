@@ -64,7 +64,8 @@ def test_a_folder_of_somebody_else_is_refused(data: Path, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.txt").write_text("mine")
     with pytest.raises(
-        InputError, match="contains 'thesis.txt' and no nimbus.json: not an export; choose another --out"
+        InputError,
+        match="contains 'thesis.txt' but no nimbus.json, so it is not an export of Nimbus; choose another --out",
     ):
         export(data, tmp_path / "out")
     (tmp_path / "file").write_text("")

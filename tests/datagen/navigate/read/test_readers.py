@@ -13,6 +13,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.free_space import find_free_space
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
+from nimbus.datagen.navigate.read import assemble, front_json, hssd
 from nimbus.datagen.navigate.read.open_scene import open_scene
 from nimbus.datagen.navigate.read.splats import read_splat_scene
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
@@ -52,6 +53,17 @@ def test_every_format_gives_the_room(tmp_path: Path, write: Writer):
     assert np.abs(table.middle - (2.8, 3.2, 0.35)).max() < 0.01
     assert 10.5 < free_area(scene) < 13.5
     assert open_scene(write(tmp_path / "again")).content_hash == scene.content_hash
+
+
+@pytest.mark.parametrize("write", [written.write_hssd, written.write_front])
+def test_repeated_meshes_are_counted_before_they_are_copied(
+    tmp_path: Path, write: Writer, monkeypatch: pytest.MonkeyPatch
+):
+    path = write(tmp_path)
+    monkeypatch.setattr(assemble, "MOST_FACES", 20)
+    for reader in (hssd, front_json):
+        monkeypatch.setattr(reader, "make_scene", pytest.fail)
+    assert "triangles; the limit is 20" in refusal(open_scene, path)
 
 
 def test_scans_carry_their_light_and_models_do_not(tmp_path: Path):
@@ -147,7 +159,7 @@ def _wrong_segments(folder: Path) -> Path:
         (_content("a.json", b"{}"), "is not a 3D-FRONT house"),
         (_content("a.json", b"[1"), "cannot be read"),
         (_content("a.usda", b"#usda 1.0\n"), "no visible mesh"),
-        (_content("a.usda", b"nothing"), "cannot be read"),
+        (_content("a.usda", b"nothing"), "USD cannot open it"),
         (_content("a.fbx", b"nothing"), "not a supported scene format"),
         (_cut(written.write_gibson), "cannot be read"),
         (_cut(written.write_scannet), "cannot be read|corners"),

@@ -19,6 +19,7 @@ import trimesh
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.folds import count_full_edges, passes_through_itself
+from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.libraries import open_library
 from tests.support.refusals import refusal
 
@@ -83,7 +84,7 @@ HOSTILE: dict[str, Callable[[Path], object]] = {
 
 
 MESSAGES = {
-    "accessor without a view": "cannot be read as GLB: MemoryError",
+    "accessor without a view": "declares .* GiB of numbers that it does not store",
     "doubled references": "has more than 100,000 prims",
     "axis that is none": "upAxis 'q' is not an axis",
     "faces of 2e9 corners": "more corners than faceVertexIndices",
@@ -99,6 +100,22 @@ def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path, monkeypatch: pyte
     told = refusal(open_library, f"{folder}/")
     assert re.search(MESSAGES.get(name, "is not a regular file|no mesh in this folder"), told), told
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MEMORY
+
+
+def test_a_scene_without_its_numbers_is_refused_at_once(tmp_path: Path) -> None:
+    """Scenes of navigation are read in the process of the command."""
+    accessor_without_a_view(tmp_path)
+    assert "that it does not store" in refusal(read_nodes, tmp_path / "thing.glb")
+
+
+def test_a_mesh_of_very_many_nodes_is_refused(tmp_path: Path) -> None:
+    shown = [{"mesh": 0}] * 1000
+    told = {
+        "accessors": [{"count": 100_000, "type": "SCALAR", "componentType": 5125, "bufferView": 0}],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 0}]}],
+    }
+    (tmp_path / "thing.gltf").write_text(json.dumps(told | {"nodes": shown}))
+    assert "its nodes show 100,000,000 face corners" in refusal(read_nodes, tmp_path / "thing.gltf")
 
 
 def test_references_within_reason_are_counted(tmp_path: Path) -> None:

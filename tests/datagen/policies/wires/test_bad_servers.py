@@ -119,8 +119,8 @@ def test_server_that_hangs_up_is_one_line(scheme: str):
     ("first", "said"),
     [
         ("not msgpack", "the server failed: not msgpack"),
-        (b"\xc1", "the server sent no msgpack"),
-        (msgpack.packb([1]), "the server sent a tuple, no map"),
+        (b"\xc1", "the server sent invalid msgpack"),
+        (msgpack.packb([1]), "the server sent a tuple instead of a map"),
         (b"\x81\xa1a" + b"\x91" * 900 + b"\xc0", "the server sent lists and maps nested more than 32 levels deep"),
     ],
 )
@@ -133,8 +133,8 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
     ("answer", "reason", "said"),
     [
         ("Traceback\n  line 1\nKeyError: 'observation/image'\n", Reason.POLICY_ERROR, "KeyError: 'observation/image'"),
-        (b"\xc1\xc1", Reason.POLICY_ERROR, "the server sent no msgpack"),
-        ([1, 2], Reason.POLICY_ERROR, "the server sent a tuple, no map"),
+        (b"\xc1\xc1", Reason.POLICY_ERROR, "the server sent invalid msgpack"),
+        ([1, 2], Reason.POLICY_ERROR, "the server sent a tuple instead of a map"),
         ({}, Reason.BAD_ACTION, "the answer has no array 'actions'; it has nothing"),
         ({"action": np.zeros((4, 3))}, Reason.BAD_ACTION, "no array 'actions'; it has action"),
         ({"actions": [[0.0] * 3] * 4}, Reason.BAD_ACTION, "no array 'actions'"),
@@ -178,7 +178,7 @@ def test_groot_frame_of_more_than_64_mb_is_a_fault(tmp_path: Path):
     ("answer", "said"),
     [
         ({"error": "Unknown endpoint"}, "the server failed: Unknown endpoint"),
-        (b"ERROR", "the server sent no msgpack|an int, no map"),
+        (b"ERROR", "the server sent invalid msgpack|an int instead of a map"),
         ([{"arm": np.zeros((1, 4, 2))}, {}], "no array 'hand'; it has arm"),
         (
             [{"arm": np.zeros((1, 4, 2)), "hand": np.zeros((1, 3, 1))}, {}],

@@ -149,7 +149,7 @@ def test_deep_frames_are_refused(marking: Marking):
     ],
 )
 def test_damaged_frames_are_refused(marking: Marking, frame: bytes):
-    with pytest.raises(FrameError, match="no msgpack"):
+    with pytest.raises(FrameError, match="invalid msgpack"):
         marking.unpack(frame)
 
 

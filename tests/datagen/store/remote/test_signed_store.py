@@ -115,3 +115,11 @@ def test_store_that_is_away_is_named_without_the_url():
     with pytest.raises(StoreAwayError, match="does not answer") as found:
         store.create("a", b"1")
     assert "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
+def test_a_url_of_no_store_is_not_opened(tmp_path: Path, url: str):
+    store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url)
+    with pytest.raises(InputError, match="is not one of a store"):
+        store.download("a", tmp_path / "a")
+    assert not (tmp_path / "a").exists()

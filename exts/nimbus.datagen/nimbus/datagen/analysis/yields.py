@@ -1,6 +1,6 @@
 """Yields: tried and kept episodes by every value of everything that was drawn.
 
-A value is flagged if episodes with it are kept never, or significantly rarely. The tests count episodes instead of
+A value is flagged if episodes with it are never kept, or significantly less often. The tests count episodes instead of
 attempts: attempts at one layout are not independent, and an episode that is kept at its third attempt is in the
 dataset.
 """
@@ -23,7 +23,7 @@ Values = dict[str, list[str | float]]
 CELL = 0.1
 """Side of the cells into which positions are binned [m]."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
-"""Draws for an object that have their own factor."""
+"""Drawn properties of an object that have a factor of their own."""
 LEVEL = 0.05
 """Accepted fraction of false flags. The test is conservative, because counts are whole numbers: of 600 simulated runs
 without any effect, 6 had a flag."""
@@ -49,7 +49,7 @@ def physical_factors(attempt: Attempt) -> Values:
 
 
 def visual_factors(attempt: Attempt) -> Values:
-    """Return the values drawn for the looks, which are only displayed because they cannot decide an outcome."""
+    """Return the values drawn for the looks, which cannot decide an outcome and are therefore only displayed."""
     values: Values = {}
     _add_drawn(values, attempt, "visual")
     return values
@@ -252,7 +252,7 @@ def _bins(factor: str, values: Sequence[Sequence[str | float]]) -> list[_Bin]:
 
 
 def _doing_rows(attempts: Sequence[Attempt]) -> list[YieldRow]:
-    """Return rows for steps and grasps: of the attempts that reached one, how many got beyond it or succeeded."""
+    """Return rows for steps and grasps: the attempts that reached each of them, and those that completed it."""
     rows = []
     for step in dict.fromkeys(step_of(text) for attempt in attempts for text in attempt.steps):
         mine = [attempt for attempt in attempts if step in map(step_of, attempt.steps)]

@@ -157,7 +157,7 @@ def decide_mass(
         mass, why = float(given["mass"]), "given"
         density = mass / volume
         if not (_LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]):
-            what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³, is implausible"
+            what = f"a mass of {mass:.3g} kg for {volume * 1e6:.3g} cm³ ({density:.3g} kg/m³) is implausible"
             raise InputError(what, instead=f"write a mass that gives {_DENSITIES[0]:g} to {_DENSITIES[1]:g} kg/m³")
         return Decision(value=mass, why=why)
     ranked: list[tuple[float, str]] = []

@@ -25,14 +25,12 @@ _LOOKED_AT = 24
 _ENOUGH = 3
 """Number of successful grasps in a rest pose after which its other grasps are skipped."""
 _HEADINGS = (0.0, np.pi / 2)
-"""Headings of the arm's home posture relative to the object whose canonical grasps are tried [rad].
-
-A pick may use any heading.
-"""
+"""Headings of the arm's home posture relative to the object [rad]. The canonical grasps of each heading are tried,
+because a pick may use any heading."""
 _STEP_RATE = 2400.0
 """Physics rate, as in the default simulator [Hz]: creep in the hand is proportional to the time step."""
 _ROOM = 0.01
-"""Distance of each pad from the object before closing, if fully open fingers would touch other geometry [m]."""
+"""Distance of each pad from the object before closing, if fully open fingers would touch other parts of it [m]."""
 _CLOSING, _WAITING, _SETTLING, _SHAKING, _HANGING = 0.25, 0.1, 0.1, 0.6, 0.25
 """Durations [s]: closing, settling of the fingers, settling of the hanging object, shaking, and hanging afterwards."""
 _SHAKE, _SWINGS = 4.0, 3.0

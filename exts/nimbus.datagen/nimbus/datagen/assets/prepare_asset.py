@@ -42,7 +42,7 @@ from nimbus.datagen.robots.robot_file import read_robot
 
 _FRICTION = 0.7
 GRASPING_ROBOT = "panda"
-"""Robot whose gripper is used in grasp trials. For a gripper of another size, grasps are searched at each pick."""
+"""Robot whose gripper is used in grasp trials. For a gripper of another size, grasps are computed at each pick."""
 
 
 def prepare_asset(

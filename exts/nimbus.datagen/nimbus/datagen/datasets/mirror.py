@@ -14,6 +14,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.address import StoreAddress, is_address
@@ -78,6 +79,7 @@ class Mirror:
 
     def __init__(self, source: str, target: str) -> None:
         self.folder = open_dataset(source)
+        self._paths = DatasetPaths(self.folder)
         if not any((self.folder / name).is_file() for name in ("dataset.json", "manifest.parquet")):
             raise InputError("there is no dataset here", where=source, instead="give the --out of a run, or shards")
         is_url = is_address(target)
@@ -100,6 +102,8 @@ class Mirror:
         wanted = list(_objects(self.folder))
         with ThreadPoolExecutor(_THREADS) as pool:
             stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
+        for name in (*DESCRIPTIONS, *(name for name, _ in wanted)):
+            self._paths.path(name)  # a link to a private file would publish that file
         names: list[tuple[str, int]] = []
         there = there_bytes = 0
         for (name, size), stat in zip(wanted, stats, strict=True):
@@ -132,8 +136,8 @@ class Mirror:
         try:
             self._copy_all(plan.names, lock, report)
             for name in (*(name for name in DESCRIPTIONS if name not in _LAST), *_LAST):
-                if (self.folder / name).is_file():
-                    self._store.replace(name, self.folder / name)
+                if (path := self._paths.path(name)).is_file():
+                    self._store.replace(name, path)
         finally:
             lock.free()
 
@@ -156,7 +160,7 @@ class Mirror:
     def _copy(self, entry: tuple[str, int]) -> None:
         name, size = entry
         with ExitStack() as stack:
-            path = self.folder / name
+            path = self._paths.path(name)
             if is_remote(self.folder) and not path.exists():  # not through the cache: the object is read only once
                 place = stack.enter_context(make_owned("nimbus-copy-"))
                 path = place / "object"

@@ -76,7 +76,7 @@ def refuse_lost(folder: Path, attempts: Iterable[Attempt]) -> None:
 
 
 def find_lost(folder: Path, attempts: Iterable[Attempt]) -> str:
-    """Return the first file that is missing or has another size than in the ledger; empty if there is none.
+    """Return the first file that is missing or whose size differs from the ledger; empty if there is none.
 
     Args:
         folder: Folder of the dataset.

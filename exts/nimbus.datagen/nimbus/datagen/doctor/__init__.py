@@ -1,4 +1,4 @@
-"""Task doctor: reports before any episode which problems a task has, and which field to change.
+"""Task doctor: reports the problems of a task before any episode, and the fields to change.
 
 One file per check; each is a function from a :class:`~nimbus.datagen.doctor.case.Case` to findings.
 """

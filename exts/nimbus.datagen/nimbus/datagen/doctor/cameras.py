@@ -149,7 +149,7 @@ def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
     points = np.concatenate([grid(case, name) for name in sorted(regions)])
     fixed = {name: camera.camera(name) for name, camera in case.task.cameras.items() if not camera.mount}
     for name, camera in fixed.items():
-        if not sees_any(case, camera, points):  # told by the check of the poses before they are drawn
+        if not sees_any(case, camera, points):  # reported by the check of the nominal poses
             continue
         if blind := _count_blind(case, settings, camera, points):
             field, instead = _instead(case, settings, camera, points)

@@ -81,7 +81,7 @@ class Case:
         return self.assets.libraries[self.task.objects[group].library]
 
     def kinds(self, group: str) -> tuple[str, ...]:
-        """Return the kinds that a group may draw; of very many, a subset spread over all."""
+        """Return the kinds that a group may draw; if there are very many, an evenly spread subset."""
         kinds = self.task.objects[group].kinds
         every = self.library(group).kinds if kinds == "all" else kinds
         return every[:: -(-len(every) // _MOST_KINDS)]

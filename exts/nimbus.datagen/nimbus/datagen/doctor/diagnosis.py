@@ -55,7 +55,7 @@ class Diagnosis:
 
     @property
     def malformed(self) -> Diagnostic | None:
-        """Error of a file that is not a valid task, of which nothing else was checked; None for a valid task."""
+        """Error of a file that is not a valid task, so nothing else was checked; None for a valid task."""
         return next((found for found in self.findings if found.check == "schema"), None)
 
     def to_plain(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _PRIOR = (2.7, 0.3)
 _RENDER = 2.1e-7
 """CPU time to render all modalities [s/px]; measured on sort_trash at 320 x 240."""
 _STORE = 6.3e-8
-"""CPU time to compress and write them [s/px]."""
+"""CPU time to compress and write all modalities [s/px]."""
 _BYTES = 1.66
 """Size of lossless episodes [bytes/px]."""
 _ATTEMPTS = 3

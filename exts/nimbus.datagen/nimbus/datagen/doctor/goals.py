@@ -1,4 +1,4 @@
-"""Check that the steps can lead to the success conditions, as far as visible in the file."""
+"""Check that the steps can lead to the success conditions, as far as the task file shows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 Place = tuple[str, tuple[Composite, ...]]
 """A reference, and the loops around it."""
 _KEPT = frozenset({"at_rest", "fixtures_unmoved", "gripper_clear", "not_moved", "nothing_on_floor", "upright"})
-"""Conditions that ask for no change. A task with only these is about its motion, such as shaking a can."""
+"""Conditions that require no change. The goal of a task with only these is a motion, such as shaking a can."""
 _LAYOUTS = 4
-"""Number of drawn layouts; a condition that holds at the start of all of them does not do so by accident."""
+"""Number of drawn layouts; a condition that holds at the start of all of them is assumed to hold in every layout."""
 
 
 def check_goals(case: Case) -> Iterator[Diagnostic]:
@@ -39,14 +39,15 @@ def check_goals(case: Case) -> Iterator[Diagnostic]:
 
 
 def _stands_alone(case: Case, step: Step) -> bool:
-    """Return True for a condition outside any:, not: and the like, which must hold by itself."""
+    """Return True for a condition outside ``any:``, ``all:`` and ``not:``; the task succeeds only if it holds."""
     words = {str(key) for key in step.keys}
     return not words & {"any", "not", "all"}
 
 
 def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
-    touched |= {name for name, group in case.task.objects.items() if group.region in touched}  # what is inside
+    # Objects that start inside another are touched with it.
+    touched |= {name for name, group in case.task.objects.items() if group.region in touched}
     for step, loops in conditions:
         fact = _changed(step)
         if fact is None:
@@ -57,14 +58,14 @@ def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
             if isinstance(other, str) and other and case.task.objects[group].region in case.groups(other, loops):
                 continue  # it starts inside
             field = (*step.keys, type(step.statement).main) if type(step.statement).main else step.keys
-            what = f"no step touches '{group}', so that '{step.name}' cannot come true"
+            what = f"no step touches '{group}', so '{step.name}' cannot become true"
             one = group if case.task.objects[group].count == (1, 1) else f"{group}[0]"
             instead = f"add a step for '{group}', such as pick: {one}, or leave the condition out"
             yield make_finding("goals", case.task, field, what, instead=instead, certain=step.name != "on")
 
 
 def _changed(step: Step) -> Fact | None:
-    """Return the fact that a condition states, if it does not hold at the start by itself."""
+    """Return the fact that a condition states; None if it may hold at the start without any step."""
     facts = [fact for fact in step.statement.facts("states") if not fact.settings]
     return next((fact for fact in facts if fact.relation not in CONTRARY.values()), None)
 
@@ -103,7 +104,7 @@ def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
         below = getattr(other.statement, fact.other)
         for text in each(other.statement.object):
             if _is_pair(case, pair, ((text, others), (below, others))):
-                what = f"'beside' and '{other.name}' exclude each other: what is beside a thing does not rest on it"
+                what = f"'beside' and '{other.name}' exclude each other: a thing beside another does not rest on it"
                 certain = other.name == "on"
                 yield make_finding(
                     "goals", case.task, other.keys, what, instead="leave one of them out", certain=certain
@@ -121,7 +122,7 @@ def _leads_to(case: Case, many: Place, one: Place) -> bool:
     """Return True if a reference certainly includes the targets of another one."""
     (text, loops), (other, others) = many, one
     if text in case.task.objects and case.groups(*one) == (text,):
-        return True  # all of the group
+        return True  # a group includes each of its members
     return text == other and _variables(text, loops) == _variables(other, others)
 
 
@@ -132,7 +133,7 @@ def _variables(text: str, loops: tuple[Composite, ...]) -> dict[str, str]:
 
 
 def _still_holding(case: Case, conditions: list) -> Iterator[Diagnostic]:
-    """Find a gripper that must be clear at the end although its last object was never put down."""
+    """Find a condition ``gripper_clear`` that fails because the steps take an object and never put it down."""
     clear = next((step for step, _ in conditions if step.name == "gripper_clear"), None)
     skills = [step.statement for step, _ in walk(case.task.steps) if isinstance(step.statement, Skill)]
     if clear is None or any(skill.hand in ("puts", "") for skill in skills):
@@ -156,7 +157,7 @@ def _elsewhere(case: Case, conditions: list) -> Iterator[Diagnostic]:
             names = set(case.fixtures(into, loops)) if isinstance(into, str) and skill.hand == "puts" else set()
             puts.setdefault(group, set()).update(names)
             if skill.hand != "takes" and not names:
-                free.add(group)  # it is not known where the object goes
+                free.add(group)  # the place of the object is unknown
     for step, loops in conditions:
         container = getattr(step.statement, "container", None)
         if step.name != "inside" or not isinstance(container, str):

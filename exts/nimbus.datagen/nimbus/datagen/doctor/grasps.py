@@ -1,4 +1,4 @@
-"""Check that the gripper can grasp every variant of everything that the steps pick."""
+"""Check that the gripper can grasp every variant of the objects that the steps pick."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_assets(case: Case) -> Iterator[Diagnostic]:
         if heavy:
             kind, mass = max(heavy.items(), key=lambda entry: entry[1])
             field = "scale" if case.task.objects[group].scale is not None else "kinds"
-            what = f"'{kind}' weighs up to {mass:.1f} kg, an arm carries {_HEAVY:g} kg"
+            what = f"'{kind}' weighs up to {mass:.1f} kg, but an arm carries only {_HEAVY:g} kg"
             lightest = [name for name in case.kinds(group) if name not in heavy]
             instead = (
                 f"write kinds: [{', '.join(lightest[:8])}]" if lightest else "choose lighter kinds, or a smaller scale"
@@ -92,7 +92,7 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
         }
         good = [kind for kind, rows in counts.items() if kind not in slippery and all(row[2] for row in rows)]
         if slippery:
-            what = f"{len(slippery)} of {len(counts)} kinds are not graspable, as the import found out: "
+            what = f"{len(slippery)} of {len(counts)} kinds could not be grasped in the trials at import: "
             what += "; ".join(f"'{kind}': {line}" for kind, line in list(slippery.items())[:_FEW])
             yield _about_kinds(case, group, what, good)
         yield from _tell(case, group, counts, shapes, good)
@@ -107,7 +107,7 @@ def _not_graspable(case: Case, group: str) -> dict[str, str]:
 
 
 def check_graspable(case: Case) -> Iterator[Diagnostic]:
-    """Check quickly, for the start of a run, whether any object can be grasped at all."""
+    """Find groups of which no variant can be grasped; a quick check at the start of a run."""
     for _, group in _once(case):
         shapes = _grippers(case)
         every = (
@@ -197,8 +197,8 @@ def _narrowest(model: ObjectModel) -> float:
 def _size(model: ObjectModel, shapes: list[GripperShape]) -> str:
     narrow, opening = _narrowest(model), _opening(shapes)
     if narrow > opening:
-        return f"'{model.kind}' is {narrow * 1000:.0f} mm across, the fingers take {opening * 1000:.0f} mm"
-    return f"'{model.kind}' offers the fingers no two sides, or not above the table"
+        return f"'{model.kind}' is {narrow * 1000:.0f} mm across, but the fingers open only {opening * 1000:.0f} mm"
+    return f"'{model.kind}' has no two opposite sides for the fingers, or none above the table"
 
 
 def check_fit(case: Case) -> Iterator[Diagnostic]:
@@ -223,15 +223,15 @@ def check_fit(case: Case) -> Iterator[Diagnostic]:
             if not large:
                 continue
             (one, two), (a, b) = sides[large[0]], max(rooms)
-            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, the room inside {a * 100:.0f} x "
-            what += f"{b * 100:.0f} cm"
+            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, but only {a * 100:.0f} x "
+            what += f"{b * 100:.0f} cm are free inside"
             rest = [kind for kind in sides if kind not in large]
             instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name something larger"
             yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)
 
 
 def _rooms(case: Case, text: str, loops: tuple) -> list[tuple[float, float]]:
-    """Return the shorter and the longer side of the space in every receptacle that may be meant [m]."""
+    """Return the shorter and the longer side of the space in each possible receptacle [m]."""
     rooms = []
     for name in case.fixtures(text, loops):
         size = np.ptp(np.array(case.assets.stage.fixtures[name].bounds), axis=0)[:2] - 2 * _WALL

@@ -22,13 +22,13 @@ from nimbus.datagen.tasks.navigation_assets import NavigationAssets
 from nimbus.datagen.tasks.task import NavigationTask
 
 _SCENES = 3
-"""Scenes that are opened."""
+"""Largest number of scenes that are opened."""
 _PATHS = 5
 """Number of goals that are tried in each scene."""
 _LEAST_JOINED = 0.6
-"""Smallest fraction of the floor where the body fits that should be in the largest connected region."""
+"""Smallest acceptable share of the largest connected region in the floor area where the body fits."""
 _LEAST_DRAWN = 0.5
-"""Smallest fraction of the goals that should lead to a stored path."""
+"""Smallest acceptable fraction of goals with a path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ def examine_navigation(task: NavigationTask, *, probe: bool = True) -> Diagnosis
 
     Args:
         task: The task.
-        probe: Search paths to some goals in each scene.
+        probe: Search for paths to some goals in each scene.
     """
     findings: list[Diagnostic] = []
     exams: list[SceneExam] = []
@@ -116,9 +116,7 @@ def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagn
         what = f"the body needs {across * 100:.0f} cm, and {widest}"
         yield _finding("body", task, ("body",), what, f"write radius: {max(widths) * 45:.0f} cm, or less")
     elif widths and (narrow := sum(width < across for width in widths)):
-        what = (
-            f"{narrow} of {len(widths)} doors of {scene.name} are narrower than the {across * 100:.0f} cm that it needs"
-        )
+        what = f"the body needs {across * 100:.0f} cm; {narrow} of {len(widths)} doors of {scene.name} are narrower"
         yield _finding("body", task, ("body",), what, "write a smaller radius, or leave those rooms out")
 
 
@@ -128,7 +126,7 @@ def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Dia
     fits = np.count_nonzero(space.component >= 0)
     joined = np.count_nonzero(space.component == 0) / max(fits, 1)
     if joined < _LEAST_JOINED:
-        what = f"only {joined:.0%} of the floor of {scene.name} where the body fits is joined"
+        what = f"only {joined:.0%} of the floor of {scene.name} where the body fits is connected"
         yield _finding("body", task, ("body",), what, "write a smaller radius, or a higher step for stairs and sills")
 
 
@@ -143,9 +141,8 @@ def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[D
         top = float(drawn[1]) if drawn is not None else camera.position[2]
         keys = ("randomize", "rig") if drawn is not None else ("cameras", name, "position")
         if top >= min(heights):
-            what = (
-                f"'{name}' is up to {top:.2f} m above the floor, a ceiling of {assets.scene.name} {min(heights):.2f} m"
-            )
+            ceiling = f"a ceiling of {assets.scene.name} is at {min(heights):.2f} m"
+            what = f"'{name}' is up to {top:.2f} m above the floor, but {ceiling}"
             yield _finding("cameras", task, keys, what, f"write less than {min(heights):.2f} m")
         aside = float(np.hypot(*camera.position[:2]))
         if aside > task.body.radius:
@@ -154,7 +151,7 @@ def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[D
 
 
 def _exam(task: NavigationTask, assets: NavigationAssets, *, count: int) -> SceneExam:
-    """Draw goals, and search paths to them."""
+    """Draw goals, and search for paths to them."""
     reasons: Counter[str] = Counter()
     paths = 0
     sampler = sampler_of(task, assets, seed=0)

@@ -79,7 +79,7 @@ class KeptReport:
         self._place = cache_folder("robot_checks") / f"{robot.name}-{versioned_hash(content.encode(), CHECK_VERSION)}"
 
     def read(self, picture: Path) -> RobotReport | None:
-        """Return the report and write the picture; None where none is kept.
+        """Return the report and write the picture; None if none is kept.
 
         Args:
             picture: The PNG to write.

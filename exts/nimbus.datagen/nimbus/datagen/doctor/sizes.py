@@ -82,7 +82,7 @@ def _named(case: Case) -> tuple[dict[str, bool], dict[str, list[FloatArray]]]:
 
 
 def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
-    """Return points (n, 3) around an object at its start, and of its handles and buttons (m, 3) [m]."""
+    """Return points (n, 3) around an object at its start, and points (m, 3) of its handles and buttons [m]."""
     model = case.library(item.group).model(item.kind, item.variant)
     around, handles = [outline_points(model.vertices.astype(np.float32))], [np.zeros((0, 3))]
     for part in model.parts:
@@ -137,7 +137,7 @@ def _small(
 
 
 def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagnostic]:
-    """Measure in the images of wrist cameras the objects between the fingers of a hand that points straight down."""
+    """Measure objects in the images of wrist cameras, between the fingers of a hand that points straight down."""
     tools = {arm.tool.link: arm.tool for arm in case.assets.robot.arms}
     for name, settings in case.task.cameras.items():
         camera = case.assets.robot.mounted(settings.camera(name))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LAYOUTS = 4
 _MOVED = 0.03
-"""Displacement while settling above which an object is not stable where it starts [m]."""
+"""Displacement during settling above which the start of an object counts as unstable [m]."""
 _INSIDE = 0.002
 """Penetration above which an object counts as inside a link instead of touching it [m]."""
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
+from msgspec import Meta
 
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
+Side = Annotated[int, Meta(ge=1, le=4096)]
+"""Side of a camera's image [px]; layouts of others decide how much is rendered."""
 _TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
 
@@ -104,7 +107,7 @@ class RobotSetup:
     """Factor on the position gains of the arms; the controller does not know it."""
     damping: float = 1.0
     """Factor on the velocity gains of the arms; the controller does not know it."""
-    delay: float = 0.0
+    delay: Annotated[float, Meta(ge=0.0, le=10.0)] = 0.0
     """Delay from a command to its effect [s]."""
 
 
@@ -171,7 +174,7 @@ class Sensor:
 
     exposure: float = 0.0
     """Exposure [stops]; each stop doubles the brightness."""
-    blur: float = 0.0
+    blur: Annotated[float, Meta(ge=0.0, le=1000.0)] = 0.0
     """Standard deviation of a Gaussian blur [px]."""
     grain: float = 0.0
     """Standard deviation of the color noise, as a fraction of the full scale."""
@@ -183,7 +186,7 @@ class Sensor:
     """Seed of the color noise."""
     depth_seed: int = 0
     """Seed of the depth noise."""
-    antialiasing: int = 1
+    antialiasing: Annotated[int, Meta(ge=1, le=4)] = 1
     """Number of color samples along each side of a pixel; depth and labels are always sampled at its center."""
     tone: Tone = "plain"
 
@@ -209,8 +212,8 @@ class Camera:
     wxyz: Quaternion
     vertical_fov: float
     """Vertical field of view [rad]."""
-    width: int
-    height: int
+    width: Side
+    height: Side
     distortion: tuple[float, float] = (0.0, 0.0)
     """Radial coefficients k1 and k2 of the Brown-Conrady model, as in OpenCV; labels are distorted in the same way."""
     sensor: Sensor = Sensor()

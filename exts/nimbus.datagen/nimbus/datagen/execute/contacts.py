@@ -75,7 +75,7 @@ class ContactMeter:
         if self._target != (target := self.held or self.closing_on):
             self._mark(target)
         one, other = self._marks[contact.geom].T
-        # XOR selects contacts of exactly one fixed geom: parts of the scene may overlap, which is no penetration.
+        # XOR selects contacts of exactly one fixed geom: fixed parts of the scene may overlap, which does not count.
         on_still = (one ^ other) & _STILL
         self._table_depth = max(self._table_depth, -float(distance[on_still > 0].min(initial=0.0)))
         if target is not None:

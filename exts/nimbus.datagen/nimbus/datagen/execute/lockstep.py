@@ -58,7 +58,7 @@ class Lane:
 
     @property
     def is_free(self) -> bool:
-        """True without an episode."""
+        """True if the lane has no episode."""
         return self._turn is None
 
     @property
@@ -95,7 +95,7 @@ class Lane:
 
 
 class Lockstep(Generic[Assets]):
-    """Advances up to a number of episodes together.
+    """Advances several episodes together.
 
     Args:
         attempts: Makes the attempts at one episode.

@@ -11,6 +11,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.drive import integrate
 from nimbus.datagen.navigate.instruct.compose import instruct, is_instructed, landmark_count
 from nimbus.datagen.navigate.keep import Rejection, check_arrival, check_clearance, refusal, swept_clearance
@@ -29,7 +30,7 @@ ACTIONS = ("forward", "turn")
 
 
 class PathPlanner(Planner["NavigationAssets"]):
-    """Searches, smooths and drives a path.
+    """Finds a path, smooths it, and simulates the drive along it.
 
     A path that a filter rejects is a failed attempt; its outcome contains the measured value and the limit.
 
@@ -66,8 +67,8 @@ def plan_drive(task: NavigationTask, assets: NavigationAssets, physical: Physica
     """Plan the drive of a layout, and evaluate it."""
     goal: dict[str, Any] = physical.drawn["goal"]
     start = np.array([goal["start"][0], goal["start"][1], goal["start"][3]])
-    # The randomizer found no valid goal; its reason becomes the outcome of the attempt.
     if goal["refused"]:
+        # The randomizer found no valid goal; its reason becomes the outcome of the attempt.
         return _failed(task, start, goal, refusal(goal["refused"]))
     route = find_route(
         assets.place,
@@ -110,14 +111,18 @@ def check_landmarks(layouts: Sequence[Layout], trajectory: Trajectory, least: in
 def drive_again(
     task: NavigationTask, assets: NavigationAssets, physical: PhysicalLayout, stored: Trajectory
 ) -> Trajectory:
-    """Integrate stored actions from the stored start, and evaluate the drive against the scene's triangles."""
+    """Integrate stored actions from the stored start, and evaluate the drive against the scene's triangles.
+
+    Raises:
+        InputError: The stored layout has no goal.
+    """
     poses = integrate(stored.start.joint_positions, stored.actions, stored.rate)
     # Actions are planar; the height of the floor is that of the stored drive.
     heights = stored.body_positions[:, 0, 2]
     feet = np.column_stack([poses[:, :2], heights])
-    body, goal = task.body, physical.drawn["goal"]
+    body, goal = task.body, _stored_goal(physical)
     clearance = swept_clearance(assets.place.mesh, feet, step=body.step, height=body.height)
-    rejected = _judge(task, clearance, feet[-1], np.array(goal["goal"]))
+    rejected = _judge(task, clearance, feet[-1], goal)
     return make_trajectory(
         poses,
         stored.actions,
@@ -127,6 +132,15 @@ def drive_again(
         outcome=_outcome(rejected),
         signals=stored.signals | {"clearance": clearance},
     )
+
+
+def _stored_goal(physical: PhysicalLayout) -> FloatArray:
+    """Return the goal (3,) of a layout from a file [m]."""
+    try:
+        return np.array(physical.drawn["goal"]["goal"], dtype=float).reshape(3)
+    except (KeyError, TypeError, ValueError):
+        what = "the layout of the episode has no goal"
+        raise InputError(what, where="layout", instead="run 'nimbus verify' for details") from None
 
 
 def _judge(task: NavigationTask, clearance: FloatArray, end: FloatArray, goal: FloatArray) -> Rejection | None:
@@ -166,7 +180,7 @@ def make_trajectory(
         heights: (T,) height of the floor [m].
         rate: Rate of rows [Hz].
         segments: Rooms crossed.
-        outcome: Success, or the filter that rejects it.
+        outcome: Success, or the filter that rejected the drive.
         signals: Measures (T,) by name.
     """
     half = 0.5 * poses[:, 2]

@@ -57,7 +57,7 @@ class SkillPlannerSettings(StrictModel):
 class SkillPlanner(Planner["SceneAssets"]):
     """Plans and executes a task's steps, and retries failed attempts.
 
-    Each attempt of a layout draws from its own streams, so that a layout's outcome depends on its key only.
+    Each attempt of a layout draws from its own streams, so that a layout's outcome depends only on its key.
 
     Args:
         task: The task.
@@ -105,7 +105,7 @@ class SkillPlanner(Planner["SceneAssets"]):
 
     @classmethod
     def preload(cls, context: RunContext) -> None:
-        """Import the modules of the first plan before workers are forked, so that each worker does not import them."""
+        """Import the modules that planning needs before workers are forked, so that they are imported only once."""
         load_toppra()
 
     @classmethod

@@ -1,6 +1,6 @@
 """Scene graph: relations between the objects of a scene, computed from the current state of physics.
 
-Conditions and the checker of proposals use these functions; each threshold is defined here only. Sides are those seen
+Conditions and the checker of proposals use these functions; each threshold is defined only here. Sides are those seen
 by a robot that looks along x; front is nearer to it.
 """
 

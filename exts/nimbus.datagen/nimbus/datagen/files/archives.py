@@ -1,4 +1,4 @@
-"""Archives of others: zip files, Python wheels and tar files, unpacked within limits and never executed."""
+"""Third-party archives: zip files, Python wheels and tar files, unpacked within limits and never executed."""
 
 from __future__ import annotations
 

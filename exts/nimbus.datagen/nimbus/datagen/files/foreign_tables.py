@@ -1,4 +1,4 @@
-"""Reading of parquet tables of others: their content may be a million times larger than the file."""
+"""Reading of third-party parquet tables, whose content may be a million times larger than the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     Raises:
         InputError: There is no regular file.
         OSError: The file cannot be read.
-        ArrowException: The table is damaged, holds more than it can, or has a column twice.
+        ArrowException: The table is damaged, declares more data than its size allows, or has a column twice.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -32,7 +32,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     if twice := next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), ""):
         raise pa.ArrowInvalid(f"column {twice} is there twice")
     wanted = None if columns is None else list(columns)
-    # A text that the file stores once may be repeated a million times; as a dictionary it stays once in memory.
+    # A text that the file stores once may be repeated a million times; as a dictionary it is in memory only once.
     file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, size))
     table = file.read(columns=wanted, use_threads=False)
     byte_count = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)

@@ -103,7 +103,9 @@ class _Server:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._turn = threading.Lock()
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        # The search path of this process may have been extended, as in Isaac Sim's Python; "" would be its own folder.
+        path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nimbus.datagen.files.limited_process"],
             env=environment,
@@ -179,7 +181,7 @@ def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(reader: int, end: float) -> tuple[bytes, bool]:
-    """Read a child's answer; returns it, and True if it is late. It is empty if the caller has ended."""
+    """Read a child's answer; return it (empty if the caller has ended), and True if it is late."""
     content = b""
     with os.fdopen(reader, "rb", buffering=0) as file:
         while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:

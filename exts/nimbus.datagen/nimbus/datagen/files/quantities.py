@@ -15,7 +15,7 @@ _TEXT = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\s\d].*
 _LONGEST = 100
 """Longest text that is matched [characters]: the time grows with the square of its length."""
 _BOUNDS = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
-"""Names of bounds in JSON Schema, by pydantic's names, which remain in the schema of a validated float."""
+"""Names of bounds in JSON Schema, by pydantic's names; the schema of a validated float keeps pydantic's names."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _FEWEST = 200
 _INSET = 0.1
 """Position at which normals are sampled, as a fraction of the way from a corner to the center of its face."""
 _REACH = wp.constant(0.02)
-"""Largest distance within which the nearest point on the original surface is searched [m]."""
+"""Largest distance within which a point on the original surface is searched for [m]."""
 _VERSION = b"6"
 
 

@@ -23,7 +23,7 @@ _SEEN = 0.5
 _TRIES = 24
 """Largest number of pairs of start and goal that are tried for one episode."""
 _CHOICES = 40
-"""Largest number of candidates for a start, or for a goal; the one with most uncovered area around it is used."""
+"""Largest number of candidates for a start, or for a goal; the one with the most uncovered area around it is used."""
 
 
 @dataclass(frozen=True, kw_only=True)

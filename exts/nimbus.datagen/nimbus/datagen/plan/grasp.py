@@ -19,7 +19,7 @@ _SAME_PLACE, _SAME_WAY = 0.008, 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class GripperShape:
-    """Dimensions of a parallel gripper that determine on what it can close, in the tool's frame [m]."""
+    """Dimensions of a parallel gripper that determine the shapes on which it can close, in the tool's frame [m]."""
 
     opening: float
     """Distance between the open pads."""

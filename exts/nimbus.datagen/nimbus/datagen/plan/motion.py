@@ -121,7 +121,7 @@ class GraspPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class MotionQuery:
-    """Query of a batch: from a posture to the nearest of some poses, or to another posture."""
+    """Query of a batch: from a posture to the nearest of several poses, or to another posture."""
 
     scene: PlanningScene
     start_q: FloatArray
@@ -146,7 +146,7 @@ class MotionPlanner(Protocol):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Plan a free motion to the nearest of some poses of the tool, each (4, 4) ``world_T_tool``."""
+        """Plan a free motion to the nearest of several poses of the tool, each (4, 4) ``world_T_tool``."""
         ...
 
     def plan_joints(
@@ -201,7 +201,7 @@ class MotionPlanner(Protocol):
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """Plan the first feasible of some ranked grasps of a body, each (4, 4) ``world_T_tool``: approach, reach, lift.
+        """Plan the first feasible of a body's ranked grasps, each (4, 4) ``world_T_tool``: approach, reach, lift.
 
         In each group of consecutive grasps, the one with the nearest posture is tried first; with ``in_order`` each
         grasp is tried as given and then rotated by half a turn about its approach. During the approach the gripper of

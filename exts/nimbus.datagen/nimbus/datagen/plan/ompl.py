@@ -42,7 +42,7 @@ def sample_path(
     max_checks: int,
     edge_step: float = EDGE_STEP,
 ) -> FloatArray | None:
-    """Search a path from a free posture to any of some free goals.
+    """Search for a path from a free posture to any of several free goals.
 
     Args:
         scene: Scene with the arm.

@@ -1,4 +1,4 @@
-"""Planning of a pick: the first of some ranked grasps that can be approached, reached and lifted."""
+"""Planning of a pick: the first of several ranked grasps that can be approached, reached and lifted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_grasp(
     speed: float,
     in_order: bool = False,
 ) -> GraspPlan:
-    """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
+    """Plan the first feasible of several ranked grasps of a body: approach, reach, lift.
 
     Args:
         planner: Plans the single motions.
@@ -178,7 +178,7 @@ def _grasp_posture(
             return q, ""
         pair = scene.first_contact(q) or ()
         if scene.gripper_bodies.intersection(pair):
-            # The collision is of the gripper itself, so no other posture of the arm helps.
+            # The gripper itself collides, so no other posture of the arm helps.
             return None, " touches ".join(pair)
     found = solve_ik(scene, world_T_tool, seed_q=start, rng=rng, solutions=1, restarts=4, accept=is_clear)
     return (found[0] if found else None), ""

@@ -49,7 +49,7 @@ class TimedPlanner(ABC):
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Plan a free motion to the nearest of some poses of the tool.
+        """Plan a free motion to the nearest of several poses of the tool.
 
         Args:
             scene: Bodies around the arm, and the arm itself.
@@ -114,7 +114,7 @@ class TimedPlanner(ABC):
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """Plan the first feasible of some ranked grasps of a body: approach, reach, lift.
+        """Plan the first feasible of several ranked grasps of a body: approach, reach, lift.
 
         Args:
             scene: Bodies around the arm, and the arm itself.

@@ -30,7 +30,7 @@ HOLD = 3
 _MOVED = 0.02
 """Distance above which an object counts as moved [m]."""
 _STIRRED = 0.01
-"""Displacement of a joint from which on its arm counts as moved [rad or m]; an arm that holds still sags by less."""
+"""Displacement of a joint above which its arm counts as moved [rad or m]; an arm that holds still sags by less."""
 
 
 @dataclass(frozen=True, kw_only=True)

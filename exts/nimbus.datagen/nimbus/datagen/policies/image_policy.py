@@ -1,4 +1,4 @@
-"""Small policy on images in NumPy: three convolutions per camera and the joints give a chunk of actions.
+"""Small image policy in NumPy: computes a chunk of actions from the joints and three convolutions per camera.
 
 ``docs/examples/train_act.py`` trains one.
 """

@@ -11,12 +11,15 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.policies.policy import Policy
-from nimbus.datagen.policies.python_policy import PythonPolicy
+from nimbus.datagen.policies.python_policy import GuardedPolicy, PythonPolicy
 from nimbus.datagen.policies.recorded_policy import RecordedPolicy
 
 WHERE = "--policy"
 DEMONSTRATOR = "demonstrator"
 """Name for the task's own skills in place of a policy, as an upper bound on the same layouts."""
+
+WEIGHTS_ONLY = "state"
+"""Scheme of trained state policies that are read as weights only, so that no code of their folders runs."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,14 @@ def register_scheme(
 @register_scheme("replay", "replay:DATASET", "actions")
 def _replay(text: str, options: Mapping[str, str]) -> Policy:
     return RecordedPolicy(Path(text), actions=options.get("actions", "executed"))
+
+
+@register_scheme(WEIGHTS_ONLY, f"{WEIGHTS_ONLY}:FOLDER")
+def _weights(text: str, options: Mapping[str, str]) -> Policy:
+    """Open a trained state policy from its weights; the ``policy.py`` of the folder is not imported."""
+    from nimbus.datagen.policies.state_policy import StatePolicy
+
+    return GuardedPolicy(StatePolicy(Path(text)))
 
 
 def _register_wire(scheme: str, address: str, module: str, name: str) -> None:

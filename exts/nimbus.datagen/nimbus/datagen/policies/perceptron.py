@@ -140,7 +140,7 @@ def _hidden(weights: Weights, layer: int, x: Any) -> tuple[Any, tuple[Any, ...]]
 
 
 def _slopes(weights: dict[str, Floats], x: Floats, y: Floats, counts: Floats) -> tuple[float, dict[str, Floats]]:
-    """Return the loss of a batch, and its derivatives by the weights."""
+    """Return the loss of a batch, and its derivatives with respect to the weights."""
     depth, kept, slopes = _depth(weights), [], {}
     for layer in range(depth):
         x, needed = _hidden(weights, layer, x)

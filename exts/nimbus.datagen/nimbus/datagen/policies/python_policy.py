@@ -20,30 +20,18 @@ _WEIGHTS = (".npz", ".safetensors", ".json", ".pt", ".pth")
 """Suffixes of files beside a policy that affect its behavior."""
 
 
-class PythonPolicy(Policy):
-    """Object returned by a function of a file: a :class:`Policy`, or an object with its methods.
-
-    Its errors are faults of the policy, which an evaluation counts separately.
+class GuardedPolicy(Policy):
+    """Object with the methods of a policy; its errors are faults of the policy, which an evaluation counts separately.
 
     Args:
-        path: The file; it is imported.
-        function: Name of a function without arguments.
-
-    Raises:
-        InputError: There is no such file or function, or the returned object has no method ``act``.
+        made: A :class:`Policy`, or an object with its methods.
+        identity: Identity of a policy that states none.
     """
 
-    def __init__(self, path: Path, function: str) -> None:
-        self._where = f"--policy {path}:{function}"
-        made = _made(path, function, where=self._where)
-        if not callable(getattr(made, "act", None)):
-            what = f"{function}() returned {type(made).__name__}, which has no method act"
-            raise InputError(
-                what, where=self._where, instead="return an object with reset(episode) and act(observation)"
-            )
-        self._policy: Any = made
+    def __init__(self, made: Any, *, identity: str = "") -> None:
+        self._policy = made
         self.needs, self.view = getattr(made, "needs", Needs()), getattr(made, "view", None)
-        self.identity = getattr(made, "identity", "") or file_identity(path)
+        self.identity = getattr(made, "identity", "") or identity
         self.limit, self.horizon = int(getattr(made, "limit", 0)), int(getattr(made, "horizon", 0))
         self.trained_layouts = getattr(made, "trained_layouts", {})
 
@@ -82,6 +70,26 @@ class PythonPolicy(Policy):
         except Exception as error:  # any error of a user's policy is a counted fault; its location is in the ledger
             line = user_frame_line(error) or f"{type(error).__name__}: {error}"
             raise PolicyFault(Reason.POLICY_ERROR, line) from error
+
+
+class PythonPolicy(GuardedPolicy):
+    """Object returned by a function of a file.
+
+    Args:
+        path: The file; it is imported.
+        function: Name of a function without arguments.
+
+    Raises:
+        InputError: There is no such file or function, or the returned object has no method ``act``.
+    """
+
+    def __init__(self, path: Path, function: str) -> None:
+        where = f"--policy {path}:{function}"
+        made: Any = _made(path, function, where=where)
+        if not callable(getattr(made, "act", None)):
+            what = f"{function}() returned {type(made).__name__}, which has no method act"
+            raise InputError(what, where=where, instead="return an object with reset(episode) and act(observation)")
+        super().__init__(made, identity="" if getattr(made, "identity", "") else file_identity(path))
 
 
 def file_identity(path: Path) -> str:

@@ -26,7 +26,7 @@ class RolloutViews:
         cameras: Names of the cameras to render.
         device: ``cpu`` or ``cuda``.
         together: Render all in one launch per camera. By default, a GPU does; a CPU, where that saves no time, renders
-            one after the other and keeps pixels that do not change. Pictures are equal to the bit either way.
+            one after the other and keeps pixels that do not change. Pictures are bit-identical either way.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class Demonstrations:
 
         Args:
             folder: Folder of the dataset.
-            limit: Number of episodes to read from the first on; all by default.
+            limit: Number of episodes to read, starting with the first; all by default.
 
         Raises:
             InputError: The folder is not a dataset, or has no episode.

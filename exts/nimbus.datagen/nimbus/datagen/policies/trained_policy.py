@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
@@ -29,6 +31,7 @@ from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
 _LARGEST_WEIGHTS = 4 << 30
 """Largest weights, unpacked [bytes]."""
+_AGAIN = "train the policy again"
 _COMPARED = ("robot", "rate", "joint_names", "action_names", "feature_names")
 _ENTRY_TEXT = '''"""The policy of this folder, for nimbus evaluate --policy."""
 
@@ -55,9 +58,9 @@ class TrainedSettings:
     feature_names: tuple[str, ...] = ()
     cameras: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Width and height [px] of the policy's cameras by name."""
-    horizon: int
+    horizon: Annotated[int, Meta(ge=1, le=10_000)]
     """Number of actions of an answer."""
-    limit: int
+    limit: Annotated[int, Meta(ge=1, le=10_000_000)]
     """Largest number of steps of an episode: twice the longest demonstration."""
     dataset: str = ""
     """Hash of the demonstrations (D0)."""
@@ -138,9 +141,13 @@ class TrainedPolicy(Policy):
         self.trained_layouts = self.settings.trained_layouts
         self.path = folder / weights
         try:
-            self.identity = hashlib.sha256(self.path.read_bytes()).hexdigest()[:16]
+            check_regular(self.path)
+            with self.path.open("rb") as file:
+                self.identity = hashlib.file_digest(file, "sha256").hexdigest()[:16]
         except OSError as error:
             raise unreadable(self.path, error) from None
+        except InputError as error:
+            raise InputError(error.what, where=str(self.path), instead=_AGAIN) from None
 
     def begin_task(self, task: PolicyTask) -> None:
         """Compare the conventions.
@@ -173,7 +180,7 @@ def read_weights(path: Path) -> dict[str, FloatArray]:
 
 def unreadable(path: Path, error: Exception) -> InputError:
     """Make the error for weights that cannot be read."""
-    return InputError(f"cannot be read: {error}", where=str(path), instead="train the policy again")
+    return InputError(f"cannot be read: {error}", where=str(path), instead=_AGAIN)
 
 
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:

@@ -25,7 +25,7 @@ from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo
 
 _JITTER = 0.03
-"""Extent of a region around its center [m]: layouts move an object by so much, in addition to its rotation."""
+"""Extent of a region around its center [m]: layouts shift an object within it, in addition to its rotation."""
 _CLEARANCE = 0.018
 """Clearance around each thing [m]; layouts keep 3 cm between two objects."""
 _GAP = 0.03
@@ -228,7 +228,7 @@ def _swept(kind: KindEntry, area: WorkArea) -> FloatArray:
 
 
 def _furniture_points(kind: KindEntry, area: WorkArea) -> FloatArray:
-    """Return positions (n, 2) of furniture in front of the robot [m], with space for a hand before its doors."""
+    """Return positions (n, 2) of furniture in front of the robot [m], with space for a hand in front of its doors."""
     ahead = float(np.clip(_FRONT - kind.swept[0], *_FURNITURE))
     reach = float(np.linalg.norm(area.points - area.base, axis=1).max())
     ahead *= min(1.0, reach / 0.68)

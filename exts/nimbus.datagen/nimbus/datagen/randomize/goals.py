@@ -23,12 +23,14 @@ _KEPT = 2
 
 
 class GoalRandomizer(Randomizer["NavigationAssets"]):
-    """Randomizer that draws starts and goals in areas without paths, then applies the task's randomizers.
+    """Randomizer that draws starts and goals, and applies the task's randomizers.
+
+    It prefers areas that earlier paths do not cover.
 
     Args:
         task: Navigation task.
         seed: Seed of the run.
-        split: Set of episodes to draw, such as those of runs.
+        split: Name of the set of episodes to draw, such as :data:`RUN`; each set has other starts and goals.
     """
 
     @classmethod

@@ -50,7 +50,7 @@ class LanguageRandomization(LayoutRandomization):
         0.5,
         ge=0,
         le=1,
-        description="probability that an object is called by its category, or if imported by a caption or synonym",
+        description="probability that an object is called by its category, or if imported, by a caption or synonym",
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:

@@ -29,7 +29,7 @@ class PushRandomization(LayoutRandomization):
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw if there is a push, and its target, time, direction and strength."""
+        """Draw whether there is a push, and its target, time, direction and strength."""
         if streams("share").random() >= self.share:
             return {"of": "nothing"}
         free = [item for item in draft.objects if not item.anchored and item.group != GROUP]

@@ -1,4 +1,4 @@
-"""Shots of cameras: where a camera is at some states, and its frames from rendered images."""
+"""Shots of cameras: poses of a camera at several states, and its frames from rendered images."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class CameraShot:
         layout: The layout.
         camera: One of its cameras.
         states: States of the layout.
-        place: Place of the states among all that are rendered together.
-        start: Number of their first step among all.
+        place: Position of these states among all states that are rendered together.
+        start: Index of their first step among all steps that are rendered together.
         made: Modalities to make.
     """
 
@@ -121,12 +121,12 @@ class ShotImages:
 
     @cached_property
     def all_boxes(self) -> tuple[NDArray[np.float32], IntArray] | None:
-        """(V, N, 4) boxes [px] and (V, N) numbers of pixels; None where they were not measured."""
+        """(V, N, 4) boxes [px] and (V, N) numbers of pixels; None if they were not measured."""
         return None if self._boxes is None else self._boxes.read()
 
     @cached_property
     def all_areas(self) -> FloatArray:
-        """Values of :attr:`areas`; without columns where they were not measured."""
+        """Values of :attr:`areas`; they have no columns if they were not measured."""
         if self.areas is None:
             return np.zeros((self._shape[0], 0))
         return np.asarray(self.areas.numpy(), dtype=np.float64)
@@ -140,7 +140,7 @@ class ShotImages:
         return boxes[rows, :count], pixels[rows, :count]
 
     def take(self, name: str, rows: slice) -> NDArray[Any]:
-        """Return an image (K, H, W, …) of some views; without rows where it was not copied."""
+        """Return an image (K, H, W, …) of some views; it has no rows if it was not copied."""
         return self._hosted[name][rows]
 
 
@@ -149,7 +149,7 @@ def needed_images(made: Collection[Modality]) -> set[str]:
     needed = {"rgb", *made} & {*_IMAGES}
     if {"flow", "keypoints"} & {*made}:
         needed |= {"depth", "mesh"}
-    # Lenses bend masks to find the boxes in them.
+    # With a lens, boxes are found in the distorted masks.
     return needed | {"instance"} if "boxes" in made else needed
 
 
@@ -197,7 +197,7 @@ def finish_shot(
 
 
 def _visibility(shot: CameraShot, pixels: IntArray, areas: FloatArray) -> NDArray[np.float32]:
-    """Return visible pixels over areas (K, N); NaN for instances without an outline."""
+    """Return the visible pixels divided by the areas (K, N); NaN for instances without an outline."""
     visibility, places = np.full(pixels.shape, np.nan, dtype=np.float32), [*shot.layout.outlines]
     visibility[:, places] = np.clip(pixels[:, places] / np.maximum(areas[:, : len(places)], 1.0), 0.0, 1.0)
     return visibility

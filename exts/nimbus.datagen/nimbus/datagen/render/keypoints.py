@@ -18,7 +18,7 @@ from nimbus.datagen.render.render_inputs import ROBOT
 from nimbus.datagen.robots.robot import Manipulator, Robot
 
 _MOST = 10_000
-"""Largest number of keypoints of an episode; more than 255 objects have."""
+"""Largest number of keypoints of an episode; 255 objects have fewer."""
 
 
 def find_keypoints(objects: Sequence[PlacedObject], robot: Robot, labels: Labels) -> Keypoints:

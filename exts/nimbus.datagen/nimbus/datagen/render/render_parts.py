@@ -90,7 +90,7 @@ def _object_parts(library: str, kind: str, variant: int, scale: float) -> tuple[
 def _merge(
     builder: newton.ModelBuilder, owner: Any, *, coarse: Mapping[str, float] | None = None
 ) -> Iterable[RenderPart]:
-    """Join all shapes of one owner without a texture; their colors become a palette texture.
+    """Join all untextured shapes of one owner; their colors become a palette texture.
 
     Untextured shapes of the bodies in ``coarse`` are simplified within the tolerance of each body.
     """

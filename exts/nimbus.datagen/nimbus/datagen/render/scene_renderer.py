@@ -94,7 +94,7 @@ def load_scene(
 
 
 def _workplace(stage: StageInfo) -> Vector:
-    """Return the center of a stage's work surface, or a default point before the robot [m]."""
+    """Return the center of a stage's work surface, or a default point in front of the robot [m]."""
     if (table := stage.surfaces.get("table")) is None:
         x, y, z = stage.robot_position
         return x + _BEFORE, y, z

@@ -58,11 +58,8 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     path = Path(file)
     try:
         model: Any = _read(path, angles)
-    except (
-        ValueError,
-        RuntimeError,
-        ElementTree.ParseError,
-    ) as error:  # RuntimeError: memory is too small for an array
+    except (ValueError, RuntimeError, ElementTree.ParseError) as error:
+        # MuJoCo raises RuntimeError when memory is too small for an array.
         reason = " ".join(str(error).split())
         raise InputError(
             f"not an MJCF that MuJoCo reads: {reason}",
@@ -218,9 +215,8 @@ class _Conversion:
         """Convert the joints between a body and its parent, with links between several or off-origin joints."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
-        here = make_transform(
-            model.body_pos[body], model.body_quat[body]
-        )  # pose of the body relative to the last link made
+        # Pose of the body relative to the last link made.
+        here = make_transform(model.body_pos[body], model.body_quat[body])
         moves = self._moves(body)
         for joint in moves:
             anchor, axis = make_transform(model.jnt_pos[joint], (1.0, 0.0, 0.0, 0.0)), np.array(model.jnt_axis[joint])

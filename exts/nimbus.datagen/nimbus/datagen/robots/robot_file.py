@@ -329,7 +329,7 @@ class _Completion:
         for kind in ("link", "joint"):
             names = [element.get("name", "") for element in root.findall(kind)]
             if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
-                what = f"two of its models have a {kind} '{repeated}'"
+                what = f"two models of this robot both have a {kind} '{repeated}'"
                 raise self.document.error(
                     (), what, instead="describe one of them in another robot file, and use it with 'of'"
                 )

@@ -42,7 +42,7 @@ _SLAB = 0.3
 _WAY = 0.33
 """Radius of the passage that stays free between all doors of a room [m], for bodies of up to 50 cm in width."""
 _CELL = 0.05
-"""Side of a cell of the map in which the passage is searched [m]."""
+"""Side of a cell of the map in which the passage is searched for [m]."""
 _STAND_IN_WAY = (0.03, 1.6)
 """Range of heights in which a furnishing is an obstacle [m]."""
 _NO_OBSTACLES = ("doorway", "skirting")

@@ -53,7 +53,7 @@ def least_size(bench: Bench) -> tuple[float, float]:
 
 
 def make_room(settings: RoomSettings, bench: Bench) -> Room:
-    """Generate the room of some settings around a bench; equal settings and benches give equal rooms."""
+    """Generate the room with given settings around a bench; equal settings and benches give equal rooms."""
     rng = generator(settings.seed, "room", settings.family)
     drawn = rng.uniform([_DEPTHS[0], _WIDTHS[0]], [_DEPTHS[1], _WIDTHS[1]])
     depth, width = (float(value) for value in (drawn if settings.size is None else settings.size))

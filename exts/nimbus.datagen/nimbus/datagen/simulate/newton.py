@@ -27,7 +27,7 @@ STEP_RATE = 2400.0
 """Rate of physics [Hz]. Held objects creep less at higher rates, and the usual record rates divide this one."""
 
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC", "CTRL"))
-"""MuJoCo's warnings about numbers that are not finite or huge."""
+"""MuJoCo's warnings about numbers that are huge or not finite."""
 
 OBSERVED_EVERY = 10
 """Number of physics steps between two evaluations of contacts, which gives 240 evaluations per second."""

@@ -7,6 +7,10 @@ from functools import lru_cache
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.errors import InputError
+
+_MOST_STEPS = 24_000
+"""Largest number of physics steps in a record period; records once in ten seconds have that many."""
 
 
 def smooth_reference(
@@ -45,13 +49,17 @@ def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def steps_per_period(step_rate: float, rate: float) -> int:
-    """Return the number of physics steps in a record period; raises ``ValueError`` when it is not whole.
+    """Return the number of physics steps in a record period.
 
     Args:
         step_rate: Rate of physics [Hz].
         rate: Rate of records [Hz].
+
+    Raises:
+        InputError: The number is not whole, or too large: files of others state rates too.
     """
-    steps = round(step_rate / rate)
-    if abs(steps * rate - step_rate) > 1e-9:
-        raise ValueError(f"rate must divide {step_rate:g} Hz, got {rate:g} Hz")
+    steps = round(min(step_rate / rate, _MOST_STEPS + 1))
+    if steps > _MOST_STEPS or abs(steps * rate - step_rate) > 1e-9:
+        what = f"a rate of {rate:g} Hz; {step_rate:g} Hz must be a whole multiple, of at most {_MOST_STEPS:,}"
+        raise InputError(what, where="rate", instead="use 10, 15, 20, 30 or 60 Hz")
     return steps

@@ -203,8 +203,9 @@ def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
 
 
 def _is_there(staged: StagedEpisode) -> bool:
+    """Return True if the files have the sizes of the record; nodes name them, and may name links."""
     sizes = staged.attempt.files
-    return all(has_size(source, sizes[path]) for path, source in staged.files.items())
+    return all(not source.is_symlink() and has_size(source, sizes[path]) for path, source in staged.files.items())
 
 
 def _may_commit(known: EpisodeState | None, lease: int) -> bool:

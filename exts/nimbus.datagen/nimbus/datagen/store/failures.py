@@ -92,7 +92,7 @@ def clear_failures(folder: Path, ledger: Ledger) -> None:
 
 
 def _strays(folder: Path, attempts: Iterable[Attempt]) -> list[Path]:
-    """Return the files left by a run that was killed between the file and its ledger row."""
+    """Return files without a ledger row, left by a run that was killed after it wrote the file."""
     known = {attempt.failure.path for attempt in attempts if attempt.failure}
     here = sorted((folder / FOLDER).glob("*"))
     return [path for path in here if f"{FOLDER}/{path.name}" not in known]

@@ -102,7 +102,7 @@ class Verification:
     problems: tuple[str, ...]
     """One line for each problem; empty for a valid dataset."""
     faults: dict[str, int] = field(default_factory=dict)
-    """Number of workers that died, hung or raised, by kind; these are no problems of the dataset."""
+    """Number of workers that died, hung or raised, by kind; these are not problems of the dataset."""
     quarantined: dict[str, str] = field(default_factory=dict)
     """Evidence by quarantined episode; these episodes are not made again."""
 

@@ -52,7 +52,7 @@ class SkillFailure(Exception):
 
     @classmethod
     def of_plan(cls, plan: MotionPlan) -> Self:
-        """Return the failure of a skill without a motion."""
+        """Return the failure of a skill for which the planner found no motion."""
         return cls(plan.reason, plan.detail)
 
 
@@ -67,7 +67,7 @@ class Reference:
     kinds: tuple[str, ...]
     """Types of things: ``object``, ``fixture`` or ``region``."""
     many: bool = False
-    """True for one thing, a group or a list of things; a tuple of names at run time."""
+    """True if the parameter accepts a group or a list of things; several names are a tuple at run time."""
     jointed: bool = False
     """True if the target must have moving parts."""
 
@@ -153,7 +153,7 @@ class Statement(StrictModel, ABC):
         return self
 
     def check_files(self) -> None:
-        """Check that the files that it names can be read; called for task files, not for the text of a stored task.
+        """Check that the named files can be read; called for task files, not for the text of a stored task.
 
         Raises:
             InputError: A file is missing or invalid.
@@ -181,7 +181,7 @@ class Skill(Statement):
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Facts that must hold before the skill: ``("held(object)", "open(into)")``. A fact about an omitted parameter is
-    ignored. Settings such as ``side=left`` are those that a proposed step before this one gets."""
+    ignored. Settings in a fact, such as ``side=left``, become parameters of the proposed step that establishes it."""
 
     gives: ClassVar[tuple[str, ...]] = ()
     """Facts that hold after the skill. A skill without any is never proposed."""

@@ -48,7 +48,7 @@ Value = TypeVar("Value")
 
 EXECUTION_NOISE = 0.015
 """Default execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the largest value at which no first
-attempts of the shipped tasks fail for it."""
+attempts of the shipped tasks fail because of it."""
 
 
 @dataclass(frozen=True)

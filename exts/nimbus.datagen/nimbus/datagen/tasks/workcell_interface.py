@@ -75,7 +75,7 @@ class SceneState(Protocol):
 
     @property
     def simulation(self) -> Physics:
-        """Simulation behind it."""
+        """Simulation that computes the state."""
         ...
 
     def pose(self, name: str) -> FloatArray:
@@ -103,7 +103,7 @@ class SceneState(Protocol):
         ...
 
     def cavity(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """Return frame ``world_T_cavity`` (4, 4), and corners (2, 3) [m] in it, of an object's cavity."""
+        """Return the frame ``world_T_cavity`` (4, 4) of an object's cavity, and its corners (2, 3) in the frame [m]."""
         ...
 
     def is_at_rest(self, name: str) -> bool:
@@ -250,7 +250,7 @@ class Workcell(World, Protocol):
         ...
 
     def move_to(self, goals: Sequence[ArrayLike]) -> MotionPlan:
-        """Move freely to the nearest of some poses of the tool, each ``world_T_tool`` (4, 4).
+        """Move freely to the nearest of several poses of the tool, each ``world_T_tool`` (4, 4).
 
         Raises:
             SkillFailure: There is no motion, or the arm did not follow.
@@ -307,15 +307,15 @@ class Workcell(World, Protocol):
         ...
 
     def expect_contact(self, name: str | None) -> None:
-        """From now on, measure contact with this body as with a held object; None ends that."""
+        """Measure contact with a body from now on, as with a held object; None ends the measurement."""
         ...
 
     def carry(self) -> None:
-        """Begin transport: from now on the held object must not move in the hand."""
+        """Begin transport, during which the held object must not move in the hand."""
         ...
 
     def end_transport(self) -> None:
-        """End transport: from now on the held object may be pushed in the hand."""
+        """End transport; afterwards, contact may push the held object in the hand."""
         ...
 
     def arm(self, name: str) -> Workcell:

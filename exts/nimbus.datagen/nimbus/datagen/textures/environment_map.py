@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.textures.image_bytes import read_image_bytes
 
 _MAGIC = b"#?"
 _FORMAT = b"FORMAT=32-bit_rle_rgbe"
 _MOST_PIXELS = 1 << 27
+_MOST_BYTES = 1 << 30
+"""Largest file [bytes]; most maps have 4 bytes a pixel or fewer."""
 
 
 def read_radiance(path: Path) -> NDArray[np.float32]:
@@ -22,13 +25,7 @@ def read_radiance(path: Path) -> NDArray[np.float32]:
         InputError: The file is missing, in another format, or truncated.
     """
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(
-            (error.strerror or str(error)).lower(), where=str(path), instead="give a readable file"
-        ) from None
-    try:
-        return _decoded(content)
+        return _decoded(read_image_bytes(path, limit=_MOST_BYTES))
     except ValueError as error:
         instead = "save it in Radiance's format (.hdr), with the rows from the top down"
         raise InputError(f"not a readable environment map: {error}", where=str(path), instead=instead) from None

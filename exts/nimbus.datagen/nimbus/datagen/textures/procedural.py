@@ -16,6 +16,7 @@ from nimbus.datagen.arrays import AnyArray
 from nimbus.datagen.episode.layout import SurfaceLook
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.textures.image_bytes import read_image_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PillowFile
@@ -25,6 +26,9 @@ SIZE = 384
 """Side of every texture [px]."""
 _LEAST = 8
 """Smallest side of an image [px]; a smaller image is probably a mistake."""
+
+_MOST_BYTES = 1 << 28
+"""Largest image file [bytes]."""
 
 _PERIODS = {"table": 1.6, "floor": 2.4, "backdrop": 3.1}
 """Period of a texture on a part of the room, about the extent of one view [m]."""
@@ -125,12 +129,7 @@ def picture_hash(path: Path) -> str:
     Raises:
         InputError: The file cannot be read.
     """
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    except OSError as error:
-        raise InputError(
-            (error.strerror or str(error)).lower(), where=str(path), instead="give a readable file"
-        ) from None
+    return hashlib.sha256(read_image_bytes(path, limit=_MOST_BYTES)).hexdigest()[:16]
 
 
 def _noise(rng: np.random.Generator, *, size: float, roughness: float = 1.0, stretch: float = 1.0) -> AnyArray:

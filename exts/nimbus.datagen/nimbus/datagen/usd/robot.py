@@ -15,6 +15,7 @@ import numpy as np
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import RobotSetup, Vector
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
@@ -25,6 +26,8 @@ from nimbus.datagen.version import versioned_hash
 
 CONVERSION_VERSION = 1
 """Version of the code that assembles and converts robots; raised when the result of any robot changes."""
+_SECONDS = 600
+"""Limit of the CPU time for a user's robot [s]; cutting many meshes into convex pieces takes minutes."""
 
 
 def base_pose(stage: StageInfo, robot: Robot) -> tuple[Vector, Quaternion]:
@@ -81,21 +84,16 @@ def _mesh_files(root: ElementTree.Element) -> list[Path]:
 
 def _convert(robot: Robot, target: Path) -> None:
     """Convert into a temporary folder and rename it, so that a killed run leaves no incomplete folder."""
-    import urdf_usd_converter
-    import usdex.core
-
     check_meshes(robot)
-    # Diagnostics are routed away from the terminal: the converter reports every mesh, and every line that it skips.
-    usdex.core.activateDiagnosticsDelegate()
-    usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
     with writing(target.parent):
         work = Path(tempfile.mkdtemp(dir=target.parent, prefix=".convert-"))
     try:
-        packages = {piece.package for piece in robot.pieces if piece.package}
-        ros_packages = [{"name": name, "path": str(package_folder(name))} for name in sorted(packages)]
-        converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=ros_packages)
         with writing(target.parent):
-            converter.convert(str(_one_urdf(robot, work)), str(work / "usd"))
+            if all(piece.package for piece in robot.pieces):
+                _write(robot, work)
+            else:  # the converter's parsers read files that may be of others
+                given = {"robot": robot.model_dump_json(), "folder": str(work)}
+                run_limited(f"{__name__}:write_usd", given, where=f"robot {robot.name}", seconds=_SECONDS)
         try:
             os.rename(work / "usd", target)
         except OSError:
@@ -103,6 +101,29 @@ def _convert(robot: Robot, target: Path) -> None:
                 raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def write_usd(robot: str, folder: str) -> None:
+    """Convert a robot, given as JSON; called in a limited process.
+
+    Raises:
+        InputError: The robot's model cannot be converted.
+    """
+    _write(Robot.model_validate_json(robot, strict=False), Path(folder))
+
+
+def _write(robot: Robot, folder: Path) -> None:
+    """Convert a robot into the folder ``usd`` below a folder."""
+    import urdf_usd_converter
+    import usdex.core
+
+    # Diagnostics are routed away from the terminal: the converter reports every mesh, and every line that it skips.
+    usdex.core.activateDiagnosticsDelegate()
+    usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
+    packages = {piece.package for piece in robot.pieces if piece.package}
+    ros_packages = [{"name": name, "path": str(package_folder(name))} for name in sorted(packages)]
+    converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=ros_packages)
+    converter.convert(str(_one_urdf(robot, folder)), str(folder / "usd"))
 
 
 def _one_urdf(robot: Robot, folder: Path) -> Path:

@@ -17,6 +17,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES
+from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
 from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import least_size
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, parse_file_reference, parse_reference
@@ -96,11 +97,12 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     if (own := parse_file_reference(name_or_path)) is not None:
         return _read_own(own, name_or_path, where=where)
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
-    _check_references(path)
+    check_scene(path)
+    check_references(path)
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
-        raise _unopened(path, error) from error
+        raise unopened(path, error) from error
     return _read(stage, path.stem, path, bench=name_or_path)
 
 
@@ -111,13 +113,21 @@ def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
 
 
 def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
-    """Return the settings of one episode's room; None without a room."""
-    drawn = layout.drawn.get("scene", {})
-    if "family" not in drawn:
+    """Return the settings of one episode's room; None without a room.
+
+    Raises:
+        InputError: The layout comes from a file with other values.
+    """
+    drawn = layout.drawn.get("scene")
+    if not isinstance(drawn, Mapping) or "family" not in drawn:
         return stage.room
-    return RoomSettings.model_validate(
-        {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
-    )
+    try:
+        return RoomSettings.model_validate(
+            {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
+        )
+    except (KeyError, ValueError):  # pydantic's error is a ValueError
+        what = "the layout of the episode draws a room that this version cannot make"
+        raise InputError(what, where=stage.name, instead="restore the dataset from a copy") from None
 
 
 def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
@@ -144,21 +154,13 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
     return replace(made, room=settings, content_hash=room_identity(settings, base.content_hash))
 
 
-def _unopened(path: Path, error: Exception) -> InputError:
-    lines = str(error).strip().strip("'").strip().splitlines()
-    return InputError(
-        f"USD cannot open it: {lines[-1].split(' : ')[-1].strip(chr(39))}",
-        where=str(path),
-        instead="check the file with usdchecker",
-    )
-
-
 def _read_own(own: StageFileSettings, reference: str, *, where: str) -> StageInfo:
     """Read the stage that is made from a scene file."""
     from pxr import Usd
 
     source = Path(own.file)
     check_scene_file(source, where=where)
+    check_scene(source)
     identity = file_identity(own, _file_hash(source))
     path = file_stage(own, identity=identity, where=where)
     made = _read(Usd.Stage.Open(str(path)), source.stem, path, bench=reference)
@@ -169,28 +171,12 @@ def _floor_height(base: StageInfo) -> float:
     return base.surfaces["floor"].upper[2] if "floor" in base.surfaces else np.inf
 
 
-def _check_references(path: Path) -> None:
-    from pxr import Tf, UsdUtils
-
-    try:
-        found: Any = UsdUtils.ComputeAllDependencies(str(path))
-    except Tf.ErrorException as error:
-        raise _unopened(path, error) from error
-    unresolved = found[2]
-    if unresolved:
-        raise InputError(
-            f"refers to '{sorted(unresolved)[0]}', which does not exist",
-            where=str(path),
-            instead="put the file there or correct the path in the stage",
-        )
-
-
 def _file_hash(path: Path) -> str:
     """Return the hash of a scene file and everything that it references."""
     if path.suffix.lower() not in USD_SUFFIXES:
         beside = sorted(one for one in path.parent.iterdir() if one.is_file()) if path.suffix == ".gltf" else [path]
         return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in beside)).hexdigest()[:16]
-    _check_references(path)
+    check_references(path)
     return _content_hash(path)
 
 

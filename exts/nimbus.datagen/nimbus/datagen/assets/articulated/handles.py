@@ -20,13 +20,13 @@ from nimbus.datagen.random_streams import generator
 NAMED = re.compile(r"handle|knob|grip|pull|lever|lock|latch|switch|button", re.IGNORECASE)
 """Words in the names of geometry that is meant to be held."""
 _HAND = GripperShape(opening=0.07, pad_width=0.018, pad_height=0.018, finger_thickness=0.012, finger_depth=0.042)
-"""Hand for which handles are searched; it opens slightly less than the hands of Nimbus's robots."""
+"""Hand that must be able to grasp the handles; it opens slightly less than the hands of Nimbus's robots."""
 _PALM = np.array([(-0.035, -0.1, -0.12), (0.035, 0.1, -0.047)])
 """Bounding box of the hand behind the fingers, in the tool frame [m]."""
 _MARGIN = 0.002
 """Margin around geometry that is named as a handle [m]."""
 _STANDS_OUT = 8.0
-"""Score per meter by which a handle protrudes in the opening direction; 15 cm at most count."""
+"""Score per meter by which a handle protrudes in the opening direction; at most 15 cm count."""
 _HAND_REACH = 0.16
 """Half side of a box around a handle that contains the whole hand [m]."""
 _NEAR_MARK = 0.04
@@ -45,7 +45,7 @@ _TURNS = (0.35, 0.7, 1.05)
 Handles that are not round use at most the first one.
 """
 _ROUND = 0.035
-"""Largest thickness of a bar with about square section that may rotate between the fingers [m]."""
+"""Largest thickness of a bar with a nearly square section that may rotate between the fingers [m]."""
 _PRESSINGS = 4
 _FINGER_ROOM = (0.016, 0.1)
 """Radius and approach length of the closed fingers [m]."""

@@ -56,7 +56,9 @@ class LinkGeometry:
 
 
 def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str]) -> dict[str, LinkGeometry]:
-    """Read the base (with an empty name) and each moving part; unreadable geometry is omitted with a note.
+    """Return the geometry of the base (under the key ``""``) and of each moving part, by name.
+
+    Unreadable pieces are omitted with a note.
 
     Args:
         root: Root folder of the source.
@@ -65,7 +67,7 @@ def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str])
         moving: Names of the moving parts.
 
     Raises:
-        InputError: The geometry of the base or of a moving part cannot be read.
+        InputError: The base or a moving part has no readable geometry.
     """
     still = {joint.link: joint.on for joint in asset.joints if joint.link not in moving}
     links = {name: LinkGeometry() for name in ("", *moving)}

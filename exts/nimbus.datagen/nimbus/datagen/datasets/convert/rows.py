@@ -23,7 +23,7 @@ _SEE_QA = "run 'nimbus qa' for details"
 
 
 def side_by_side(numbers: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Concatenate the columns of all features to one array (T, D)."""
+    """Concatenate the columns of all features into one array (T, D)."""
     return np.concatenate([*numbers.values()], axis=1)
 
 

@@ -52,7 +52,7 @@ def find_published(out: Path) -> Manifest | None:
         return None
     if not (out / NAME).exists():
         strangers = sorted(path.name for path in out.iterdir())
-        what = f"contains '{strangers[0]}' and no {NAME}: not an export"
+        what = f"contains '{strangers[0]}' but no {NAME}, so it is not an export of Nimbus"
         raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty")
     return read_manifest(out)
 

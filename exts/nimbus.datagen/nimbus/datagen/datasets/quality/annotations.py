@@ -18,7 +18,7 @@ _MOVES = 1.0
 _FEW = 300
 """Smallest number of compared pixels in an episode; with fewer, flow is not judged."""
 _FLAT = 2.0
-"""Mean difference between unshifted images from which flow is judged [levels]; below it, they lack texture."""
+"""Smallest mean difference between unshifted images for which flow is judged [levels]; below it, they lack texture."""
 _AROUND = 2
 """Largest distance between a visible keypoint and the mask of its object [px]."""
 _SHARE = 0.9

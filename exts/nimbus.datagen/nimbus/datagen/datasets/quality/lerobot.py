@@ -207,7 +207,9 @@ class LeRobotView:
             if lacking := [name for name in needed if not isinstance(row.get(name), int)]:
                 raise Unreadable("meta/episodes", f"row {number} has no {lacking[0]}")
             if not (0 <= row["length"] <= MOST_FRAMES and 0 <= row["episode_index"] <= MOST_FRAMES):
-                what = f"row {number} is episode {row['episode_index']} with {row['length']} frames"
+                what = (
+                    f"row {number} is outside the valid range: episode {row['episode_index']}, {row['length']} frames"
+                )
                 raise Unreadable("meta/episodes", what)
         return rows
 

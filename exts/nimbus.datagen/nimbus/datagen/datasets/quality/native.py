@@ -130,7 +130,7 @@ class _Pictures:
             raise Unreadable(self._episode.path.name, error.what) from error
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends earlier."""
         try:
             for first in range(start, min(stop, self.count()), _BLOCK):
                 yield from self._episode.rows(self._path, slice(first, min(first + _BLOCK, stop)))

@@ -31,13 +31,13 @@ class Thresholds:
     still_share: float = 0.7
     """Fraction of rows without motion above which an episode is reported."""
     lag: int = 3
-    """Difference from the usual lead of actions before states from which an episode is reported [rows]."""
+    """Smallest reported difference from the usual lead of actions over states [rows]."""
     black: int = 16
     """Largest value in a black image [levels, 0 to 255]."""
     same: float = 5.0
     """Largest difference between two equal images after reduction [levels]; codecs cause small differences."""
     frozen_frames: int = 10
-    """Number of successive equal images from which they count as frozen."""
+    """Smallest number of successive equal images that count as frozen."""
     frozen_motion: float = 0.3
     """Motion of a joint during equal images above which they are reported as frozen [rad or m]."""
     repeat_motion: float = 0.01

@@ -51,7 +51,7 @@ class VideoPictures:
             return found
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends earlier."""
         stop = stop if self._alone else min(stop, self._length)
         first, last = self._begin + start / self._fps - _LATE, self._begin + stop / self._fps - _LATE
         with self._open() as (container, stream):

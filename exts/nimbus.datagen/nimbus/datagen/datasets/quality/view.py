@@ -21,7 +21,7 @@ class Pictures(Protocol):
         ...
 
     def read(self, start: int, stop: int) -> Iterator[NDArray[np.uint8]]:
-        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends before."""
+        """Yield images ``[start, stop)``, each (H, W, 3) sRGB [levels, 0 to 255]; fewer if the episode ends earlier."""
         ...
 
 

@@ -152,7 +152,7 @@ def _opened(folder: Path | str, arguments: dict[str, Any]) -> Reader:
 
 
 def collate(samples: Sequence[Sample]) -> dict[str, NDArray[Any] | list[str]]:
-    """Combine samples to a batch: arrays are stacked along a new first axis, texts form a list."""
+    """Combine samples into a batch: arrays are stacked along a new first axis, texts form a list."""
     return {
         name: [sample[name] for sample in samples] if isinstance(value, str) else np.stack([s[name] for s in samples])
         for name, value in samples[0].items()

@@ -25,7 +25,7 @@ class Samples:
     There are ``ranks * workers`` consumers. In every epoch, each sample goes to exactly one consumer, and the numbers
     of
     their samples differ by at most one. :meth:`state_dict` describes the remaining part of one consumer.
-    :func:`merge_states` combines the states of all consumers to one from which any number of consumers can continue.
+    :func:`merge_states` combines the states of all consumers into one from which any number of consumers can continue.
 
     Args:
         reader: Source of samples; the thread that reads ahead opens it again.
@@ -76,7 +76,7 @@ class Samples:
         self._epoch, self._left, self._is_over = epoch, self._share(), False
 
     def work(self, worker: int, workers: int) -> None:
-        """Set the worker of this rank that this object is, in a worker process; a change restarts the epoch."""
+        """Set the index of the worker that this object represents in its rank; a change restarts the epoch."""
         found = _consumer(self._rank, self._ranks, worker, workers)
         if found != (self._number, self._count):
             self._number, self._count = found
@@ -211,7 +211,7 @@ class _FetchAhead:
 
 
 def merge_states(states: Sequence[State]) -> State:
-    """Merge the states of all consumers to one state that any number of consumers can load.
+    """Merge the states of all consumers into one state that any number of consumers can load.
 
     Raises:
         ValueError: A state is missing or repeated, or the states belong to different epochs or trainings.

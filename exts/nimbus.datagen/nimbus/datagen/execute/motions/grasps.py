@@ -34,7 +34,7 @@ _ROUND_THE_AXIS = np.arange(24) * (2 * np.pi / 24)
 _APART = 0.03
 """Smallest distance between the pad centers of the two hands [m]."""
 _FAR = 0.07
-"""Distance between the two hands above which a larger one no longer improves the score [m]."""
+"""Distance between the two hands beyond which the score does not improve further [m]."""
 _LEAST_ANGLE = np.cos(np.radians(35))
 """Cosine of the smallest angle between the approaches of the two hands; at smaller angles the hands touch."""
 _PUTS_DOWN = np.cos(np.radians(62))
@@ -58,9 +58,8 @@ def model_axes(library: str, kind: str, variant: int, gripper: GripperShape, sca
 
 
 @lru_cache(maxsize=512)
-def _library_axes(
-    library: ObjectLibrary, kind: str, variant: int, gripper: GripperShape, scale: float
-) -> GraspAxes:  # the library itself is the key, because another library may later have its name
+def _library_axes(library: ObjectLibrary, kind: str, variant: int, gripper: GripperShape, scale: float) -> GraspAxes:
+    # The key is the library itself, because another library may later have the same name.
     return find_model_axes(library.model(kind, variant, scale), gripper)
 
 
@@ -84,7 +83,7 @@ def find_model_axes(model: ObjectModel, gripper: GripperShape) -> GraspAxes:
 def prefer_tried(
     ranked: list[Grasp], model: ObjectModel, world_T_object: FloatArray, gripper: GripperShape, *, table_height: float
 ) -> list[Grasp]:
-    """Order grasps by their trial at import: those that held, then untested ones, then those that failed.
+    """Order grasps by the trial at import: first those that held, then untested ones, then those that failed.
 
     If none of the ranked grasps held, the grasps that held in the trial come first, sorted by their tilt.
 
@@ -124,7 +123,7 @@ def _is_above(grasp: Grasp, gripper: GripperShape, height: float) -> bool:
 
 
 def make_tilted_grasps(cell: Workcell, name: str, *, least_tilt: float, limit: int = 60) -> list[Grasp]:
-    """Return grasps of an object with a tilted hand, without those that leave no clearance for the arm, best first.
+    """Return grasps of an object with a tilted hand that leave clearance for the arm, best first.
 
     Args:
         cell: The scene.
@@ -237,7 +236,7 @@ def _from_above(cell: Workcell, axes: GraspAxes, name: str, frames: FloatArray, 
 
 
 def _depths(vertices: FloatArray, world: FloatArray, frames: FloatArray, origins: FloatArray) -> FloatArray:
-    """Return the reach of a shape from the pad center toward the palm, for each hand [m]."""
+    """Return the extent of a shape from the pad center toward the palm, for each hand [m]."""
     points = vertices @ world[:3, :3].T + world[:3, 3]
     x = points @ frames[:, :, 0].T - np.einsum("ij,ij->i", origins, frames[:, :, 0])
     z = points @ frames[:, :, 2].T - np.einsum("ij,ij->i", origins, frames[:, :, 2])

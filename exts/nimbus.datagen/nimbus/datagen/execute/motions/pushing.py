@@ -1,4 +1,4 @@
-"""Pushing without grasping: the closed fingers descend behind an object and move it along a line."""
+"""Pushing without grasping: the fingers descend behind an object and move it along a line."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _stroke(
     front = gripper.pad_width / 2 + 0.003
     reach = back + front if reach is None else reach
 
-    # The lean lowers the front edge of the pads: the tool's height keeps the tips just above the support.
+    # The lean lowers the front edge of the pads, so the tool is raised to keep the tips just above the support.
     hand = np.eye(4)
     hand[:3, :3] = align_hand(direction, lean=lean)
     hand[2, 3] = level + _TIPS + gripper.pad_height / 2 * np.cos(lean) + front * np.sin(lean)

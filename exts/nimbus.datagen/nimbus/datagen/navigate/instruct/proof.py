@@ -26,7 +26,7 @@ _ASIDE = np.radians(35.0)
 _AT_END = (1.4, np.radians(45.0))
 """Largest distance [m] and absolute bearing [rad] of the object at the end."""
 _SEEN = 0.002
-"""Fraction of an image from which an object counts as seen."""
+"""Smallest fraction of an image that an object must fill to count as seen."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

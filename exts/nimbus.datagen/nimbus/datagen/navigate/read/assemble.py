@@ -30,7 +30,7 @@ _LEAST_LEVEL = 0.08
 """Smallest fraction of a building's area that is level if z is its up axis."""
 _TRUST = 1.5
 """Factor in favor of the format's usual axis when axes are compared by level area per extent. Buildings are wider than
-high, so that the extent along the up axis is small."""
+they are high, so their extent along the up axis is small."""
 Reader = Callable[[Path, str], NavigationScene]
 """Function that reads a scene from a file, given the file's up axis or ``auto``."""
 
@@ -124,6 +124,17 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
     return up_matrix(up)
 
 
+def check_face_count(count: int, path: Path) -> None:
+    """Refuse a scene of too many triangles; readers that repeat meshes call it before each copy.
+
+    Raises:
+        InputError: There are more than :data:`MOST_FACES`.
+    """
+    if count > MOST_FACES:
+        what = f"the scene has {count} triangles; the limit is {MOST_FACES}"
+        raise InputError(what, where=str(path), instead="simplify it, or split it into several scenes")
+
+
 def make_scene(
     path: Path,
     parts: Sequence[ScenePart],
@@ -132,7 +143,7 @@ def make_scene(
     is_lit: bool,
     others: Sequence[Path] = (),
 ) -> NavigationScene:
-    """Combine parts to a scene, after checks of its size.
+    """Combine parts into a scene, after checks of its size.
 
     Args:
         path: File of the scene.
@@ -148,9 +159,7 @@ def make_scene(
     count = sum(len(part.triangles.faces) for part in parts)
     if not count:
         raise InputError("holds no triangle", where=str(path), instead="export meshes, not points or curves")
-    if count > MOST_FACES:
-        what = f"the scene has {count} triangles; the limit is {MOST_FACES}"
-        raise InputError(what, where=str(path), instead="simplify it, or split it into several scenes")
+    check_face_count(count, path)
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:
         raise InputError(

@@ -20,6 +20,7 @@ from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
     bounding_rooms,
+    check_face_count,
     class_name,
     make_part,
     make_scene,
@@ -55,16 +56,18 @@ def read_front_json(path: Path, up: str = "auto") -> NavigationScene:
         rooms = [(str(room["instanceid"]), str(room["type"]), room["children"]) for room in house["scene"]["room"]]
         upright = np.eye(4)
         upright[:3, :3] = up_matrix("z" if up == "z" else "y")
-        parts, files = [], []
+        parts, files, count = [], [], 0
         chosen = [(name, child) for name, _, children in rooms for child in children if child["ref"] in furniture]
         kinds = [class_name(str(_title(furniture[child["ref"]]))) for _, child in chosen]
         for name, _, children in rooms:
             for child in children:
                 if child["ref"] in meshes:
                     parts.append(_structure(meshes[child["ref"]], name, upright @ _pose(child), len(parts)))
+                    check_face_count(count := count + len(parts[-1].triangles.faces), path)
         for (room, child), kind, name in zip(chosen, kinds, unique_names(kinds), strict=True):
             part, file = _thing(path, furniture[child["ref"]], name, kind, room, upright @ _pose(child))
             parts.append(part)
+            check_face_count(count := count + len(part.triangles.faces), path)
             files += [file] if file else []
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         what = f"is not a 3D-FRONT house: {type(error).__name__}: {error}"

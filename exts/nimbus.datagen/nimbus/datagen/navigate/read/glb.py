@@ -37,7 +37,7 @@ def read_glb(path: Path, up: str = "auto") -> NavigationScene:
 
     Args:
         path: Path of the file; if there are ``NAME.glb`` and ``NAME.basis.glb``, the path of the former.
-        up: Up axis; with ``auto`` it is y, or z if clearly more area is level then, as in HM3D.
+        up: Up axis; ``auto`` means y, unless clearly more area is level with z up, as in HM3D.
 
     Raises:
         InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.

@@ -17,7 +17,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import RESTORE, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
-from nimbus.datagen.navigate.read.assemble import class_name, make_part, make_scene, read_rows, unique_names
+from nimbus.datagen.navigate.read.assemble import (
+    check_face_count,
+    class_name,
+    make_part,
+    make_scene,
+    read_rows,
+    unique_names,
+)
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
@@ -54,10 +61,13 @@ def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
     categories = _categories(root)
     templates = [Path(str(entry.get("template_name", ""))).name for entry in objects]
     names = unique_names([class_name(categories.get(template, template)) for template in templates])
+    count = sum(len(part.triangles.faces) for part in parts)
     for entry, template, name in zip(objects, templates, names, strict=True):
         if template not in meshes:
             file = _mesh(root, "objects", str(entry.get("template_name", "")), path)
             meshes[template] = file, read_nodes(file)
+        count += sum(len(surface.corners) for _, surface in meshes[template][1])
+        check_face_count(count, path)
         place = upright @ _pose(entry, f"{path}: {template}")
         kind = name.rpartition("_")[0]
         parts += [make_part(name, kind, surface, world_T_part=place) for _, surface in meshes[template][1]]

@@ -30,7 +30,7 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
 
     Args:
         path: Path of the PLY file.
-        up: Up axis; with ``auto`` it is z, or y if clearly more area is level then.
+        up: Up axis; ``auto`` means z, unless clearly more area is level with y up.
 
     Raises:
         InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.

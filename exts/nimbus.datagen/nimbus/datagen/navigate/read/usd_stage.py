@@ -16,6 +16,7 @@ from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_part, make_scene
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
+from nimbus.datagen.objects.imported.scene_check import check_scene
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
@@ -40,6 +41,7 @@ def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
     from pxr import Tf, Usd, UsdGeom
 
     check_regular(path, limit=_FILE_BYTES)
+    check_scene(path)
     try:
         check_growth(path)
         stage: Any = Usd.Stage.Open(str(path))

@@ -29,7 +29,7 @@ class HomesSource(SceneSource):
 
     @model_serializer(mode="wrap")
     def _without_none(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit fields that are not given, so that the hash of tasks from before such a field stays the same."""
+        """Omit fields that are not given, so that a new field does not change the hashes of older tasks."""
         return {name: value for name, value in dump(self).items() if value is not None}
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 
 _PRIMS = 100_000
 """Largest number of prims in a composed stage; USD composes half as many in 2 s of CPU, with 130 MB."""
@@ -22,20 +23,26 @@ _DEPTH = 100
 _INSTEAD = "export it again as one mesh"
 
 
-def check_growth(path: Path) -> None:
+def check_growth(path: Path, *, most: int = _PRIMS, is_closed: bool = True) -> None:
     """Check the number of prims that a file's stage would have, including those of references to other files.
 
     Layers are parsed but not composed. Every variant counts, because a variant may refer to another one.
 
+    Args:
+        path: The file.
+        most: Largest number of prims.
+        is_closed: Refuse references to files outside the file's folder.
+
     Raises:
-        InputError: There are too many prims or files, the nesting is too deep, or a file is outside the folder.
+        InputError: There are too many prims or files, the nesting is too deep, or a reference is to a file outside the
+            folder or to something that is not a regular file.
         Tf.ErrorException: USD cannot parse the file.
     """
     from pxr import Sdf
 
     layer: Any = Sdf.Layer.FindOrOpen(str(path))
     if layer is not None:
-        growth = _Growth(path)
+        growth = _Growth(path, most, is_closed=is_closed)
         growth.count(growth.stack(layer), layer.pseudoRoot.path, 0)
 
 
@@ -44,10 +51,13 @@ class _Growth:
 
     Args:
         path: File named by the user.
+        most: Largest number of prims.
+        is_closed: Refuse references to files outside the file's folder.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path, self._folder = path, path.parent.resolve()
+    def __init__(self, path: Path, most: int, *, is_closed: bool) -> None:
+        self._path, self._most = path, most
+        self._folder = path.parent.resolve() if is_closed else Path("/")
         self._known: dict[tuple[str, Any], int] = {}
         self._stacks: dict[str, list[Any]] = {}
 
@@ -81,9 +91,9 @@ class _Growth:
                     inside = stack if other is stack[0] else self.stack(other)
                     default = inside[0].pseudoRoot.path.AppendChild(inside[0].defaultPrim or "none")
                     found += self.count(inside, target or default, depth + 1)
-        self._known[key] = min(found, 2 * _PRIMS)
-        if found > _PRIMS:
-            raise self._refusal(f"has more than {_PRIMS:,} prims with its references")
+        self._known[key] = min(found, 2 * self._most)
+        if found > self._most:
+            raise self._refusal(f"has more than {self._most:,} prims with its references")
         return found
 
     def _open(self, layer: Any, file: str) -> Any:
@@ -93,10 +103,11 @@ class _Growth:
         place = layer.ComputeAbsolutePath(file)
         real = Path(place.split(":SDF_FORMAT_ARGS:")[0].split("[")[0])
         if not real.resolve().is_relative_to(self._folder):
-            instead = "put that file beside it"
+            instead = "copy the file into the folder of the asset"
             raise InputError(f"refers to '{real}' outside its folder", where=str(self._path), instead=instead)
-        if not real.is_file():
+        if not real.exists():
             return None
+        check_regular(real)
         with suppress(Tf.ErrorException):
             opened = Sdf.Layer.FindOrOpen(place)
             if len(self._stacks) > _LAYERS:

@@ -112,7 +112,7 @@ class AssetLibrary(ObjectLibrary):
         density = mass / volume
         if _LIGHTEST <= mass <= _HEAVIEST and _DENSITIES[0] <= density <= _DENSITIES[1]:
             return mass
-        what = f"{mass:.3g} kg for {volume * 1e6:.3g} cm³, {density:.3g} kg/m³, is implausible"
+        what = f"a mass of {mass:.3g} kg for {volume * 1e6:.3g} cm³ ({density:.3g} kg/m³) is implausible"
         instead = f"write 'mass' or 'density' in {self._said_in[kind]}: {_DENSITIES[0]:g} to {_DENSITIES[1]:g} kg/m³"
         raise InputError(what, where=str(self._files[kind]), instead=instead)
 

@@ -14,6 +14,7 @@ from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.media.picture_files import limit_formats, open_picture
+from nimbus.datagen.objects.imported.gltf_sizes import check_gltf_sizes
 from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
@@ -110,6 +111,8 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
 
     outside: list[str] = []
     _refuse_compression(path)
+    if path.suffix.lower() in (".glb", ".gltf"):
+        check_gltf_sizes(path)
 
     class FolderResolver(FilePathResolver):
         """Finds materials and textures, only below the file's folder."""

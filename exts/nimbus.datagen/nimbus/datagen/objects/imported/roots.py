@@ -16,7 +16,7 @@ def below(root: Path, folder: Path, name: str) -> str:
         root: Root of the source, resolved.
         folder: Base of relative paths.
         name: Reference as written. It may be absolute or begin with ``package://``: its last components are then
-            searched near the folder.
+            searched for near the folder.
     """
     name = re.sub(r"^(package|model|file)://", "", name.strip()).replace("\\", "/")
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]

@@ -27,7 +27,7 @@ _STILL = 0.02
 _SAME = np.deg2rad(10.0)
 """Angle between down directions below which two rest poses count as the same [rad]."""
 _LEAST_MARGIN, _COMMON = np.deg2rad(4.0), 0.15
-"""Tilt margin below which a rest pose is accidental [rad], and fraction of drops from which it is accepted anyway:
+"""Tilt margin below which a rest pose is accidental [rad], and fraction of drops at which it is accepted anyway:
 rolling objects have no margin."""
 _BUMP, _RELATIVE_BUMP = 5e-4, 0.025
 """Depth [m], and fraction of the center's height, of dips that are ignored as bumps of a scan or facets of a round

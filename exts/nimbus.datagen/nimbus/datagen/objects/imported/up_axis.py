@@ -25,7 +25,7 @@ _FORMAT, _USUAL = 1.5, 0.8
 _FLAT = 0.02
 """Fraction of the height within which faces count as base or top."""
 _ROOM = 0.15
-"""Fraction of the bounding box's volume from which a cavity gets its full vote."""
+"""Fraction of the bounding box's volume at which a cavity gets its full vote."""
 _ANGLES = np.deg2rad([67.0, 90.0, 180.0])
 TALL, FLAT = "tall", "flat"
 """Shapes of categories: ``tall`` bottles stand on their small end, ``flat`` books lie on their large face."""

@@ -65,7 +65,7 @@ class _Problem:
 class CuroboPlanner(BatchPlanner):
     """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.batch.BatchPlanner`.
 
-    Every query, also a single one, is first planned in a batch. A query that fails there is planned again alone, where
+    Every query, even a single one, is first planned in a batch. A query that fails there is planned again alone, where
     cuRobo also searches a graph. cuRobo draws its own random numbers, from a seed that is reset before each request:
     the random streams of the queries are not used, and motions may differ on another device or driver.
     """

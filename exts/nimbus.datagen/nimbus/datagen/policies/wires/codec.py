@@ -61,7 +61,7 @@ class Marking:
         """Decode a frame.
 
         Raises:
-            FrameError: The frame is damaged or too large, or has an array of another type than numbers.
+            FrameError: The frame is damaged or too large, or contains an array that does not hold numbers.
         """
         if len(frame) > LARGEST:
             raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
@@ -88,7 +88,7 @@ class Marking:
         except FrameError:
             raise
         except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
-            raise FrameError(f"no msgpack: {str(error) or type(error).__name__}") from None
+            raise FrameError(f"invalid msgpack: {str(error) or type(error).__name__}") from None
         _check_levels(value)
         return value
 
@@ -134,10 +134,10 @@ def _array(data: object, kind: object, shape: object, *, columns_first: bool = F
         raise FrameError(f"an array of type {ascii(kind)[:60]} is not supported, only arrays of numbers")
     sizes = shape if isinstance(shape, tuple) and len(shape) <= _MOST_AXES else (-1,)
     if any(type(size) is not int or not 0 <= size <= LARGEST for size in sizes):
-        raise FrameError(f"an array with the invalid shape {ascii(shape)[:60]}")
+        raise FrameError(f"an array of the invalid shape {ascii(shape)[:60]}")
     dtype = np.dtype(kind)
     if not isinstance(data, bytes) or len(data) != math.prod(sizes) * dtype.itemsize:
-        raise FrameError(f"an array whose number of bytes does not match its shape {sizes} and type {kind}")
+        raise FrameError(f"an array whose bytes do not match its shape {sizes} and type {kind}")
     return np.frombuffer(data, dtype).reshape(sizes, order="F" if columns_first else "C")
 
 
@@ -155,7 +155,7 @@ def _read_openpi(held: Mapping[object, object]) -> object:
 
 def _number(value: object) -> object:
     if not isinstance(value, bool | int | float):
-        raise FrameError(f"a number that is a {type(value).__name__}")
+        raise FrameError(f"a number encoded as {type(value).__name__}")
     return value
 
 
@@ -188,12 +188,12 @@ def _read_groot(held: Mapping[object, object]) -> object:
     if "__ndarray_class__" not in held:
         return held
     if not isinstance(data := held.get("as_npy"), bytes):
-        raise FrameError("an array without its bytes")
+        raise FrameError("an array without bytes")
     file = io.BytesIO(data)
     try:
         shape, columns_first, dtype = read_npy_header(file)
     except ValueError as error:
-        raise FrameError(f"an array that is no npy: {error}") from None
+        raise FrameError(f"an array that is not valid npy: {error}") from None
     return _array(data[file.tell() :], dtype.str, shape, columns_first=columns_first)
 
 

@@ -36,7 +36,7 @@ def decode_map(marking: Marking, frame: bytes) -> Mapping[object, object]:
     except FrameError as error:
         raise PolicyFault(Reason.POLICY_ERROR, f"the server sent {error}") from None
     if not isinstance(value, dict):
-        raise PolicyFault(Reason.POLICY_ERROR, f"the server sent a {type(value).__name__}, no map")
+        raise PolicyFault(Reason.POLICY_ERROR, f"the server sent a {type(value).__name__} instead of a map")
     return cast(Mapping[object, object], value)
 
 

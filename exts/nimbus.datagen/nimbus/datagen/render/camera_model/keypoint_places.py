@@ -16,8 +16,9 @@ from nimbus.datagen.render.camera_model.lens import is_inside
 HIDDEN, VISIBLE = 1, 2
 """Values of ``keypoint_visibility`` inside the image, as in COCO; 0 means outside."""
 _MARGIN = 0.002
-"""Distance by which a surface may be in front of a keypoint that still counts as visible [m]. Meshes of the robot are
-simplified by less. The width of a pixel at that depth is added, because a surface at 45 degrees rises by as much."""
+"""Largest distance of a surface in front of a keypoint that still counts as visible [m]. Simplified meshes of the robot
+deviate by less. The width of a pixel is added, because the depth of a surface at 45 degrees varies by this much within
+a pixel."""
 _NEAR = 1e-3
 """Smallest depth of a keypoint in front of the camera [m]."""
 
@@ -63,7 +64,7 @@ def project_keypoints(places: FloatArray, intrinsics: FloatArray) -> FloatArray:
 def judge_visibility(
     pixels: FloatArray, distance: FloatArray, depth: NDArray[np.float32], intrinsics: FloatArray
 ) -> NDArray[np.uint8]:
-    """Return (K, Q) 2 where no surface is in front of a point, 1 where one is, 0 outside the image.
+    """Return the visibility (K, Q) of points: 2 if visible, 1 if behind a surface, 0 if outside the image.
 
     Args:
         pixels: (K, Q, 2) column and row [px].

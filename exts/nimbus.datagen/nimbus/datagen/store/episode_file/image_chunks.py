@@ -88,7 +88,7 @@ def _read_frame(images: h5py.Dataset, row: int) -> NDArray[Any]:
     """Read one frame.
 
     Raises:
-        ValueError: The chunk is not stored, not compressed, or has another size than a frame.
+        ValueError: The chunk is not stored, not compressed, or does not have the size of a frame.
         OSError: The file is damaged.
         RuntimeError: The file is damaged.
     """

@@ -1,4 +1,4 @@
-"""Shared cache of several nodes: hashing assigns each block to a node; the store is read when its nodes lack it."""
+"""Cache shared by several nodes: hashing assigns each block to nodes; a block that they lack is read from the store."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ class CachePeers:
         answer = connection.getresponse()
         block = answer.read(_MOST_BYTES)
         if answer.status == http.client.UNAUTHORIZED:
-            raise InputError("the cache of a node refuses this token", where=url, instead=f"give all the same {TOKEN}")
+            instead = f"give all nodes the same {TOKEN}"
+            raise InputError("the cache of a node refuses this token", where=url, instead=instead)
         if answer.status != http.client.OK or len(block) < needed:
             raise ConnectionError(f"{answer.status}, {len(block)} bytes")
         if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):

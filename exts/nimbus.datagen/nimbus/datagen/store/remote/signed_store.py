@@ -22,6 +22,7 @@ from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectS
 _PATIENCE = 60.0
 """Time without progress after which a connection is abandoned [s]."""
 _BLOCK = 1 << 20
+_SCHEMES = ("https://", "http://")
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
@@ -106,8 +107,12 @@ class SignedStore:
             raise self._away(name, error) from None
 
     def _request(self, method: str, name: str, *, headers: dict[str, str] | None = None, data: object = None):  # noqa: ANN202
+        url = self._sign(name, method)
+        if not url.startswith(_SCHEMES):  # urllib would also open file: and ftp:
+            what = "the head's URL is not one of a store"
+            raise InputError(what, where=self.place(name), instead="check the head of the cluster")
         request = urllib.request.Request(
-            self._sign(name, method),
+            url,
             data=data,  # pyright: ignore[reportArgumentType]
             headers=headers or {},
             method=method,
@@ -147,7 +152,7 @@ class _TakenError(InputError):
 
 
 def _digest(content: Path | bytes) -> bytes:
-    """Return the MD5 with which S3 checks the received data; it is no protection against tampering."""
+    """Return the MD5 with which S3 checks the received data; it does not protect against tampering."""
     if isinstance(content, bytes):
         return hashlib.md5(content, usedforsecurity=False).digest()
     with content.open("rb") as file:

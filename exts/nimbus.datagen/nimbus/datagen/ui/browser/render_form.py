@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nimbus.datagen.errors import visible
 from nimbus.datagen.ui.browser.markdown import escape
 
 if TYPE_CHECKING:
@@ -193,7 +194,8 @@ def _add_rows(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
 
 def _add_note(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
     parts = [escape(part) for part in control.label.split("``")]
-    parts[1::2] = [f"`{code}`" for code in control.label.split("``")[1::2]]  # names between double backticks
+    # Names between double backticks become code, which ends at the next backtick: the rest would be Markdown.
+    parts[1::2] = [f"`{visible(code.replace('`', ' '))}`" for code in control.label.split("``")[1::2]]
     return [gui.add_markdown("".join(parts).replace("\n", "  \n"), order=order)]
 
 

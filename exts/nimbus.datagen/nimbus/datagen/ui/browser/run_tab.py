@@ -90,7 +90,7 @@ class RunTab:
         """Save a task that has no file yet; returns a line about it.
 
         Raises:
-            InputError: The file has another content than the task shown.
+            InputError: The content of the file differs from the task shown.
         """
         draft, line = self._draft(), ""
         if draft.is_changed and draft.path.exists():

@@ -46,7 +46,7 @@ _POLL_SECONDS = 0.5
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Guess from the device files if the browser has a GPU; over SSH, the browser's machine is assumed to have one."""
+    """Guess from the device files whether the browser has a GPU; over SSH, assume that its machine has one."""
     is_elsewhere = "SSH_CONNECTION" in os.environ
     return sys.platform != "linux" or is_elsewhere or any((devices / name).exists() for name in _GPUS)
 

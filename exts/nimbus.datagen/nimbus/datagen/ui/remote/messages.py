@@ -171,8 +171,8 @@ def parse_state(line: str) -> EditorState:
     """Parse a line from the editor.
 
     Raises:
-        InputError: The line has other fields than an :class:`EditorState`, for example those of another version of
-            Nimbus.
+        InputError: The fields of the line are not those of an :class:`EditorState`, for example because another version
+            of Nimbus wrote it.
     """
     message = _parse_object(line)
     if message is None or set(message) != set(EditorState.__annotations__):

@@ -1,0 +1,53 @@
+"""First reading of a foreign file in a limited process; a file with checked content is read without it afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import check_regular, read_typed
+from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.limited_process import MEMORY, SECONDS, run_limited
+
+
+def check_once(path: Path, function: str, *, version: int, seconds: int = SECONDS, memory: int = MEMORY) -> None:
+    """Read a file in a limited child process, unless it and the files that it refers to were read before.
+
+    Args:
+        path: The file.
+        function: ``package.module:name``; it takes the path as ``file``, reads everything that the caller will read,
+            and returns the paths of all files that it has read.
+        version: Version of the function; raised when it refuses more.
+        seconds: CPU time that the function may use [s].
+        memory: Memory that the function may add to the process [bytes].
+
+    Raises:
+        InputError: The file cannot be read, the function refuses it or exceeds a limit, or crashes.
+    """
+    key = hashlib.sha256(f"{function} {version} {path.suffix} {_digest(path)}".encode()).hexdigest()[:24]
+    kept = cache_folder("checked") / f"{key}.json"
+    if _is_known(path, kept):
+        return
+    files = run_limited(function, {"file": str(path)}, where=str(path), seconds=seconds, memory=memory)
+    found = {os.path.relpath(file, path.parent): _digest(Path(file)) for file in sorted({*files, str(path)})}
+    with writing(kept.parent):
+        write_atomic(kept, to_json(found), durable=False, shared=True)
+
+
+def _is_known(path: Path, kept: Path) -> bool:
+    """Return True if all files have the content with which they were checked."""
+    try:
+        known = read_typed(dict[str, str], kept)
+        return all(_digest(path.parent / name) == digest for name, digest in known.items())
+    except InputError:
+        return False
+
+
+def _digest(path: Path) -> str:
+    check_regular(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,80 @@
+"""Declared sizes of glTF files, compared with limits before a parser allocates memory for them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import TEXT_BYTES
+from nimbus.datagen.files.codec import parse_json
+
+_MOST_ABSENT = 64 << 20
+"""Largest size of the numbers that a file declares without storing them, which are zeros [bytes]."""
+_MOST_CORNERS = 50_000_000
+"""Largest number of face corners of all nodes; several nodes may show one mesh."""
+_COMPONENT = {5120: 1, 5121: 1, 5122: 2, 5123: 2, 5125: 4, 5126: 4}
+"""Size of a number by its type [bytes]."""
+_NUMBERS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
+_HEADER = struct.Struct("<4sIIII")
+"""Beginning of a GLB: mark, version, length, and length and type of the first chunk, which is JSON."""
+
+
+def check_gltf_sizes(path: Path) -> None:
+    """Refuse a small file whose parts take gigabytes; damaged files are left to the parser.
+
+    Raises:
+        InputError: The file declares many numbers that it does not store, or shows its meshes too often.
+    """
+    told = _document(path)
+    accessors, meshes = _entries(told, "accessors"), _entries(told, "meshes")
+    absent = sum(_size(one) for one in accessors if "bufferView" not in one)
+    if absent > _MOST_ABSENT:
+        what = f"declares {absent / 2**30:.1f} GiB of numbers that it does not store"
+        raise InputError(what, where=str(path), instead="export it again")
+    corners = [sum(_corners(one, accessors) for one in _entries(mesh, "primitives")) for mesh in meshes]
+    shown = (node.get("mesh") for node in _entries(told, "nodes"))
+    total = sum(corners[mesh] for mesh in shown if isinstance(mesh, int) and 0 <= mesh < len(corners))
+    if total > _MOST_CORNERS:
+        what = f"its nodes show {total:,} face corners; the limit is {_MOST_CORNERS:,}"
+        raise InputError(what, where=str(path), instead="simplify it, or leave out nodes")
+
+
+def _document(path: Path) -> Mapping[str, object]:
+    with path.open("rb") as file:
+        head = file.read(_HEADER.size)
+        if len(head) == _HEADER.size and head.startswith(b"glTF"):
+            text = file.read(min(_HEADER.unpack(head)[3], TEXT_BYTES))
+        else:
+            text = head + file.read(TEXT_BYTES)
+    try:
+        found = parse_json(text.decode())
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _entries(holder: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    """Return the objects of a list; an entry that is none becomes empty, because others refer to it by number."""
+    found = holder.get(name)
+    return [one if isinstance(one, Mapping) else {} for one in found] if isinstance(found, list) else []
+
+
+def _size(accessor: Mapping[str, object]) -> int:
+    """Return the size of an accessor's numbers [bytes]; unknown types count as the largest."""
+    component = accessor.get("componentType")
+    numbers = _NUMBERS.get(str(accessor.get("type")), 16)
+    return _count(accessor) * numbers * (_COMPONENT.get(component, 4) if isinstance(component, int) else 4)
+
+
+def _count(accessor: Mapping[str, object]) -> int:
+    count = accessor.get("count")
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def _corners(primitive: Mapping[str, object], accessors: list[Mapping[str, object]]) -> int:
+    attributes = primitive.get("attributes")
+    point = attributes.get("POSITION") if isinstance(attributes, Mapping) else None
+    at = primitive.get("indices", point)
+    return _count(accessors[at]) if isinstance(at, int) and 0 <= at < len(accessors) else 0

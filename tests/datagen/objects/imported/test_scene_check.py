@@ -1,0 +1,91 @@
+"""Scenes of others: what would fill or block this process, or run code in Isaac Sim, is refused in a child process."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.files import checked_files
+from nimbus.datagen.rooms.settings import StageFileSettings
+from nimbus.datagen.usd.stage import read_stage
+from tests.support.refusals import refusal
+
+HEAD = '#usda 1.0\n(\n    defaultPrim = "World"\n)\n'
+ROLE = 'customData = {\n dictionary nimbus = {\n string role = "robot_mount"\n }\n }'
+MOUNT = f'def Xform "mount" (\n {ROLE}\n)\n{{\n}}\n'
+TEXTURE = 'def Shader "paint"\n{{\n asset inputs:file = @{}@\n}}\n'
+NODE = 'def OmniGraphNode "node"\n{\n token node:type = "omni.graph.scriptnode.ScriptNode"\n}\n'
+BEHAVIOR = 'def Xform "thing" (\n prepend apiSchemas = ["OmniScriptingAPI"]\n)\n{\n}\n'
+FACES = 'def Mesh "mesh"\n{\n int[] faceVertexCounts = [3]\n int[] faceVertexIndices = [0, 1, 9]\n}\n'
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+
+
+def stage(folder: Path, inside: str) -> Path:
+    path = folder / "foreign.usda"
+    path.write_text(f'{HEAD}def Xform "World"\n{{\n{MOUNT}{inside}}}\n')
+    return path
+
+
+def doubled(levels: int) -> str:
+    """A prim whose references double its prims at each level."""
+    twice = 'def "a" (\n references = </{0}>\n)\n{{\n}}\ndef "b" (\n references = </{0}>\n)\n{{\n}}\n'
+    below = [f'def "L{number}"\n{{\n{twice.format(f"L{number - 1}")}}}\n' for number in range(1, levels)]
+    return HEAD + 'def "L0"\n{\n}\n' + "".join(below) + f'def "World" (\n references = </L{levels - 1}>\n)\n{{\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        (TEXTURE.format("/dev/zero"), "is not a regular file"),
+        (TEXTURE.format("./pipe"), "is not a regular file"),
+        (NODE, "has a Python script, which Isaac Sim would run"),
+        (BEHAVIOR, "has a Python script, which Isaac Sim would run"),
+        (FACES, "a face refers to a missing point"),
+        (
+            FACES.replace("int[] faceVertexCounts = [3]", 'string[] faceVertexCounts = ["x"]'),
+            "are not numbers|cannot open",
+        ),
+    ],
+)
+def test_a_hostile_stage_is_one_line(tmp_path: Path, inside: str, told: str):
+    os.mkfifo(tmp_path / "pipe")
+    assert re.search(told, refusal(read_stage, str(stage(tmp_path, inside))))
+
+
+def test_a_stage_that_multiplies_is_refused(tmp_path: Path):
+    path = tmp_path / "bomb.usda"
+    path.write_text(doubled(30))
+    assert "more than 300,000 prims" in refusal(read_stage, str(path))
+
+
+def test_a_scene_file_is_checked_too(tmp_path: Path):
+    path = stage(tmp_path, NODE)
+    assert "has a Python script" in refusal(read_stage, StageFileSettings.model_validate({"file": str(path)}).reference)
+
+
+def test_a_checked_stage_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = stage(tmp_path, TEXTURE.format("./wood.png"))
+    (tmp_path / "wood.png").write_bytes(b"one")
+    first = read_stage(str(path)).content_hash
+    read_stage.cache_clear()
+    monkeypatch.setattr(checked_files, "run_limited", pytest.fail)
+    assert read_stage(str(path)).content_hash == first
+
+
+def test_a_changed_texture_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = stage(tmp_path, TEXTURE.format("./wood.png"))
+    (tmp_path / "wood.png").write_bytes(b"one")
+    read_stage(str(path))
+    read_stage.cache_clear()
+    asked: list[str] = []
+    monkeypatch.setattr(checked_files, "run_limited", lambda name, *_, **__: asked.append(name) or [])
+    (tmp_path / "wood.png").write_bytes(b"two")
+    read_stage(str(path))
+    assert asked == ["nimbus.datagen.objects.imported.scene_check:read_scene"]
