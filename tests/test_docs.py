@@ -65,6 +65,7 @@ def registry_as_before() -> Iterator[None]:
     forget(registered() - before)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.usefixtures("registry_as_before")
 def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path, capsys: pytest.CaptureFixture[str]):

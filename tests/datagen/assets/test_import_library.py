@@ -88,6 +88,7 @@ def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
     assert "6 to 10 cm is usual" in text and "value: 0.01" in text
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_the_same_inputs_give_the_same_bytes(things: tuple[Path, Path], tmp_path: Path) -> None:
     out, folder, single = tmp_path / "other", tmp_path / "things", tmp_path / "apple.stl"

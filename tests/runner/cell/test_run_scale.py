@@ -43,6 +43,7 @@ def scale(run: Run, split: str) -> int:
     return main(["scale", str(run.folder), split])
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_workers_of_fixed_roles_come_change_and_go(start: Any, capsys: pytest.CaptureFixture[str]):
     run = start(workers=(1, 1), fixed_roles=True)
@@ -77,6 +78,7 @@ def test_workers_of_changing_roles_come_and_go_and_cores_are_followed(start: Any
     assert len(all_cores) == 1 or f"1 cores, {len(all_cores)} before: 1x0 workers instead of" in done.out
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_supervisor_that_is_replaced_keeps_to_what_was_asked(start: Any):
     run = start(workers=(1, 1), fixed_roles=True)

@@ -13,6 +13,7 @@ from nimbus.runner.cli import main
 from tests.support.runs import start
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_stored_actions_end_the_same_way_in_a_fresh_process(tiny: Path, tmp_path: Path):
     first, _, second, _ = sorted(path.stem for path in tiny.glob("episodes/*"))  # two variants of each have one motion

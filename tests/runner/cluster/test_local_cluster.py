@@ -62,6 +62,7 @@ def test_node_that_cannot_work_is_replaced(alone: dict[str, str], tmp_path: Path
     assert any("node n1: refused: lacks drive: simulator newton" in event.text for event in run.status().events)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_killed_processes_cost_no_episode(alone: dict[str, str], tmp_path: Path):
     """A cell, an agent and the head are killed, every third answer is dropped, and a node is frozen."""

@@ -77,6 +77,8 @@ def test_a_robot_of_ones_own_is_described_and_drawn(mine: Path, tmp_path: Path, 
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" and picture.stat().st_size > 5000
 
 
+@pytest.mark.slow
+@pytest.mark.long
 def test_unchanged_robot_is_checked_once(
     mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
