@@ -156,7 +156,7 @@ def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("reply", "line"),
     [
-        (send("{}"), "answers without 'submission_id'"),
+        (send("{}"), "the answer has no 'submission_id'"),
         (send("[" * 100_000), "does not answer: nested too deeply"),
         (send(b"\xff"), "does not answer"),
         (send("", 302, {"Location": "file:///etc/passwd"}), "answers 302"),

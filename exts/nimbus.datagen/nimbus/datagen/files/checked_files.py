@@ -32,7 +32,9 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
     kept = cache_folder("checked") / f"{key}.json"
     if _is_known(path, kept):
         return
-    files = run_limited(function, {"file": str(path)}, where=str(path), seconds=seconds, memory=memory)
+    # The limited process keeps the working folder in which it was started.
+    arguments = {"file": str(path.absolute())}
+    files = run_limited(function, arguments, where=str(path), seconds=seconds, memory=memory)
     found = {os.path.relpath(file, path.parent): _digest(Path(file)) for file in sorted({*files, str(path)})}
     with writing(kept.parent):
         write_atomic(kept, to_json(found), durable=False, shared=True)
