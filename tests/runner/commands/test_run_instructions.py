@@ -72,7 +72,6 @@ def test_layouts_and_plans_come_out_again(
     assert json.loads(capsys.readouterr().out)["recomputed"]["equal"][2:]
 
 
-@pytest.mark.long
 def test_cell_and_killed_run_store_the_same_bytes(data: Path, tmp_path: Path):
     """A cell ended with SIGKILL after its first episode, and continued, gives the hashes of the serial run."""
     task, out = data.parent / "by_words.yaml", tmp_path / "killed"
