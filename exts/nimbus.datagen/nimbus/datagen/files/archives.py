@@ -25,7 +25,7 @@ _COMPRESSIONS: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
 _BLOCK = 1 << 20
 _ENCRYPTED = 0x1
 """Flag of an encrypted member of a zip file."""
-_UNREADABLE = (
+UNREADABLE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
     NotImplementedError,  # raised by zipfile for an unknown compression method
 )
@@ -61,7 +61,7 @@ def unpack(path: Path, folder: Path, *, is_wanted: Callable[[PurePosixPath], boo
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             _copy(content, target, size, path)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise _refusal(path, f"cannot be unpacked: {error}".split("\n")[0], "download it again") from None
 
 

@@ -11,6 +11,8 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.files.archives import UNREADABLE
+
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -54,7 +56,7 @@ def read_npz(source: Path | bytes, *, limit: int) -> dict[str, NDArray[Any]]:
             return {entry.filename.removesuffix(".npy"): _member(packed.open(entry)) for entry in entries}
     except OSError:
         raise
-    except Exception as error:  # zipfile raises RuntimeError for a password, NotImplementedError, zlib.error and others
+    except (*UNREADABLE, RuntimeError) as error:  # zipfile raises RuntimeError for a password
         raise ValueError(str(error).partition("\n")[0] or type(error).__name__) from None
 
 
