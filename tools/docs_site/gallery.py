@@ -11,6 +11,7 @@ import logging
 import shutil
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 from nimbus.datagen.files.scene_files import scene_names
@@ -20,8 +21,6 @@ from nimbus.runner.cli import main as nimbus
 from tools.docs_site.pages import GALLERY
 from tools.docs_site.pictures import draw_rooms, save_picture
 
-_QUALITY = 85
-"""JPEG quality of the images."""
 log = logging.getLogger(__name__)
 
 
@@ -48,7 +47,7 @@ def make_robot_picture(robot: str) -> Path:
         drawn = target.with_suffix(".png")
         nimbus(["robot", "check", robot, "--picture", str(drawn)])
         with Image.open(drawn, formats=["PNG"]) as picture:
-            picture.convert("RGB").save(target, quality=_QUALITY)
+            save_picture(np.asarray(picture.convert("RGB")), target)
         drawn.unlink()
     return target
 

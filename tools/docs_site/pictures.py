@@ -32,6 +32,7 @@ _RANDOMIZED = "sort_trash"
 _ROOM = "pick_and_place"
 _LAYOUTS = 5
 _QUALITY = 85
+"""JPEG quality of the pictures."""
 _CAMERA = """
 cameras:
   room: {position: [1.8, -0.75, 1.35], look_at: [-0.1, 0.25, 0.2], vertical_fov: 64 deg, size: [400, 300],
