@@ -126,7 +126,7 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
             {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
         )
     except (KeyError, ValueError):  # pydantic's error is a ValueError
-        what = "the layout of the episode draws a room that this version cannot make"
+        what = "the layout of the episode needs a room that this version cannot make"
         raise InputError(what, where=stage.name, instead="restore the dataset from a copy") from None
 
 

@@ -69,7 +69,7 @@ class PolicyServer:
             )
         except OSError as error:
             what = (error.strerror or str(error)).lower()
-            raise InputError(f"{port}: {what}", where="--port", instead="name another port") from None
+            raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
 
     @property
     def port(self) -> int:
