@@ -1,4 +1,4 @@
-"""Checks of what the fixed cameras see, at their nominal poses and at poses drawn by randomization."""
+"""Checks of the views of the fixed cameras, at their nominal poses and at poses drawn by randomization."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def steps_per_period(step_rate: float, rate: float) -> int:
         rate: Rate of records [Hz].
 
     Raises:
-        InputError: The number is not whole, or too large: files of others state rates too.
+        InputError: The number is not whole, or too large, as may be the case for a rate from an untrusted file.
     """
     steps = round(min(step_rate / rate, _MOST_STEPS + 1))
     if steps > _MOST_STEPS or abs(steps * rate - step_rate) > 1e-9:

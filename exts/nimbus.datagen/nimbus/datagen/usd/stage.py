@@ -116,7 +116,7 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
     """Return the settings of one episode's room; None without a room.
 
     Raises:
-        InputError: The layout comes from a file with other values.
+        InputError: The layout's settings are not valid for this version.
     """
     drawn = layout.drawn.get("scene")
     if not isinstance(drawn, Mapping) or "family" not in drawn:
