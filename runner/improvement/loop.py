@@ -52,7 +52,7 @@ class LoopSettings:
     """Number of held-out layouts for the evaluation of each version; 0 for no evaluation."""
     objective: str = "dagger"
     staleness: Amount = 0
-    """Versions by which a rollout's policy may be older than the version before the one that learns from it."""
+    """Lag of the policy that makes rollouts [versions]: version ``k - 1 - staleness`` makes those for version k."""
     steps: Amount = 2000
     """Training steps of version 0."""
     round_steps: Amount = 1500

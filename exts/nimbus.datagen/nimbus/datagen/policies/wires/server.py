@@ -92,7 +92,7 @@ class PolicyServer:
             connection.close(1001)
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        """Refuse a request from a web page, because browsers let any page open a WebSocket to this machine."""
+        """Refuse web pages, because browsers let any page open a WebSocket to this machine; answer health checks."""
         headers = request.headers
         if why := why_foreign(headers.get_all("Host"), headers.get_all("Origin"), listening=HOST):
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
