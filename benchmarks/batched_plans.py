@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--compare", type=int, default=8)
     parser.add_argument("--planner", default="reference", choices=("reference", "curobo"))
     parser.add_argument("--lanes", type=int, default=8)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     arguments = parser.parse_args()
     discover_components()
     import_folders([CHECKOUT / "tests/support/batch_planners"])

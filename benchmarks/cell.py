@@ -210,7 +210,7 @@ def main() -> None:
     parser.add_argument("what", nargs="+", choices=(*MEASURES, "all"))
     parser.add_argument("--episodes", type=int)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--task", default="sort_trash", help="of side-by-side")
+    parser.add_argument("--task", default="sort_trash", help="task of side-by-side")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     names = list(MEASURES) if "all" in args.what else args.what

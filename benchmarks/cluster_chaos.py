@@ -240,8 +240,10 @@ def main() -> int:
     parser.add_argument("--real", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, default=35.0, help="longest time that a node is cut off [s]")
-    parser.add_argument("--store", action="store_true", help="into Swift, which is killed as well")
+    parser.add_argument("--longest", type=float, default=35.0, help="longest time for which a node is disconnected [s]")
+    parser.add_argument(
+        "--store", action="store_true", help="store the episodes in a Swift server, which is also killed"
+    )
     given = parser.parse_args()
     folder, results = Path(tempfile.mkdtemp(prefix="nimbus-chaos-")), list[ChaosResult]()
     with ExitStack() as stack:

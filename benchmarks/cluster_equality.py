@@ -35,7 +35,7 @@ def main() -> int:
     """Print a row for each way to make the dataset."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=20, help="in each run on nodes")
+    parser.add_argument("--kills", type=int, default=20, help="number of kills in each run on nodes")
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 2, 4])
     given = parser.parse_args()
     place, hashes = Path(tempfile.mkdtemp(prefix="nimbus-equality-")), dict[str, dict[str, str]]()

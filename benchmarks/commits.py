@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=240)
     parser.add_argument("--rate", type=float, default=100.0)
-    parser.add_argument("--window", type=float, default=0.02, help="[s] that a group stays open")
-    parser.add_argument("--folder", type=Path, default=None, help="on the disk to measure")
+    parser.add_argument("--window", type=float, default=0.02, help="time for which a group stays open [s]")
+    parser.add_argument("--folder", type=Path, default=None, help="folder on the disk to measure")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = [_measure(args, group) for group in GROUPS]

@@ -278,7 +278,7 @@ def _nearest(data: mujoco.MjData, place: NDArray[np.float64]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a row for each variant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "cable", []], help="all by default")
+    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "cable", []], help="variants to run (default: all)")
     names = parser.parse_args(arguments).variants or [*VARIANTS, "cable"]
     sys.stdout.write("| variant | CPU-s / s | contacts | held | folded | |\n|---|---|---|---|---|---|\n")
     for name in names:

@@ -53,8 +53,8 @@ def share(records: Records) -> float:
 def main() -> None:
     """Compare the measured tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names; all that were measured when not given")
-    parser.add_argument("--examine", action="store_true", help="let the doctor attempt its layouts anew")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names of tasks (default: all measured tasks)")
+    parser.add_argument("--examine", action="store_true", help="let the doctor attempt its layouts again")
     args = parser.parse_args()
     if args.examine:
         prepare_libraries()

@@ -141,7 +141,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="+", choices=("import", *ATTEMPTS, *PARTS))
     parser.add_argument("--wheels", type=Path, default=Path(), help="folder of the four wheels")
     parser.add_argument("--out", type=Path, required=True, help="folder for the library, tasks and figures")
-    parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are attempted")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="part I/N of the objects to attempt")
     args = parser.parse_args()
     prepare_libraries()
     args.out.mkdir(parents=True, exist_ok=True)

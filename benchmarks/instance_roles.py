@@ -74,7 +74,7 @@ def main() -> int:
     parser.add_argument("--start", type=float, default=20.0)
     parser.add_argument("--frame", type=float, default=0.4)
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--slow-plans", action="store_true", help="a plan takes 3 s, so that one planner is to stay")
+    parser.add_argument("--slow-plans", action="store_true", help="let a plan take 3 s, so one planner must remain")
     args = parser.parse_args()
     found: dict[str, dict[str, Any]] = {}
     hashes: list[dict[str, str]] = []

@@ -160,8 +160,8 @@ def main() -> None:
     """Print a table for each set, and check the plans against a second process that plans them in reverse order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--problems", type=int, help="of each set, instead of 50 and 20")
-    parser.add_argument("--seed", type=int, default=1, help="decides the problems and the plans")
+    parser.add_argument("--problems", type=int, help="number of problems per set, instead of 50 and 20")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems and the plans")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--reverse", action="store_true", help="print the hashes only, planned in reverse order")
     options = parser.parse_args()

@@ -174,11 +174,11 @@ def main() -> int:
     """Run one of the measurements, and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measure", choices=("homes", "paths"))
-    parser.add_argument("--count", type=int, default=1000, help="homes")
+    parser.add_argument("--count", type=int, default=1000, help="number of homes")
     parser.add_argument("--storeys", type=int, default=1)
     parser.add_argument("--task", default="navigate_homes")
     parser.add_argument("--scenes", type=int, default=4)
-    parser.add_argument("--paths", type=int, default=150, help="of each scene")
+    parser.add_argument("--paths", type=int, default=150, help="number of paths in each scene")
     words = parser.parse_args()
     if words.measure == "homes":
         found = measure_homes(words.count, (words.storeys, words.storeys))

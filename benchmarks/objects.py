@@ -57,7 +57,7 @@ def main() -> int:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot", default="panda", metavar="NAME")
-    parser.add_argument("--write", action="store_true", help="put them into docs/objects.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/objects.md")
     args = parser.parse_args()
     text = tables(args.robot)
     if not args.write:

@@ -141,7 +141,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pipeline", nargs="*", choices=tuple(PIPELINES), default=list(PIPELINES))
     parser.add_argument("--form", nargs="*", choices=tuple(FORMS), default=list(FORMS))
-    parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0: nothing is subtracted")
+    parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0 subtracts nothing")
     parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
     parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
     parser.add_argument("--write", action="store_true", help="write docs/pipelines.md")

@@ -220,11 +220,15 @@ def _cpu_lines() -> Iterator[str]:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", action="append", choices=[*PARTS], help="default all")
-    parser.add_argument("--task", action="append", choices=[*LENGTHS], help="of the part episodes; default both")
+    parser.add_argument(
+        "--part", action="append", choices=[*PARTS], help="part to measure; may be repeated (default: all)"
+    )
+    parser.add_argument("--task", action="append", choices=[*LENGTHS], help="task of the part episodes (default: both)")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--baseline", type=Path, help="checkout of the baseline, installed")
-    parser.add_argument("--json", type=Path, default=ROOT / "build/performance.json", help="figures; kept between runs")
+    parser.add_argument("--baseline", type=Path, help="installed checkout of the baseline")
+    parser.add_argument(
+        "--json", type=Path, default=ROOT / "build/performance.json", help="JSON file of the figures, kept between runs"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     options = parser.parse_args()
     figures: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}

@@ -81,7 +81,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--layouts", type=int, default=2, metavar="N")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="pairs that were run; further ones are appended")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines file; its pairs are not run again, new ones are appended",
+    )
     args = parser.parse_args()
     discover_components()
     discover()

@@ -22,7 +22,7 @@ from tests.support.simulated_poison import simulate  # noqa: E402
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
     figures = []

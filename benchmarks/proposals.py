@@ -39,11 +39,13 @@ def main() -> int:
     """Try graphs, and print a summary of all graphs in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=40, help="of graphs")
-    parser.add_argument("--out", type=Path, required=True, help="file of lines")
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="of goals; may be repeated")
-    parser.add_argument("--layouts", type=int, default=1, help="attempts of a graph, at most")
-    parser.add_argument("--index", type=int, action="append", help="of the graph to try; may be repeated (all)")
+    parser.add_argument("--count", type=int, default=40, help="number of graphs")
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines file, one line per graph")
+    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="family of goals; may be repeated")
+    parser.add_argument("--layouts", type=int, default=1, help="largest number of attempts per graph")
+    parser.add_argument(
+        "--index", type=int, action="append", help="index of a graph to try; may be repeated (default: all)"
+    )
     args = parser.parse_args()
     prepare_libraries()
     discover_components()

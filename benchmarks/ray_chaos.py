@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--without-gcs", action="store_true", help="leave Ray's head process alone")
+    parser.add_argument("--without-gcs", action="store_true", help="do not kill Ray's head process")
     given = parser.parse_args()
     folder, begin = Path(tempfile.mkdtemp(prefix="nimbus-ray-chaos-")), time.monotonic()
     alone = serial(folder / "alone", given.episodes)

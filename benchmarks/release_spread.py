@@ -83,7 +83,7 @@ def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list
 def main() -> int:
     """Print a row for each phase; return 1 if any spread exceeds the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths of tasks")
     parser.add_argument("--layouts", type=int, default=5)
     parser.add_argument("--times", type=int, default=6)
     args = parser.parse_args()

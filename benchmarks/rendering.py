@@ -161,12 +161,12 @@ def table(figures: dict[str, Any]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episode", type=Path, help="a stored episode of sort_trash")
-    parser.add_argument("--steps", type=int, default=16, help="states to render")
-    parser.add_argument("--turns", type=int, default=4, help="times that each renderer is measured")
-    parser.add_argument("--gl-threads", type=int, help="threads of the software OpenGL; its own default if not given")
-    parser.add_argument("--simplify", action="store_true", help="give MuJoCo our simplified meshes")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--episode", type=Path, help="file of a stored episode of sort_trash")
+    parser.add_argument("--steps", type=int, default=16, help="number of states to render")
+    parser.add_argument("--turns", type=int, default=4, help="number of measurements of each renderer")
+    parser.add_argument("--gl-threads", type=int, help="threads of the software OpenGL (default: its own)")
+    parser.add_argument("--simplify", action="store_true", help="render Nimbus's simplified meshes with MuJoCo")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
     options = parser.parse_args()
     if options.gl_threads is not None:
         os.environ["LP_NUM_THREADS"] = str(options.gl_threads)

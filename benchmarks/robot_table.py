@@ -166,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", metavar="ROBOT:TASK")
     parser.add_argument("--episodes", type=int, default=COUNTED)
-    parser.add_argument("--anew", action="store_true", help="forget what was measured of these pairs")
+    parser.add_argument("--anew", action="store_true", help="delete the records of these pairs first")
     parser.add_argument("--no-pictures", dest="pictures", action="store_false")
     args = parser.parse_args()
     records = _saved()

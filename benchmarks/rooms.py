@@ -53,10 +53,10 @@ TURNS = 3
 def main() -> int:
     """Attempt each task in each family, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=len(TASKS), help="so many of the list")
-    parser.add_argument("--seed", type=int, default=3, help="number of the rooms")
-    parser.add_argument("--views", type=int, default=0, metavar="ROWS", help="compare views of so many rows")
-    parser.add_argument("--sheet", type=Path, help="picture of the last row in each room, with --views")
+    parser.add_argument("--tasks", type=int, default=len(TASKS), help="number of tasks from the list")
+    parser.add_argument("--seed", type=int, default=3, help="seed of the rooms")
+    parser.add_argument("--views", type=int, default=0, metavar="ROWS", help="compare views of this number of rows")
+    parser.add_argument("--sheet", type=Path, help="file for an image of the last row in each room, with --views")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     prepare_libraries()

@@ -86,9 +86,11 @@ def instance_rows(hours: float) -> list[dict[str, Any]]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--instances", type=float, metavar="HOURS", help="runs with renderer instances, of so long")
+    parser.add_argument(
+        "--instances", type=float, metavar="HOURS", help="simulate runs with renderer instances of this duration"
+    )
     arguments = parser.parse_args()
     if arguments.instances:
         found = instance_rows(arguments.instances)

@@ -262,7 +262,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="PART")
     parser.add_argument("--episodes", type=int)
-    parser.add_argument("--json", type=Path, help="figures of parts that it holds already stay")
+    parser.add_argument("--json", type=Path, help="JSON file; figures of other parts in it are kept")
     args = parser.parse_args()
     for part in args.parts or PARTS:
         measure, count = PARTS[part]

@@ -35,7 +35,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--width", type=int, default=320, help="of the pictures, which make the files large")
+    parser.add_argument("--width", type=int, default=320, help="side of the images, which make the files large [px]")
     given = parser.parse_args()
     install()
     folder = Path(tempfile.mkdtemp(prefix="nimbus-kills-"))

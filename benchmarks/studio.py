@@ -110,7 +110,7 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, nargs=2, default=(1200, 780), metavar=("W", "H"))
-    parser.add_argument("--sharpness", help="as of `nimbus studio`")
+    parser.add_argument("--sharpness", help="sharpness, as in `nimbus studio`")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     figures = measure((args.size[0], args.size[1]), *(["--sharpness", args.sharpness] if args.sharpness else []))

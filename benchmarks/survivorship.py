@@ -81,7 +81,7 @@ def main() -> None:
     """Measure in a given folder, or in a temporary one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--out", type=Path, help="an empty folder")
+    parser.add_argument("--out", type=Path, help="empty folder for the run")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder)

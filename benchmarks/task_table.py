@@ -242,7 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--episodes", type=int, default=20)
-    parser.add_argument("--anew", action="store_true", help="forget what was measured of these tasks")
+    parser.add_argument("--anew", action="store_true", help="delete the records of these tasks first")
     parser.add_argument("--no-pictures", dest="pictures", action="store_false")
     args = parser.parse_args()
     records: Records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}

@@ -72,12 +72,12 @@ def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skil
 def main() -> None:
     """Measure the requested tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths of tasks")
     parser.add_argument("--episodes", type=int, default=40)
     parser.add_argument("--attempts", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="index of the first layout")
-    parser.add_argument("--skills", action="append", default=[], help="folder with further skills")
-    parser.add_argument("--json", type=Path, help="figures of tasks that it holds already stay")
+    parser.add_argument("--skills", action="append", default=[], help="folder with additional skills")
+    parser.add_argument("--json", type=Path, help="JSON file; figures of other tasks in it are kept")
     args = parser.parse_args()
     prepare_libraries()
     sys.stdout.write(

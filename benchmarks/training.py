@@ -111,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--frames", type=int, default=150)
-    parser.add_argument("--rows", type=int, default=100_000, help="of the manifest")
+    parser.add_argument("--rows", type=int, default=100_000, help="number of rows of the manifest")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="nimbus-training-"))

@@ -184,15 +184,17 @@ def differences(one: Path, other: Path) -> dict[str, str]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkout", type=Path, action="append", help="its folder; default this one")
-    parser.add_argument("--episode", type=Path, help="a stored episode of sort_trash")
+    parser.add_argument(
+        "--checkout", type=Path, action="append", help="folder of a checkout; may be repeated (default: this one)"
+    )
+    parser.add_argument("--episode", type=Path, help="file of a stored episode of sort_trash")
     parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--objects", type=int, default=0, help="how many to add")
-    parser.add_argument("--case", action="append", help="default front, wrist, both and both,none")
+    parser.add_argument("--objects", type=int, default=0, help="number of objects to add")
+    parser.add_argument("--case", action="append", help="case to render (default: front, wrist, both and both,none)")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--compare", action="store_true", help="also compare the images")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    parser.add_argument("--keep", type=Path, help="file of the rows; used if it is there, else written")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
+    parser.add_argument("--keep", type=Path, help="file of the rows; read if it exists, otherwise written")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     cases = options.case or ["front", "wrist", "both", "both,none"]

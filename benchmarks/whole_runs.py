@@ -114,9 +114,9 @@ def _totals(known: dict[str, Figures]) -> str:
 def main() -> None:
     """Run the requested tasks; figures of tasks in the JSON file are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names; all that come with Nimbus when not given")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names of tasks (default: all shipped tasks)")
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--replays", type=int, default=0, help="episodes to replay; all of them when not given")
+    parser.add_argument("--replays", type=int, default=0, help="number of episodes to replay (default: all)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

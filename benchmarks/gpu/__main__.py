@@ -39,10 +39,12 @@ def main() -> int:
         prog="benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"all if none is named: {', '.join(PARTS)}")
-    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    parser.add_argument("--seconds", type=float, default=timing.SECONDS, help="shortest time that each figure measures")
-    parser.add_argument("--absent", type=Path, help="JSON file: why a package is missing, by its name")
+    parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
+    parser.add_argument(
+        "--seconds", type=float, default=timing.SECONDS, help="shortest measured time for each figure [s]"
+    )
+    parser.add_argument("--absent", type=Path, help="JSON file with the reasons for missing packages, by name")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:

@@ -179,9 +179,9 @@ def install(wheels: Sequence[Path], target: Path) -> None:
 def main() -> int:
     """Install the transferred files and run the suite; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite; default all")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite (default: all)")
     parser.add_argument("--into", type=Path, default=Path("nimbus-gpu"), help="folder to install into")
-    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
+    parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     options = parser.parse_args()
     here, into = Path(__file__).resolve().parent, options.into.resolve()
     try:

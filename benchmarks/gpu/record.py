@@ -28,7 +28,9 @@ from nimbus.datagen.render.scene_renderer import SceneRenderer  # noqa: E402
 def main() -> None:
     """Plan an episode and write its inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=128, help="consecutive states, from the middle of the episode")
+    parser.add_argument(
+        "--steps", type=int, default=128, help="number of consecutive states, from the middle of the episode"
+    )
     parser.add_argument("--out", type=Path, default=RECORDED)
     options = parser.parse_args()
     assets, layout, trajectory = episode(None)
