@@ -62,6 +62,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             already_stored=before.stored,
             started=started,
             mode=mode,
+            gpus=spec.used_gpus,
         )
         state = "failed"
         try:
@@ -95,6 +96,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                 state=state,
                 wall_seconds=progress.status.elapsed,
                 startup_seconds=progress.status.startup_seconds,
+                busy=progress.status.busy_times,
             )
     return count
 

@@ -224,6 +224,7 @@ class RunLoop:
                 state=state,
                 wall_seconds=self.progress.status.elapsed,
                 startup_seconds=self.progress.status.startup_seconds,
+                busy=self.progress.status.busy_times,
             )
         self.dataset.close()
 
@@ -306,7 +307,7 @@ class RunLoop:
                 return
 
     def _kill_orphans(self) -> None:
-        self.pool.kill_orphans(fork_server=self.fork_server_pid, drain=self._drain_fork_server)
+        self.pool.kill_orphans(spared=(self.fork_server_pid, self.progress.meter_pid), drain=self._drain_fork_server)
 
     def _report_disk(self) -> None:
         full = self.disk.is_full

@@ -58,6 +58,10 @@ def command(
     masks: Annotated[
         bool, typer.Option("--masks", help="include masks of instances and classes, in the same way")
     ] = False,
+    annotations: Annotated[
+        bool,
+        typer.Option("--annotations", help="include flow as lossless videos, keypoints and tool poses as tables"),
+    ] = False,
     keep_failures: Annotated[
         bool,
         typer.Option(
@@ -81,7 +85,8 @@ def command(
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
     view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)
-    side = tuple(name for name, is_asked in (("depth", depth), ("masks", masks)) if is_asked)
+    asked = {"depth": depth, "masks": masks, "annotations": annotations}
+    side = tuple(name for name, is_asked in asked.items() if is_asked)
     made = export(
         folder,
         out,

@@ -28,6 +28,8 @@ class RunFigures:
     """Split it started with."""
     stored: int
     faults: int
+    busy: dict[str, float] = field(default_factory=dict)
+    """Time after start-up during which each GPU, by UUID, and the disk were busy [s]."""
     reach: dict[str, Any] = field(default_factory=dict)
     """Reach maps of the task's regions; see ``report.table``."""
 
@@ -60,6 +62,7 @@ def run_figures(
                 workers=run.workers,
                 stored=mine.stored,
                 faults=sum(fault.run == run.id for fault in faults),
+                busy=run.busy or (told.busy_times if told else {}),
                 reach=run.settings.get("reach", {}),
             )
         )

@@ -142,6 +142,11 @@ class CellSpec:
         return (len(self.indices) or len(range(number - 1, self.episodes, parts))) * self.variants
 
     @property
+    def used_gpus(self) -> tuple[str, ...]:
+        """UUIDs of the GPUs on which workers or instances run."""
+        return tuple(dict.fromkeys((*self.gpus.uuids, *self.instances.gpus)))
+
+    @property
     def worker_environment(self) -> dict[str, str]:
         """Environment variables by which the processes of this run can be found after a crash."""
         return {"NIMBUS_CELL": os.path.realpath(self.folder)}

@@ -189,13 +189,35 @@ class Ledger:
         self.record(run)
         return run
 
-    def end_run(self, run: Run, *, state: str, wall_seconds: float, startup_seconds: float = 0.0) -> None:
+    def end_run(
+        self,
+        run: Run,
+        *,
+        state: str,
+        wall_seconds: float,
+        startup_seconds: float = 0.0,
+        busy: Mapping[str, float] | None = None,
+    ) -> None:
         """Record the end of a run.
+
+        Args:
+            run: The run, as it was started.
+            state: Its result.
+            wall_seconds: Its duration [s].
+            startup_seconds: Time until its first order [s].
+            busy: Time during which each GPU, by UUID, and the disk were busy [s].
 
         Raises:
             StorageError: The disk is full.
         """
-        ended = replace(run, ended=time.time(), state=state, wall_seconds=wall_seconds, startup_seconds=startup_seconds)
+        ended = replace(
+            run,
+            ended=time.time(),
+            state=state,
+            wall_seconds=wall_seconds,
+            startup_seconds=startup_seconds,
+            busy=dict(busy or {}),
+        )
         self.record(ended)
 
     @contextmanager
