@@ -1,7 +1,7 @@
 """Generate the gallery's videos and images: ``python -m tools.docs_site.gallery [TASK ...]``.
 
 One episode of each task is generated. Its video, and images of every robot and every family of rooms, are stored in
-``build/gallery``, where ``make docs`` finds them. Existing files are kept. The whole takes about ten CPU-minutes.
+``build/gallery``, where ``make docs`` finds them. Existing files are kept. All of them take about ten CPU-minutes.
 """
 
 from __future__ import annotations

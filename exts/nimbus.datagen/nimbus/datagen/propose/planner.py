@@ -205,7 +205,9 @@ class _Planning:
     def _achieve(self, relation: str, one: str, target: str, settings: dict[str, str], *, depth: int) -> None:
         """Append the steps that establish one fact."""
         if depth > _MOST_NESTED:
-            raise InputError(f"the needs of '{relation}' contain itself", instead="correct the skills' declarations")
+            raise InputError(
+                f"the needs of '{relation}' include '{relation}' itself", instead="correct the skills' declarations"
+            )
         refused: list[str] = []
         for name, skill, fact in providers(relation):
             binding = dict(zip(fact.args, (one, target), strict=False)) | dict(fact.settings)
