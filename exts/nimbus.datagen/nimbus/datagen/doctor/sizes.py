@@ -96,15 +96,17 @@ def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
 
 
 def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str, list[FloatArray]]) -> CameraView:
-    """Measure the objects in view; objects with less than half of their points in the image are not measured."""
+    """Measure the objects in view.
+
+    Objects with less than half of their points in the image, or with a point behind the camera, are not measured.
+    """
     pose, widths, out = still_pose(camera), {}, []
     shown = {
         name: [points for points in found if is_in_picture(camera, project(camera, pose, points)).mean() >= _IN_VIEW]
         for name, found in groups.items()
     }
     for name, found in shown.items():
-        if found:
-            measured = [projected_width(camera, pose, points) for points in found]
+        if measured := [width for points in found if (width := projected_width(camera, pose, points))]:
             widths[name] = (float(np.median(measured)), min(measured))
         if len(found) < _IN_VIEW * len(groups[name]):
             out.append(f"'{name}'")
