@@ -219,7 +219,7 @@ def test_an_attempt_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "rate", "told"), [((63, 48), 15.0, "even width and height"), ((64, 48), 12.5, "whole rate")]
+    ("size", "rate", "told"), [((63, 48), 15.0, "even width and height"), ((64, 48), 12.5, "whole number of frames")]
 )
 def test_what_h264_cannot_hold_is_said_in_one_line(
     tmp_path: Path, size: tuple[int, int], rate: float, told: str
