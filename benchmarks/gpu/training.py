@@ -39,7 +39,7 @@ def measure(device: str) -> PartResult:
     """
     torch = need("torch")
     find_device(device)
-    kinds = ("fp32",) if device == "cpu" else ("fp32", "bf16", "fp8")
+    kinds = ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp8")
     rows: list[Row] = []
     losses: dict[str, float] = {}
     problems: list[str] = []

@@ -191,6 +191,8 @@ def test_motions_of_the_default_planner_are_free(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(motion, "_CPU_PROBLEMS", 1)
     found = motion.measure("cpu")
     assert (found.problems, found.rows[0]["solved"]) == ((), 1)
+    assert [row["planner"] for row in found.rows] == ["ompl, one core", "reference", "reference, 8 at once"]
+    assert found.rows[2]["equal_to_single"] == "1 of 1"
     assert found.skipped == "cuRobo plans on a GPU only"
 
 
@@ -211,6 +213,7 @@ def test_a_stage_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(("part", "package"), [(training, "torch"), (cycles, "bpy")], ids=["training", "cycles"])
 def test_parts_without_their_package_are_skipped(part: ModuleType, package: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delenv("NIMBUS_BLENDER_PYTHON", raising=False)
     result = suite.run_part(lambda: part.measure("cpu"), absent={}, label=package)
     assert (result.state, result.skipped) == (State.SKIPPED, f"no package {package}")
 
@@ -219,6 +222,17 @@ def test_padded_and_packed_steps_agree():
     pytest.importorskip("torch")
     found = training.measure("cpu")
     assert not found.problems and {row["sequences"] for row in found.rows} == {"padded", "packed"}
+    assert {row["precision"] for row in found.rows} == {"fp32", "bf16"}
+
+
+@pytest.mark.parametrize(("mean", "problem"), [(0.4, ""), (0.001, "the frames are black")])
+def test_cycles_runs_in_the_named_interpreter(mean: float, problem: str, tmp_path: Path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho \'RESULT {{"seconds": 0.5, "mean": {mean}}}\'\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("NIMBUS_BLENDER_PYTHON", str(program))
+    found = cycles.measure("cpu")
+    assert found.problems == ((problem,) if problem else ()) and found.rows == ({"processes": 1, "frames_per_s": 2.0},)
 
 
 def test_the_renderer_needs_no_package_beyond_the_bundle():
