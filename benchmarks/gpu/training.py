@@ -19,7 +19,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.stacked import find_device
 
 _SIZE, _CPU_SIZE = 64, 2
-_STEPS, _CPU_STEPS = 30, 2
+_STEPS, _CPU_STEPS = 30, 1
 _WIDTH, _CPU_WIDTH = 512, 32
 _LONGEST = 60
 """Bytes of the longest instruction."""
