@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -235,20 +236,26 @@ def test_cycles_runs_in_the_named_interpreter(mean: float, problem: str, tmp_pat
     assert found.problems == ((problem,) if problem else ()) and found.rows == ({"processes": 1, "frames_per_s": 2.0},)
 
 
-def test_the_renderer_needs_no_package_beyond_the_bundle():
+def test_the_renderer_needs_no_package_beyond_the_bundle(tmp_path: Path):
     """A machine with the bundle alone has Warp, NumPy and msgspec."""
     code = """
 import sys
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("pydantic", "yaml", "pxr", "newton", "ompl", "mink", "h5py", "scipy", "trimesh"):
+        if name.split(".")[0] in ("pydantic", "yaml", "pxr", "newton", "ompl", "mink", "h5py", "scipy", "trimesh", "platformdirs", "bpy"):
             raise ModuleNotFoundError("blocked: " + name, name=name.split(".")[0])
 sys.meta_path.insert(0, Blocker())
 import benchmarks.gpu.equality, benchmarks.gpu.throughput, benchmarks.gpu.splats, benchmarks.gpu.physics
 import benchmarks.gpu.rollouts
+from benchmarks.gpu.__main__ import main
+sys.argv[1:] = ["--device", "cpu", "cycles"]
+sys.exit(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "NIMBUS_BLENDER_PYTHON"}
+    environment["WARP_CACHE_PATH"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-300:]
+    assert "SKIPPED" in done.stdout and "no package bpy" in done.stdout
 
 
 def test_table_has_a_column_for_each_name():
