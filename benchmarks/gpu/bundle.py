@@ -1,9 +1,9 @@
-"""Packs what a bare GPU machine needs: ``python -m benchmarks.gpu.bundle``, as ``make gpu-bundle`` does.
+"""Packs the files that a bare GPU machine needs: ``python -m benchmarks.gpu.bundle``, as ``make gpu-bundle`` does.
 
 The machine has Linux on x86-64, Python 3.12 with pip, and no network. The bundle holds Warp, MuJoCo, MuJoCo-Warp,
 NumPy, msgspec and the packages of the default planner as wheels, this project's sources, the recorded render inputs and
-the arm of the motion problems; with ``--curobo`` also the sources of cuRobo. All of it is in a row, cut into parts. The
-same files give the same bundle, byte for byte.
+the arm of the motion problems; with ``--curobo`` also the sources of cuRobo. All of them are concatenated and cut into
+parts. The same files give the same bundle, byte for byte.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nimbus.datagen.errors import InputError
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "build/gpu-bundle"
 PART_SIZE = 48 << 20
-"""[bytes] Largest part; at most 60 MiB is asked for, and something travels with each."""
+"""Largest part [bytes]; the limit of a transfer is 60 MiB, including its overhead."""
 _PACKAGES = ("warp-lang", "mujoco", "mujoco-warp", "numpy", "msgspec")
 _PLANNER = ("mink", "ompl", "pydantic", "pyyaml", "ruckig", "scipy", "toppra")
 """Packages of the default planner, which plans the motion problems."""
@@ -40,7 +40,7 @@ _PROBLEMS += ("tests/support/panda_table.py", "tests/support/batch_planners/refe
 """Sources of the motion problems."""
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _DAY_ONE = (1980, 1, 1, 0, 0, 0)
-"""The first day that an archive can name."""
+"""Earliest date that a zip archive can store."""
 _SOURCES = "sources.zip"
 
 
@@ -61,7 +61,7 @@ def main() -> int:
         download(wheels, (*_PACKAGES, *_PLANNER))
         sources = pack_sources(wheels / _SOURCES)
         shutil.rmtree(BUNDLE, ignore_errors=True)
-        # The large ones last: a part that is missing then takes little else with it.
+        # Large files are last, so a missing part affects few other files.
         found = sorted(wheels.glob("*.whl"), key=lambda path: (path.stat().st_size, path.name))
         manifest = pack([sources, *found], BUNDLE)
     shutil.copyfile(Path(__file__).with_name("install.py"), BUNDLE / "install.py")
@@ -72,7 +72,7 @@ def main() -> int:
 
 
 def download(folder: Path, packages: Sequence[str], *flags: str) -> None:
-    """Fetch wheels in the versions of ``constraints.txt``.
+    """Download wheels in the versions of ``constraints.txt``.
 
     Args:
         folder: Folder of the wheels.
@@ -100,7 +100,7 @@ def pack(files: Sequence[Path], folder: Path, *, part_size: int = PART_SIZE) -> 
 
     Args:
         files: Wheels, and archives of sources.
-        folder: Made for the parts.
+        folder: New folder for the parts.
         part_size: Largest part [bytes].
     """
     folder.mkdir(parents=True)
@@ -125,7 +125,7 @@ def pack(files: Sequence[Path], folder: Path, *, part_size: int = PART_SIZE) -> 
 
 
 def find_packages(path: Path) -> tuple[str, ...]:
-    """Names that can be imported from a wheel; none from other archives."""
+    """Return the package names in a wheel; none for other archives."""
     if path.suffix != ".whl":
         return ()
     with zipfile.ZipFile(path) as wheel:
@@ -135,7 +135,7 @@ def find_packages(path: Path) -> tuple[str, ...]:
 
 
 def _sources() -> Iterator[tuple[Path, str]]:
-    """Files of the package and of this suite, with their places on the import path."""
+    """Yield the files of the package and of this suite, with their paths for the import."""
     package = ROOT / "exts/nimbus.datagen/nimbus"
     for folder, folders, names in os.walk(package, followlinks=True):
         folders[:] = sorted(set(folders) - {"__pycache__"})

@@ -1,7 +1,7 @@
-"""Frames a second of Cycles with OptiX in 1, 2 and 4 processes on one GPU.
+"""Frames per second of Cycles with OptiX in 1, 2 and 4 processes on one GPU.
 
-The scene, 40 shaded spheres on a plane under one lamp, is built in Blender's own process by the text below; no episode
-of Nimbus is drawn. The interpreter is that of ``NIMBUS_BLENDER_PYTHON``, or this one. Each process renders the same
+The scene, 40 shaded spheres on a plane under one lamp, is built in Blender's own process by the script below; no episode
+of Nimbus is rendered. The interpreter is that of ``NIMBUS_BLENDER_PYTHON``, or this one. Each process renders the same
 frames, whose mean color is compared between processes.
 """
 
@@ -23,7 +23,7 @@ _VARIABLE = "NIMBUS_BLENDER_PYTHON"
 _PROCESSES, _CPU_PROCESSES = (1, 2, 4), (1,)
 _FRAMES, _CPU_FRAMES = 16, 1
 _LONGEST = 600.0
-"""[s] Processes that take longer have failed."""
+"""Time limit of the processes [s]."""
 _CLOSE = 1e-3
 """Largest difference of a frame's mean color between processes, 0 to 1."""
 _SCRIPT = """
@@ -67,13 +67,13 @@ print("RESULT " + json.dumps({"seconds": time.perf_counter() - start, "mean": me
 
 
 def measure(device: str) -> PartResult:
-    """Render with 1, 2 and 4 processes at once; with one on a CPU.
+    """Render with 1, 2 and 4 simultaneous processes; with one on a CPU.
 
     Args:
         device: ``cuda`` or ``cpu``.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
         MissingError: Blender's module is not installed.
     """
     python = os.environ.get(_VARIABLE, "")
@@ -100,7 +100,7 @@ def measure(device: str) -> PartResult:
 
 
 def _render(python: str, device: str, processes: int, frames: int) -> tuple[list[dict[str, float]], list[str]]:
-    """Results of the processes, and one line for each that failed."""
+    """Return the results of the processes, and one line for each failed process."""
     size = ("64", "48", "4") if device == "cpu" else ("640", "480", "64")
     with tempfile.TemporaryDirectory() as folder:
         running = []

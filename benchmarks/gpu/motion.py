@@ -1,10 +1,10 @@
-"""Motion planning on the same problems: cuRobo V2 on the GPU beside OMPL on one core.
+"""Motion planning on the same problems: cuRobo V2 on the GPU, and OMPL on one core.
 
 The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins;
-a plan that collides there is a problem of the part. cuRobo plans them one by one and eight at once, each problem in the
+a plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once, each problem in the
 same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit, is a
 figure. On a CPU the same stages run with the planner of the tests that has the interface of batches. Every stage has a
-limit of wall time, reports its progress on stderr, and leaves the stages before it reported when it fails.
+limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _FIRST, _LAST = 150.0, 90.0
 
 
 def measure(device: str) -> PartResult:
-    """Plan the problems with every planner that is there.
+    """Plan the problems with every installed planner.
 
     Args:
-        device: Device of cuRobo; on a ``cpu`` OMPL plans a few problems alone.
+        device: Device of cuRobo; on a ``cpu``, only OMPL plans a few problems.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
         MissingError: A package of the default planner is missing.
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -126,7 +126,7 @@ class _Stages:
             with _limited(limit):
                 row, problems = stage(name)
         except Exception as error:
-            # What was measured before is worth reporting: time on a GPU is short.
+            # Earlier measurements are still reported, because time on a GPU is scarce.
             sys.stderr.write(traceback.format_exc())
             first = str(error).strip().splitlines() or [""]
             self._problems.append(f"{name}: {type(error).__name__}: {first[0]} … {first[-1]}"[:400])
@@ -143,7 +143,7 @@ class _Stages:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """End cuRobo's process after a time, so that the request waiting for it fails."""
+    """End cuRobo's process after a time; the waiting request then fails."""
     from nimbus.datagen.plan.curobo.process import interrupt_curobo
 
     timer = threading.Timer(seconds, interrupt_curobo)
@@ -157,7 +157,7 @@ def _limited(seconds: float) -> Iterator[None]:
 
 
 class _Bench:
-    """The problems, each in a scene of its own.
+    """The problems, each in a separate scene.
 
     Args:
         say: Called with each line of progress.
@@ -175,7 +175,7 @@ class _Bench:
         self._single: dict[int, bytes] = {}
 
     def singly(self, name: str, planner: Any, enough: float) -> Measured:
-        """Plan the problems one by one; the first is planned before, so that compiling is not measured.
+        """Plan the problems one by one; the first is planned beforehand, so compiling is not measured.
 
         A problem is in the row that it has in its batch: the rows before it hold copies.
         """

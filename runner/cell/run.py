@@ -170,7 +170,7 @@ def _cell(spec: CellSpec, price: float | None, *, shows: bool) -> int:
 
 
 def _short(stored: int, spec: CellSpec) -> int:
-    write_error(f"ended short: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
+    write_error(f"incomplete: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
     return SHORT
 
 

@@ -152,7 +152,7 @@ def _probe(spec: CellSpec) -> tuple[list[Attempt], Run]:
             ledger.close()
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
-        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} shows the field to change")
+        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} lists the fields to change")
     return attempts, runs[-1]
 
 

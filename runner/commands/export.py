@@ -56,7 +56,8 @@ def command(
     done: Annotated[bool, typer.Option("--done", help="include next.done and next.success")] = False,
     depth: Annotated[bool, typer.Option("--depth", help="include depth, in lossless videos beside LeRobot's")] = False,
     masks: Annotated[
-        bool, typer.Option("--masks", help="include masks of instances and classes, in the same way")
+        bool,
+        typer.Option("--masks", help="include masks of instances and classes, in lossless videos beside LeRobot's"),
     ] = False,
     annotations: Annotated[
         bool,

@@ -183,7 +183,7 @@ def _path(folder: Path, attempt: Attempt) -> Path | None:
 def advantage_weights(
     successes: NDArray[np.bool_], steps: NDArray[np.int64], *, beta: float, discount: float
 ) -> FloatArray:
-    """Weights of rollouts by advantage-weighted regression: ``exp((return - mean return) / beta)``.
+    """Return weights of rollouts by advantage-weighted regression: ``exp((return - mean return) / beta)``.
 
     The return of a rollout is 1 for success, discounted by its length, and 0 for a failure. After Peng et al. (2019),
     with the mean of the round as the value.

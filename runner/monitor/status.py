@@ -137,14 +137,14 @@ class ClusterStatus:
     held: Whole = 0
     """Number of episodes leased to nodes."""
     wanted_nodes: Whole = 0
-    """Number of nodes that the job asks for, if it has bounds."""
+    """Number of nodes that the job requests, if it has bounds."""
     node_hours: Span = 0.0
     cost: Span = 0.0
     """Cost of the node hours, if prices are known."""
     useful: Span = 0.0
     """Share of the slots' time in which settled episodes were made; the rest is idle or lost."""
     doubled: Whole = 0
-    """Results that another node had delivered before, and which are dropped."""
+    """Results that were dropped because another node had already delivered them."""
     nodes: tuple[NodeStatus, ...] = ()
 
 

@@ -21,11 +21,11 @@ class RunFigures:
     started: float
     """Start of the run [s since 1970]."""
     seconds: float
-    """Duration [s]; of a killed run, until the last record of it."""
+    """Duration [s]; for a killed run, up to its last record."""
     startup_seconds: float
     cores: int
     workers: str
-    """Split it started with."""
+    """Numbers of planners and renderers at the start."""
     stored: int
     faults: int
     busy: dict[str, float] = field(default_factory=dict)

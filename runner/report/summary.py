@@ -54,7 +54,7 @@ class Summary:
     state: str
     """Result of the last run; empty when unknown."""
     target: int
-    """Episodes that the last run was asked for; 0 when unknown."""
+    """Number of episodes that the last run was to store; 0 if unknown."""
     stored: int
     given_up: int
     """Episodes that failed in every attempt."""

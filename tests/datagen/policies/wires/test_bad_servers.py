@@ -100,7 +100,7 @@ def test_absent_server_is_one_line(scheme: str):
 def test_http_server_is_one_line(scheme: str):
     with raw_server(answer_http) as port:
         line = refused(f"{scheme}://{HOST}:{port}")
-    assert ("speaks no ZeroMQ" if scheme == "groot" else "answers HTTP 404: no websocket") in line
+    assert ("does not use ZeroMQ" if scheme == "groot" else "answers HTTP 404: no websocket") in line
 
 
 @SCHEMES

@@ -77,7 +77,7 @@ def guarded_websockets(gate: Gate, script: PageScript | None = None) -> Iterator
     """Add a gate to every server started with the library ``websockets`` in this process.
 
     A server accepts one function, ``process_request``, which may answer a request before the server does. viser offers
-    no way to set it, so the gate's function is inserted here and calls that of the caller afterwards.
+    no way to set it, so the gate's function is inserted here and calls the caller's own function afterwards.
 
     Args:
         gate: The gate.

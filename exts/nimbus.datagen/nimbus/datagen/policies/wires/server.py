@@ -69,7 +69,7 @@ class PolicyServer:
             )
         except OSError as error:
             what = (error.strerror or str(error)).lower()
-            raise InputError(f"{port}: {what}", where="--port", instead="name another port") from None
+            raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
 
     @property
     def port(self) -> int:
@@ -92,7 +92,7 @@ class PolicyServer:
             connection.close(1001)
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
-        """Answer a request that opens no connection: browsers let any page open a WebSocket to this machine."""
+        """Refuse web pages, because browsers let any page open a WebSocket to this machine; answer health checks."""
         headers = request.headers
         if why := why_foreign(headers.get_all("Host"), headers.get_all("Origin"), listening=HOST):
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")

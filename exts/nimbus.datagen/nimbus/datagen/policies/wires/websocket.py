@@ -43,7 +43,7 @@ class Socket:
                 ping_interval=None,
                 compression=None,
                 max_size=LARGEST,
-                max_queue=1,  # frames that nobody has asked for are read one at a time
+                max_queue=1,  # unrequested frames are read one at a time
                 proxy=None,
             )
         except TimeoutError:
@@ -76,8 +76,8 @@ class Socket:
         """Wait for a frame.
 
         Raises:
-            PolicyFault: No frame arrives in time, the connection is closed, or the frame is a text, the server's
-                traceback.
+            PolicyFault: No frame arrives in time, the connection is closed, or the frame is a text, which is the
+                server's traceback.
         """
         frame, end, before = None, time.monotonic() + seconds, resident_bytes()
         while frame is None:
