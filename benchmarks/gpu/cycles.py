@@ -1,8 +1,8 @@
 """Frames per second of Cycles with OptiX in 1, 2 and 4 processes on one GPU.
 
-The scene, 40 shaded spheres on a plane under one lamp, is built in Blender's own process by the script below; no episode
-of Nimbus is rendered. The interpreter is that of ``NIMBUS_BLENDER_PYTHON``, or this one. Each process renders the same
-frames, whose mean color is compared between processes.
+The scene, 40 shaded spheres on a plane under one lamp, is built in Blender's own process by the script below; no
+episode of Nimbus is rendered. The interpreter is that of ``NIMBUS_BLENDER_PYTHON``, or this one. Each process renders
+the same frames, whose mean color is compared between processes.
 """
 
 from __future__ import annotations
