@@ -48,7 +48,9 @@ def frame_work(
     begin, back = (points.min(axis=0) + points.max(axis=0)) / 2, np.subtract(given.position, given.look_at)
     back = back / np.linalg.norm(back)
     middle, position, camera = begin, begin, None
-    for distance in _DISTANCES:
+    is_behind = given.position[0] < given.look_at[0]  # the arm would fill the image of a camera nearer than its preset
+    least = math.dist(given.position, given.look_at) if is_behind else 0.0
+    for distance in _DISTANCES[_DISTANCES > least]:
         middle = _centered(points, begin, distance * back, given)
         position = middle + distance * back
         camera = _camera(position, middle, given)
