@@ -64,7 +64,7 @@ def main() -> int:
     """Generate the missing files of the gallery."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tasks", nargs="*", help="tasks to show; all when left out")
+    parser.add_argument("tasks", nargs="*", help="tasks to show (default: all)")
     tasks = parser.parse_args().tasks or scene_names("tasks")
     (GALLERY / "robots").mkdir(parents=True, exist_ok=True)
     for robot in scene_names("robots"):
