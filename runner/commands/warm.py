@@ -55,7 +55,7 @@ def command(
     if serve:
         from nimbus.datagen.store.remote.block_peers import TOKEN
         from nimbus.datagen.store.remote.block_server import BlockServer
-        from nimbus.datagen.store.remote.working_copy import address_of
+        from nimbus.datagen.store.remote.cache_root import address_of
 
         with BlockServer(serve.host, serve.port, [address_of(folder)], token=os.environ.get(TOKEN, "")) as server:
             write_error(f"serving {address_of(folder)} at {server.url}; Ctrl-C ends it\n")

@@ -41,6 +41,11 @@ class RayFollower:
         self._order = order
         self._is_stopping = False
 
+    def handle_signals(self) -> None:
+        """Stop the run at SIGTERM or SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.ask_to_stop)
+
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: the first one drains the run, the second one ends only this program."""
         if self._is_stopping:
@@ -54,6 +59,7 @@ class RayFollower:
             InputError: The cluster cannot be reached, or its version, platform or current run does not fit.
         """
         connect(self._order.address)
+        self.handle_signals()  # again, because a driver of Ray aborts at SIGTERM
         head = self._head()
         has_asked, heard = False, time.monotonic()
         while True:
@@ -151,8 +157,7 @@ def _write(line: RayLine) -> None:
 def main() -> int:
     """Read a :class:`RayOrder` from standard input, follow its run, and print :class:`RayLine` objects as lines."""
     follower = RayFollower(from_json(RayOrder, sys.stdin.read()))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, follower.ask_to_stop)
+    follower.handle_signals()
     try:
         follower.run()
     except InputError as error:

@@ -32,7 +32,7 @@ def server(tmp_path: Path) -> Iterator[HeadServer]:
     """A head that is served by a thread; its task needs memory."""
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], needs=NodeNeeds(memory_bytes=1000)),))
-    made = HeadServer(job, tmp_path / "s", slots=1)
+    made = HeadServer(job, tmp_path / "s")
     thread = threading.Thread(target=made.run)
     thread.start()
     yield made
