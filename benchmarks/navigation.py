@@ -1,9 +1,9 @@
-"""Measures of navigation, by ways of their own: homes, coverage, lengths, and swept bodies against triangles.
+"""Independent measurements of navigation: homes, coverage, lengths, and distances of swept bodies to triangles.
 
 ``python -m benchmarks.navigation homes --count 1000``   every room reachable, no plan twice
 ``python -m benchmarks.navigation paths --scenes 4 --paths 150``   goals, coverage, clearance, length over geodesic
 
-Clearance is measured by NumPy alone, from clipped triangles: no cell, ray or kernel of the library takes part.
+Clearance is computed with NumPy from clipped triangles, without cells, rays or kernels of the library.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from nimbus.datagen.randomize.goals import sampler_of  # noqa: E402
 from nimbus.datagen.tasks.task import NavigationTask, load_any_task  # noqa: E402
 
 _SPACING = 0.01
-"""[m] Of the places at which a swept body is measured."""
+"""Distance between the positions at which a swept body is measured [m]."""
 _KNOTS = 0.1
-"""[m] Of the points by which edges are found."""
+"""Distance between the points by which edges are found [m]."""
 
 
 def slab_edges(corners: FloatArray, low: float, high: float) -> tuple[FloatArray, list[FloatArray]]:
-    """Edges (S, 2, 2) of triangles (F, 3, 3) cut to heights, seen from above, and the large polygons [m]."""
+    """Return edges (S, 2, 2) of triangles (F, 3, 3) clipped to heights, seen from above, and the large polygons [m]."""
     edges, large = [], []
     for triangle in corners[(corners[..., 2].max(axis=1) > low) & (corners[..., 2].min(axis=1) < high)]:
         polygon = list(triangle.astype(float))
@@ -61,11 +61,11 @@ def slab_edges(corners: FloatArray, low: float, high: float) -> tuple[FloatArray
 
 
 class SweptBody:
-    """Distances of places to the triangles of one storey at height 0.
+    """Computes distances of positions to the triangles of one storey at height 0.
 
     Args:
         corners: (F, 3, 3) [m]
-        body: Its step and height bound what counts.
+        body: Body whose step and height limit the relevant triangles.
     """
 
     def __init__(self, corners: FloatArray, body: BodyShape) -> None:
@@ -78,7 +78,7 @@ class SweptBody:
         self._tree = KDTree(first + share[:, None] * (last - first))
 
     def clearance(self, feet: FloatArray, reach: float = 0.6) -> float:
-        """Least distance of an axis swept along places (T, 3), at most ``reach`` [m]."""
+        """Return the smallest distance of an axis swept along positions (T, 3), at most ``reach`` [m]."""
         steps = np.linalg.norm(np.diff(feet[:, :2], axis=0), axis=1)
         along = np.append(0.0, np.cumsum(steps))
         fine = np.arange(0.0, along[-1] + _SPACING, _SPACING)
@@ -95,7 +95,7 @@ class SweptBody:
 
 
 def _holds(polygon: FloatArray, places: FloatArray) -> bool:
-    """Test if a convex polygon (n, 2) holds one of the places (m, 2)."""
+    """Return True if a convex polygon (n, 2) contains one of the positions (m, 2)."""
     way = np.roll(polygon, -1, axis=0) - polygon
     off = places[:, None] - polygon
     turns = way[:, 0] * off[..., 1] - way[:, 1] * off[..., 0]
@@ -171,14 +171,14 @@ def measure_paths(name: str, scenes: int, paths: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run one of the measures, and print it as JSON."""
+    """Run one of the measurements, and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measure", choices=("homes", "paths"))
-    parser.add_argument("--count", type=int, default=1000, help="homes")
+    parser.add_argument("--count", type=int, default=1000, help="number of homes")
     parser.add_argument("--storeys", type=int, default=1)
     parser.add_argument("--task", default="navigate_homes")
     parser.add_argument("--scenes", type=int, default=4)
-    parser.add_argument("--paths", type=int, default=150, help="of each scene")
+    parser.add_argument("--paths", type=int, default=150, help="number of paths in each scene")
     words = parser.parse_args()
     if words.measure == "homes":
         found = measure_homes(words.count, (words.storeys, words.storeys))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
-from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.read.limited import open_limited
 from nimbus.datagen.navigate.scene_source import SceneSource
 from nimbus.datagen.navigate.sources.files import file_hash, find_files, seen_from
 from nimbus.datagen.registry import register
@@ -38,7 +38,7 @@ class MeshSource(SceneSource):
 
     def open(self, number: int) -> NavigationScene:
         """Read the scene with a number."""
-        return open_scene(self.paths[number], self.up)
+        return open_limited(self.paths[number], self.up)
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file."""

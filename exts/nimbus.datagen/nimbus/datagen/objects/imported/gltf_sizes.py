@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES
@@ -31,14 +33,23 @@ def check_gltf_sizes(path: Path) -> None:
     accessors, meshes = _entries(told, "accessors"), _entries(told, "meshes")
     absent = sum(_size(one) for one in accessors if "bufferView" not in one)
     if absent > _MOST_ABSENT:
-        what = f"declares {absent / 2**30:.1f} GiB of numbers that it does not store"
+        what = f"declares {absent / 2**30:.1f} GiB of numbers that the file does not contain"
         raise InputError(what, where=str(path), instead="export it again")
     corners = [sum(_corners(one, accessors) for one in _entries(mesh, "primitives")) for mesh in meshes]
     shown = (node.get("mesh") for node in _entries(told, "nodes"))
     total = sum(corners[mesh] for mesh in shown if isinstance(mesh, int) and 0 <= mesh < len(corners))
     if total > _MOST_CORNERS:
-        what = f"its nodes show {total:,} face corners; the limit is {_MOST_CORNERS:,}"
+        what = f"its nodes contain {total:,} face corners; the limit is {_MOST_CORNERS:,}"
         raise InputError(what, where=str(path), instead="simplify it, or leave out nodes")
+
+
+def gltf_files(path: Path) -> list[Path]:
+    """Return the paths of a glTF file and of the existing files that it names, in any folder."""
+    told = _document(path)
+    names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
+    plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
+    found = [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
+    return [path, *(file for file in found if os.path.isfile(file))]
 
 
 def _document(path: Path) -> Mapping[str, object]:
