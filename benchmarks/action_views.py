@@ -1,8 +1,8 @@
-"""Views of actions, proved: episodes of every robot are exported in each, read back, and played in the environment.
+"""Test of action views: episodes of every robot are exported in each view, read back, and played in the environment.
 
-Run it as ``python benchmarks/action_views.py [ROBOT ...] [--episodes N] [--out DIR]``; without a robot all that come
-with Nimbus. Nothing is rendered. A row is a robot: of how many episodes each view led to success. The exit code is 1
-where one is below 98 %.
+Run it as ``python benchmarks/action_views.py [ROBOT ...] [--episodes N] [--out DIR]``; without a robot, all shipped
+robots are tested. Nothing is rendered. The table has a row for each robot with the number of successful episodes in
+each view. The exit code is 1 if a rate is below 98 %.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from nimbus.runner.cli import main as nimbus  # noqa: E402
 from tests.support.view_replay import replay_view, views_of  # noqa: E402
 
 REACHES = {"panda": 0.5, "ur5": 0.45, "ur10": 0.5, "xarm7": 0.45, "z1": 0.38, "baxter": 0.32}
-"""Middle of the place where each robot's block lies and goes to [m]."""
+"""Center of the area in which each robot's block starts and ends [m]."""
 SHIPPED = {"so101": "so101_block", "dual_panda": "handover_block"}
-"""Tasks of robots that have some of their own."""
+"""Shipped tasks of the robots that have any."""
 TASK = """\
 robot: {robot}
 scene: table
@@ -43,7 +43,7 @@ GOAL = 0.98
 
 
 def task_of(robot: str, folder: Path) -> str:
-    """Name or path of the task in which a robot is tried."""
+    """Return the name or path of the task with which a robot is tested."""
     if robot in SHIPPED:
         return SHIPPED[robot]
     path = folder / f"{robot}.yaml"
@@ -58,7 +58,7 @@ def tell(text: str) -> None:
 
 
 def main() -> int:
-    """Try the robots and print the table."""
+    """Test the robots and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("robots", nargs="*", default=[*REACHES, *SHIPPED])
     parser.add_argument("--episodes", type=int, default=50)

@@ -1,8 +1,8 @@
-"""Episodes advanced in lockstep: how full the batches of motions are, and whether each equals its single plan.
+"""Planning of episodes in lockstep: sizes of the batches of motions, and equality of each episode with its single plan.
 
 Run it as ``python benchmarks/batched_plans.py [--episodes N] [--compare N] [--planner reference|curobo] [--lanes 8]``.
-``reference`` is the default planner behind the interface of batches; ``curobo`` is the adapter with the stand-in for
-cuRobo in its process. The first ``--compare`` episodes are made one by one as well; times are CPU seconds.
+``reference`` is the default planner with the interface for batches; ``curobo`` is the adapter with the stand-in for
+cuRobo in its process. The first ``--compare`` episodes are also made one by one. Times are CPU seconds.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--compare", type=int, default=8)
     parser.add_argument("--planner", default="reference", choices=("reference", "curobo"))
     parser.add_argument("--lanes", type=int, default=8)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     arguments = parser.parse_args()
     discover_components()
     import_folders([CHECKOUT / "tests/support/batch_planners"])

@@ -1,4 +1,4 @@
-"""Broken mesh files of 42 kinds, which an import is to refuse in one line or to repair."""
+"""Broken mesh files of 42 kinds, which an import must refuse in one line or repair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trimesh
 
 
 def _box(change: Callable[[trimesh.Trimesh], object], **options: Any) -> Callable[[Path], None]:
-    """Write a block after a change."""
+    """Write a block with a modification."""
 
     def write(path: Path) -> None:
         mesh = trimesh.creation.box((0.05, 0.04, 0.06))
@@ -37,7 +37,7 @@ def _scaled(*factors: float) -> Callable[[Path], None]:
 
 
 def _cut(keep: float, suffix: str) -> Callable[[Path], None]:
-    """Write the first share of a good file."""
+    """Write the first part of a valid file."""
 
     def write(path: Path) -> None:
         content: Any = trimesh.creation.icosphere(subdivisions=2, radius=0.03).export(file_type=suffix)
@@ -112,4 +112,4 @@ FAULTS: dict[str, Callable[[Path], None]] = {
     ),
     "entities.urdf": _text('<!DOCTYPE a [<!ENTITY b "c">]><robot/>'),
 }
-"""Writers of the files by name."""
+"""Functions that write the files, by name."""

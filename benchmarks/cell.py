@@ -1,4 +1,4 @@
-"""The cell against its bound, against the coupled baseline, and against two serial runs side by side.
+"""Comparison of the cell with its bound, with the coupled baseline, and with two serial runs side by side.
 
     python benchmarks/cell.py bound --episodes 60
     python benchmarks/cell.py coupled --episodes 10 --pairs 3
@@ -8,7 +8,7 @@
     python benchmarks/cell.py hour --episodes 40
     python benchmarks/cell.py all --json cell.json
 
-Every run is a process of its own, as a user starts it. Wall-clock figures mean something only on a quiet machine: the
+Every run is a separate process, as a user starts it. Wall-clock figures are only meaningful on an idle machine, so the
 load before each run is part of the result.
 """
 
@@ -35,14 +35,14 @@ Figures = dict[str, Any]
 
 
 def start(folder: Path, *words: str, episodes: int, task: str = "sort_trash") -> subprocess.Popen[str]:
-    """A run in processes of its own."""
+    """Start a run in separate processes."""
     line = [sys.executable, str(RUNNER), "run", "--task", task, "--episodes", str(episodes), "--out", str(folder)]
     log = (folder.parent / f"{folder.name}.log").open("w")
     return subprocess.Popen([*line, *words], stdout=log, stderr=subprocess.STDOUT, text=True)
 
 
 def run(folder: Path, *words: str, episodes: int, task: str = "sort_trash") -> Figures:
-    """A run to its end, and its report."""
+    """Run to the end, and return the report."""
     load, begin = os.getloadavg()[0], time.monotonic()
     code = start(folder, *words, episodes=episodes, task=task).wait()
     wall = time.monotonic() - begin
@@ -66,7 +66,7 @@ def run(folder: Path, *words: str, episodes: int, task: str = "sort_trash") -> F
 
 
 def measure_bound(folder: Path, *, episodes: int) -> Figures:
-    """Wall time of a run over the shortest time that its measured work could take on these cores."""
+    """Measure the wall time of a run, divided by the shortest time that its measured work could take on these cores."""
     cell = run(folder / "bound", episodes=episodes)
     work = sum(seconds for stage, seconds in cell["cpu"].items() if stage != "load")
     bound = max(work / cell["cores"], cell["longest"])
@@ -80,7 +80,7 @@ def measure_bound(folder: Path, *, episodes: int) -> Figures:
 
 
 def measure_coupled(folder: Path, *, episodes: int, pairs: int) -> Figures:
-    """Throughput of the cell over the coupled baseline's, in pairs of runs."""
+    """Measure the throughput of the cell, divided by that of the coupled baseline, in pairs of runs."""
     rows = []
     for pair in range(pairs):
         coupled = run(folder / f"coupled{pair}", "--coupled", episodes=episodes)
@@ -93,9 +93,10 @@ def measure_coupled(folder: Path, *, episodes: int, pairs: int) -> Figures:
 
 
 def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) -> Figures:
-    """Throughput of the cell over that of two serial runs at the same time, each of half of the episodes.
+    """Measure the throughput of the cell relative to two simultaneous serial runs, each of half of the episodes.
 
-    At the end of a run one core waits for the other's last episode: many short ones tell more than a few long ones.
+    At the end of a run, one core waits for the last episode of the other, so many short episodes are more accurate than
+    a few long ones.
     """
     rows = []
     for pair in range(pairs):
@@ -109,7 +110,8 @@ def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) 
             raise SystemExit("a serial run failed")
         states = [json.loads((path / "status.json").read_text()) for path in folders.values()]
         stored = sum(state["stored"] for state in states)
-        # Without what loading takes, here and below: the cell is started twice for what they make at the same time.
+        # Loading times are excluded here and below: the cell is started twice for the work that the two serial runs do
+        # at once.
         begin = min(state["started"] + state["startup_seconds"] for state in states)
         wall = max(state["updated"] for state in states) - begin
         say(f"two serial runs: {stored} stored in {wall:.1f} s (load before: {load:.1f})")
@@ -121,7 +123,7 @@ def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) 
 
 
 def measure_splits(folder: Path, *, episodes: int) -> Figures:
-    """Dynamic runs that start from several splits, against the best of the fixed ones."""
+    """Compare dynamic runs that start from several splits with the best run of a fixed split."""
     fixed = {split: run(folder / f"fixed{split}", "--workers", split, episodes=episodes) for split in SPLITS}
     dynamic = {
         split: run(folder / f"dynamic{split}", "--workers", split, "--roles", "dynamic", episodes=episodes)
@@ -140,7 +142,7 @@ SPLITS = ("1x1", "2x1", "1x3")
 
 
 def measure_hash(folder: Path, *, episodes: int, kills: int = 20) -> Figures:
-    """Hashes of a serial run, of several splits, and of a run whose processes are all killed again and again."""
+    """Compare the hashes of a serial run, of several splits, and of a run whose processes are all killed repeatedly."""
     from nimbus.datagen.store.verify import dataset_hashes
     from nimbus.runner.system.processes import cell_tag, sweep
 
@@ -166,7 +168,7 @@ def measure_hash(folder: Path, *, episodes: int, kills: int = 20) -> Figures:
 
 
 def measure_hour(folder: Path, *, episodes: int) -> Figures:
-    """Stored episodes an hour of a single pick and place seen by two cameras."""
+    """Measure the stored episodes per hour of a single pick and place with two cameras."""
     cell = run(folder / "hour", episodes=episodes, task="pick_and_place")
     return cell | {"per_hour": 3600 * cell["stored"] / cell["run_wall"]}
 
@@ -176,12 +178,12 @@ def _throughput(figures: Figures) -> float:
 
 
 def say(text: str) -> None:
-    """Progress, apart from the result."""
+    """Print progress, separately from the result."""
     sys.stderr.write(text + "\n")
 
 
 def table(results: Figures) -> str:
-    """The figures that were asked for."""
+    """Return the table of the requested figures."""
     rows: list[tuple[str, str]] = []
     if found := results.get("bound"):
         figures = f"{found['after_startup']:.3f} / {found['with_startup']:.3f}"
@@ -203,12 +205,12 @@ def table(results: Figures) -> str:
 
 
 def main() -> None:
-    """Measure what the command line says."""
+    """Make the measurements that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="+", choices=(*MEASURES, "all"))
     parser.add_argument("--episodes", type=int)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--task", default="sort_trash", help="of side-by-side")
+    parser.add_argument("--task", default="sort_trash", help="task of side-by-side")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     names = list(MEASURES) if "all" in args.what else args.what

@@ -3,7 +3,7 @@
 ``python -m benchmarks.cluster_balance`` takes a minute. The costs are those of 27 episodes of ``sort_trash``
 (``episode_costs.json``: index, objects, CPU seconds), drawn with replacement; the class of an episode is its number of
 objects. *Faulty* adds deaths of nodes every six hours, 3 % slow nodes, 10 % late ones, partitions and hangs;
-*tail* lets 0.5 % of episodes take 20 s longer, which no draw foretells.
+*tail* lets 0.5 % of the episodes take 20 s longer, which their draws do not predict.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from nimbus.runner.cluster.simulation import Simulation
 COSTS = Path(__file__).with_name("episode_costs.json")
 NODE_SLOTS = 8
 REPEATED, TAIL, TAIL_SECONDS = 0.03, 0.005, 20.0
-"""Share of episodes made twice, share of long ones, and [s] that those take longer."""
+"""Fraction of episodes that are made twice, fraction of long episodes, and additional time of the latter [s]."""
 
 
 class StaticSplit:
-    """Equal parts fixed at the start, as ``--part K/N`` makes them: what the balance is compared with."""
+    """Equal parts fixed at the start, as ``--part K/N`` makes them; the balance is compared with them."""
 
     def __init__(self, count: int, nodes: int) -> None:
         self._count, self._nodes, self._names = count, nodes, list[str]()
@@ -73,7 +73,7 @@ class StaticSplit:
 
     @property
     def done(self) -> bool:
-        """All episodes are settled."""
+        """True if all episodes are settled."""
         return not self._left
 
 

@@ -1,8 +1,8 @@
-"""Chaos of a cluster on this machine: its processes are killed and frozen, answers are dropped, a disk is slow.
+"""Chaos test of a cluster on this machine: processes are killed and stopped, answers are dropped, a disk is slow.
 
 ``python -m benchmarks.cluster_chaos --kills 100 --episodes 600 --real 10``: light episodes on three nodes, then real
-ones on two, into a folder or, with ``--store``, into Swift, which is killed as well. Each run must end with what one
-process makes: nothing lost, doubled, different or left over; exit code 1 where that is not so.
+ones on two, into a folder or, with ``--store``, into a Swift server, which is also killed. Each run must end with the
+dataset of a single process: nothing lost, doubled, different or left over; otherwise, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def fsync(descriptor):
 os.fsync = fsync
 """
 DROP_EVERY = 7
-"""Answers that a node never gets: every n-th."""
+"""Every n-th answer to a node is dropped."""
 REAL = Path(__file__).parents[1] / "tests" / "support" / "tiny.yaml"
 
 
@@ -58,7 +58,7 @@ class ChaosResult:
 
     state: str
     line: str
-    """Reason of a run that failed."""
+    """Reason if the run failed."""
     asked: int
     stored: int
     injected: dict[str, int]
@@ -71,25 +71,25 @@ class ChaosResult:
 
     @property
     def is_good(self) -> bool:
-        """Nothing is lost, doubled, different or left over."""
+        """True if nothing is lost, doubled, different or left over."""
         bad = self.lost + self.doubled + self.wrong + self.strays + self.problems
         return self.state == "done" and not bad
 
 
 def even_steps(kills: int, episodes: int) -> list[int]:
-    """Return numbers of stored episodes at which to kill, evenly over a run."""
+    """Return the numbers of stored episodes at which to kill a process, spread evenly over a run."""
     return [(number + 1) * episodes // (kills + 1) for number in range(kills)]
 
 
 class Chaos:
-    """Kills at even steps of a run's progress, of components drawn by a seed.
+    """Kills of random components at even steps of a run's progress.
 
     Args:
-        seed: Of the draws.
+        seed: Seed of the draws.
         kills: Number of kills.
-        episodes: Episodes of the run.
-        store: Server that is killed as well; None for a run into a folder.
-        longest: [s] Longest time for which a node is cut off.
+        episodes: Number of episodes of the run.
+        store: Server that is also killed; None for a run into a folder.
+        longest: Longest time for which a node is disconnected [s].
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Chaos:
         self.injected: Counter[str] = Counter()
 
     def plan(self, run: ClusterRun, nodes: int) -> None:
-        """Let a run be disturbed."""
+        """Start the faults of a run."""
         kinds = ["cell", "agent", "head", "freeze", "partition"] + (["store"] if self._store else [])
         for settled in self._due:
             kind, node = self._random.choice(kinds), f"n{self._random.randint(1, nodes)}"
@@ -124,7 +124,7 @@ class Chaos:
             threading.Thread(target=self._restart_store, args=(self._random.uniform(0.5, 3.0),)).start()
 
     def _restart_store(self, seconds: float) -> None:
-        """Kill the store, and start it again; one restart after the other."""
+        """Kill the store, and start it again; restarts do not overlap."""
         assert self._store
         with self._restarting:
             self._store.kill()
@@ -142,16 +142,16 @@ def run_chaos(
     address: str = "",
     place: Path,
 ) -> ChaosResult:
-    """Run once; compare with what one process made.
+    """Run once; compare the result with the dataset of one process.
 
     Args:
         spec: The run.
         alone: Dataset of one process.
-        chaos: What befalls it.
+        chaos: Faults of the run.
         nodes: Number of nodes; the second drops answers, the last has a slow disk.
-        job: Description of the spec; one of light episodes unless given.
-        address: Of the dataset in a store; empty for the folder of the spec.
-        place: For files of this run.
+        job: Description of the spec; that of light episodes by default.
+        address: Address of the dataset in a store; empty for the folder of the spec.
+        place: Folder for files of this run.
     """
     (place / "slow").mkdir(exist_ok=True)
     (place / "slow" / "sitecustomize.py").write_text(SLOW_DISK)
@@ -172,7 +172,7 @@ def run_chaos(
             job=replace(own, folder=str(folder), tasks=tasks),
         )
         chaos.plan(run, nodes)
-        ends.append(run.run())  # asserts that no process and no folder of a node is left
+        ends.append(run.run())  # checks that no process and no folder of a node is left
         return 0
 
     if address:
@@ -222,7 +222,7 @@ def light(folder: Path, given: argparse.Namespace, store: SwiftServer | None) ->
 
 
 def real(folder: Path, given: argparse.Namespace, store: SwiftServer | None) -> ChaosResult:
-    """Run real episodes, with physics and pictures; five kills."""
+    """Run real episodes with physics and images; five kills."""
     spec = CellSpec(folder=str(folder / "one"), task=str(REAL), episodes=given.real)
     run_serial(spec)
     spec = replace(spec, folder=str(folder / "real"), resources=Resources(workers=(1, 1)))
@@ -240,8 +240,10 @@ def main() -> int:
     parser.add_argument("--real", type=int, default=10)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--longest", type=float, default=35.0, help="longest time that a node is cut off [s]")
-    parser.add_argument("--store", action="store_true", help="into Swift, which is killed as well")
+    parser.add_argument("--longest", type=float, default=35.0, help="longest time for which a node is disconnected [s]")
+    parser.add_argument(
+        "--store", action="store_true", help="store the episodes in a Swift server, which is also killed"
+    )
     given = parser.parse_args()
     folder, results = Path(tempfile.mkdtemp(prefix="nimbus-chaos-")), list[ChaosResult]()
     with ExitStack() as stack:

@@ -1,7 +1,8 @@
-"""Equality of datasets however the work is shared: one process, three merged parts, and nodes that are killed.
+"""Equality of datasets made by one process, as three merged parts, and on nodes that are killed.
 
 ``python -m benchmarks.cluster_equality --episodes 120 --kills 20`` makes light episodes in one process, as three parts
-that are merged, and on 1, 2 and 4 nodes, in which cells, agents and heads are killed; exit code 1 if a hash differs.
+that are merged, and on 1, 2 and 4 nodes, on which cells, agents and heads are killed. The exit code is 1 if a hash
+differs.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ PARTS = 3
 
 def serial(folder: Path, episodes: int, *, part: tuple[int, int] = (1, 1)) -> Path:
     """Make episodes, or a part of them, in one process; return the dataset."""
-    spec = make_spec(folder, episodes=episodes, part=part)  # the map beside it, one for all, enters the task's hash
+    spec = make_spec(folder, episodes=episodes, part=part)
     Run(spec, serial=True).end(0, patience=3600)
     return Path(spec.folder)
 
 
 def main() -> int:
-    """Print a row for each way."""
+    """Print a row for each way to make the dataset."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=20, help="in each run on nodes")
+    parser.add_argument("--kills", type=int, default=20, help="number of kills in each run on nodes")
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 2, 4])
     given = parser.parse_args()
     place, hashes = Path(tempfile.mkdtemp(prefix="nimbus-equality-")), dict[str, dict[str, str]]()

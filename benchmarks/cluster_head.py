@@ -1,9 +1,9 @@
 """Cost of the head of a large cluster: CPU at 1,000 nodes, and memory of a job of a million episodes.
 
 ``python -m benchmarks.cluster_head`` takes about two minutes. The head is the real one, with its ledger on this disk.
-It gets messages of 1,000 nodes as lines: a beat every two seconds each, requests for leases, and 110 results a second
-with rows of 5 kB. Files of episodes hold a few bytes, since no episode passes through the head. CPU is counted in the
-head alone, for seconds of a clock that runs as fast as it answers.
+It receives messages of 1,000 nodes as lines: a heartbeat from each node every two seconds, requests for leases, and 110
+results per second with rows of 5 kB. Episode files have a few bytes, because no episode passes through the head. CPU
+time is measured in the head only, per second of a simulated clock, which advances as fast as the head answers.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from nimbus.runner.monitor.progress import Progress
 NODES, SLOTS, RATE, BEAT, SECONDS = 1000, 1, 110, 2.0, 20
 MILLION = 1_000_000
 ROW = {f"objects.{number}": [0.12345] * 12 for number in range(20)}
-"""Drawn values, so that a row has the size of a real one."""
+"""Drawn values that give a row the size of a real one."""
 
 
 class HeadLoad:
     """Messages of many nodes, answered by one head.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -66,13 +66,13 @@ class HeadLoad:
         status = HeadStatus(self.progress)
         self.head = Head(job, {"load": self.entry}, balance, status, epoch=1)
         self.seconds = 0.0
-        """[s] CPU of the head so far."""
+        """CPU time of the head so far [s]."""
         self.held: dict[str, deque[int]] = {f"n{number}": deque() for number in range(NODES)}
         info = DatasetInfo(task="load", task_hash="0" * 64, seed=0, features={}, rate=15)
         self._info = json.dumps(info, default=vars)
 
     def send(self, request: Request, now: float) -> None:
-        """Let the head read a line, and answer it."""
+        """Let the head read a line and answer it."""
         line, answers = to_line(request), list[bytes]()
         begin = time.process_time()
         self.head.take(request_of(line), lambda answer: answers.append(to_line(answer)), now)
@@ -81,7 +81,7 @@ class HeadLoad:
         self.seconds += time.process_time() - begin
 
     def pull(self, node: str, now: float) -> None:
-        """Ask for a lease."""
+        """Request a lease."""
         answers = list[Answer]()
         line = to_line(LeaseRequest(node=node, idle=1, ahead=1))
         begin = time.process_time()
@@ -106,7 +106,7 @@ class HeadLoad:
         self.send(Report(node=node, episodes=(episode,)), now)
 
     def run(self, seconds: int) -> float:
-        """Play ``seconds`` [s] of the cluster's life; CPU of the head for a second."""
+        """Simulate ``seconds`` [s] of the cluster; return the CPU time of the head per second."""
         names = list(self.held)
         for node in names:
             join = Join(
@@ -141,7 +141,7 @@ class HeadLoad:
 
 
 def million() -> float:
-    """Share a million episodes with drawn classes over 1,000 nodes to the end; peak memory of this process [bytes]."""
+    """Distribute a million episodes with drawn classes over 1,000 nodes; return this process's peak memory [bytes]."""
     draw = CountDraw(address=("physical", "objects", "items", "count"), low=2, high=4)
     spec = CellSpec(folder="", episodes=MILLION)
     task = JobTask(name="t", spec=spec, origin=Origin(task="t", task_hash="", seed=0), count_draws=(draw,))

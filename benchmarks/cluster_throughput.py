@@ -1,8 +1,8 @@
-"""Throughput of four nodes of one worker beside one cell of four workers, on the same cores at the same time.
+"""Throughput of four nodes of one worker each and of one cell of four workers, on the same cores at the same time.
 
-``python -m benchmarks.cluster_throughput --episodes 48`` runs both at once, so that other work on the machine slows
-both alike, and prints what each stored per minute once all workers are busy, the CPU of each, and the ratio that the
-balance predicts in simulated time from the same episodes.
+``python -m benchmarks.cluster_throughput --episodes 48`` runs both at once, because other work on the machine then
+slows both equally. It prints the episodes per minute of each once all workers are busy, the CPU time of each, and the
+ratio that the balance predicts in simulated time from the same episodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster
 TASK = Path(__file__).parents[1] / "tests" / "support" / "tiny.yaml"
 COMMAND = (sys.executable, "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())")
 WARM = 8
-"""First episodes, which are left out: workers begin one after the other."""
+"""Number of first episodes that are left out, because workers start one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +32,9 @@ class MeasuredRun:
     """One of the two runs."""
 
     ended: tuple[float, ...]
-    """Time at which each episode was stored, ascending [s since 1970]."""
+    """Times at which the episodes were stored, in ascending order [s since 1970]."""
     seconds: tuple[float, ...]
-    """CPU of each episode [CPU-s]."""
+    """CPU time of each episode [s]."""
 
     def rate(self, begin: float, end: float) -> float:
         """Return the episodes per minute in an interval."""
@@ -63,7 +63,7 @@ def main() -> int:
         processes: dict[str, subprocess.Popen[bytes]] = {}
         for name, flags in words.items():
             (folder := folders[name]).mkdir()
-            # The cell begins earlier, and must not end first.
+            # The cell starts earlier, and must not end first.
             count = str(given.episodes * (4 if name == "one cell" else 1))
             run = ("run", "--task", str(given.task), "--episodes", count, "--out", str(folder / "data"))
             with (folder / "log").open("wb") as log:

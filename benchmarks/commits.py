@@ -1,11 +1,11 @@
-"""Commits: how many a second, and what each costs, one by one and in groups.
+"""Rate and cost of commits, one by one and in groups.
 
 ``python benchmarks/commits.py [--count N] [--rate R] [--window S] [--folder DIR] [--json]`` stages N copies of a
-file of 0.1 MB (240), each synced as a worker leaves it, and commits them one by one and in groups of 4, 16 and 64:
+file of 0.1 MB (240), each synced as by a worker, and commits them one by one and in groups of 4, 16 and 64:
 
-- as fast as possible: commits a second;
-- at R a second (100), a group closing when it is full or S after its first (20 ms): CPU of a commit, the share of a
-  core, and how long an episode waits until it is stored.
+- as fast as possible: commits per second;
+- at R per second (100), with groups that close when they are full or S after their first commit (20 ms): CPU time of a
+  commit, fraction of a core, and waiting time of an episode until it is stored.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=240)
     parser.add_argument("--rate", type=float, default=100.0)
-    parser.add_argument("--window", type=float, default=0.02, help="[s] that a group stays open")
-    parser.add_argument("--folder", type=Path, default=None, help="on the disk to measure")
+    parser.add_argument("--window", type=float, default=0.02, help="time for which a group stays open [s]")
+    parser.add_argument("--folder", type=Path, default=None, help="folder on the disk to measure")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     rows = [_measure(args, group) for group in GROUPS]
@@ -77,7 +77,7 @@ def _measure(args: argparse.Namespace, group: int) -> dict[str, Any]:
 def _pace(
     dataset: Dataset, files: list[StagedEpisode], group: int, args: argparse.Namespace
 ) -> tuple[list[float], list[int], float, float]:
-    """Let episodes come at a steady rate; waits, group sizes, wall and CPU seconds."""
+    """Commit episodes that arrive at a steady rate; return waits, group sizes, wall and CPU seconds."""
     waits: list[float] = []
     sizes: list[int] = []
     begin, cpu = time.perf_counter(), time.process_time()
@@ -102,7 +102,7 @@ def _pace(
 
 
 def _stage(dataset: Dataset, count: int) -> list[StagedEpisode]:
-    """Many staged files of one content, under their own names."""
+    """Stage many files with equal content and different names."""
     (model,) = staged(dataset, 0)
     content = model.path.read_bytes().ljust(FILE_BYTES, b"\0")
     model.path.unlink()

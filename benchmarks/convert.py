@@ -1,8 +1,8 @@
-"""LeRobot v2.1 to v3.0: CPU time, bytes and load time of the tables, with lerobot's own converter beside it.
+"""Conversion of LeRobot v2.1 to v3.0: CPU time, bytes and load time of the tables, also of lerobot's own converter.
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/convert.py [--episodes 1000] [--frames 60] [--json FILE]
 
-Without that Python only ours is measured.
+Without that Python, only Nimbus is measured.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow.parquet as pq  # noqa: E402
 from tests.support.foreign import CAMERAS, pictures, write_v21, write_video  # noqa: E402
 
 DISTINCT = 10
-"""Videos that are really encoded; the others are copies."""
+"""Number of videos that are encoded; the others are copies."""
 SIZE = (128, 96)
 _OFFICIAL = """
 from tests.support.lerobot_reader import ready
@@ -45,7 +45,7 @@ print("\\n" + json.dumps({"imports": ready, "total": total}))
 
 
 def make(folder: Path, *, episodes: int, frames: int) -> None:
-    """A dataset of v2.1 whose videos are of a few encodings."""
+    """Write a v2.1 dataset whose videos are copies of a few."""
     write_v21(folder, [frames] * episodes, encode=False)
     made = folder.with_name("videos")
     for number in range(DISTINCT):
@@ -60,14 +60,14 @@ def make(folder: Path, *, episodes: int, frames: int) -> None:
 
 
 def cpu_of(words: list[str]) -> tuple[float, float]:
-    """[s] CPU and wall time of a process and its children."""
+    """Return the CPU and wall time of a process and its children [s]."""
     before, begin = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]), time.monotonic()
     subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
     return sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - before, time.monotonic() - begin
 
 
 def official(folder: Path, python: str) -> dict[str, float]:
-    """[s] CPU of lerobot's converter, in all and until it was imported."""
+    """Return the CPU time of lerobot's converter, in total and for its import [s]."""
     done = subprocess.run([python, "-c", _OFFICIAL, str(folder)], capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
@@ -75,13 +75,13 @@ def official(folder: Path, python: str) -> dict[str, float]:
 
 
 def bytes_of(folder: Path) -> dict[str, int]:
-    """By top folder."""
+    """Return the sizes of the top folders [bytes]."""
     kinds = ("data", "meta", "videos")
     return {kind: sum(path.stat().st_size for path in (folder / kind).rglob("*") if path.is_file()) for kind in kinds}
 
 
 def read_tables(folder: Path) -> None:
-    """Every row and every episode's statistics, as a reader needs them before it begins."""
+    """Read every row and every episode's statistics, which a reader needs before it begins."""
     for path in sorted((folder / "data").rglob("*.parquet")):
         pq.ParquetFile(path).read()
     for path in sorted((folder / "meta").rglob("*.parquet")):
@@ -91,7 +91,7 @@ def read_tables(folder: Path) -> None:
 
 
 def cpu(work: Callable[[], None], times: int = 3) -> float:
-    """[s] CPU of the fastest of some times."""
+    """Return the smallest CPU time of several calls [s]."""
     found = []
     for _ in range(times):
         begin = time.process_time()
@@ -101,7 +101,7 @@ def cpu(work: Callable[[], None], times: int = 3) -> float:
 
 
 def main() -> None:
-    """Print a table, and write it as JSON where asked."""
+    """Print a table, and write it as JSON if requested."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--episodes", type=int, default=1000)
     parser.add_argument("--frames", type=int, default=60)

@@ -1,10 +1,10 @@
-"""Cloth and cable in the CPU engine: cost, and whether two fingers can pinch, fold and release them.
+"""Cloth and cable in the CPU engine: cost, and ability of two fingers to pinch, fold and release them.
 
-Run it as ``python benchmarks/deformables.py [VARIANT ...]``; without a name all variants, in order. Fingers with the
-width of a Panda's pads move on slides: they press on a corner of a flat cloth of 15 x 15 vertices, push it together
-between them, carry it over the diagonal, open and leave. Of a cable of 30 segments they lift the end. Times are CPU
-seconds of one core for each simulated second, of the whole motion. A cloth is *held* when its corner is within 4 cm of
-the hand at the end of the arc, and *folded* when it lies on the opposite corner two seconds later.
+Run it as ``python benchmarks/deformables.py [VARIANT ...]``; without a name, all variants run in order. Fingers as wide
+as a Panda's pads move on slides: they press on a corner of a flat cloth of 15 x 15 vertices, squeeze it between them,
+carry it over the diagonal, open and leave. They also lift the end of a cable of 30 segments. Times are CPU seconds of
+one core per simulated second, over the whole motion. A cloth is *held* when its corner is within 4 cm of the hand at
+the end of the arc, and *folded* when it lies on the opposite corner two seconds later.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 COUNT, SPACING = 15, 0.02
-"""Vertices along each side of the cloth, and their distance [m]."""
+"""Number of vertices along each side of the cloth, and their distance [m]."""
 SEGMENTS, CABLE_LENGTH = 30, 0.6
-"""Segments of the cable, and its length [m]."""
+"""Number of segments of the cable, and its length [m]."""
 MOST_CPU = 2.0
-"""Limit of the gate [CPU-s for each simulated second]."""
+"""Largest acceptable cost [CPU-s per simulated second]."""
 _ON_CLOTH, _ON_TABLE, _ON_HAND = 1, 2, 4
 _OPEN, _INSET = 0.016, 0.025
-"""Distance of each pad from the middle before it closes, and that of the hand from the corner [m]."""
+"""Distance of each pad from the middle before closing, and distance of the hand from the corner [m]."""
 _UNSTABLE = tuple(int(getattr(mujoco.mjtWarning, f"mjWARN_BAD{what}")) for what in ("QPOS", "QVEL", "QACC"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One way to simulate a cloth."""
+    """Method to simulate a cloth."""
 
     stretch: str = "edges"
     """``edges``: equality constraints of edges; ``elastic``: two-dimensional elasticity."""
@@ -79,7 +79,7 @@ class Result:
     """Measurement of one variant."""
 
     cpu: float
-    """CPU seconds for each simulated second."""
+    """CPU seconds per simulated second."""
     contacts: float
     """Mean number of contacts."""
     is_held: bool
@@ -157,8 +157,8 @@ def measure_cloth(variant: Variant, *, seconds: float | None = None) -> Result:
     """Pinch and fold a cloth.
 
     Args:
-        variant: The way to simulate it.
-        seconds: Simulated time after which to stop, for a first impression; the whole motion by default.
+        variant: Method to simulate it.
+        seconds: Simulated time after which to stop, for a quick test; the whole motion by default.
     """
     model = build(variant)
     data = mujoco.MjData(model)
@@ -171,7 +171,7 @@ def measure_cloth(variant: Variant, *, seconds: float | None = None) -> Result:
     held: list[float] = []
 
     def watch(now: float) -> None:
-        """Note the distance of the corner from the hand at the end of the arc."""
+        """Record the distance of the corner from the hand at the end of the arc."""
         if now >= arc_end and not held:
             held.append(float(np.linalg.norm(data.flexvert_xpos[corner] - data.body("hand").xpos)))
 
@@ -197,7 +197,7 @@ def measure_cable() -> Result:
     heights: list[float] = []
 
     def watch(now: float) -> None:
-        """Note the height of the end."""
+        """Record the height of the end."""
         if 2.3 < now < 2.5:
             heights.append(float(data.xpos[last][2]))
 
@@ -232,7 +232,7 @@ def _actuators() -> str:
 
 
 def _fold(corner: NDArray[np.float64], *, low: float) -> NDArray[np.float64]:
-    """Return rows of time, x, y, z of the tips and place of the pads [s, m]."""
+    """Return rows of time, x, y, z of the tips and position of the pads [s, m]."""
     inward = -corner / np.linalg.norm(corner)
     start, end = corner + _INSET * inward, -corner - _INSET * inward
     rows = [(0.0, *start, 0.1, _OPEN), (0.6, *start, low, _OPEN), (0.8, *start, low, _OPEN)]
@@ -255,7 +255,7 @@ def _run(
     watch: Callable[[float], None],
     seconds: float | None = None,
 ) -> tuple[float, float, str]:
-    """Move the hand; returns CPU seconds for each simulated second, mean contacts, and a note on instability."""
+    """Move the hand; return CPU seconds per simulated second, mean contacts, and a note on instability."""
     steps = round((motion[-1, 0] if seconds is None else seconds) / model.opt.timestep)
     contacts = 0
     begin = time.process_time()
@@ -278,7 +278,7 @@ def _nearest(data: mujoco.MjData, place: NDArray[np.float64]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a row for each variant."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "cable", []], help="all by default")
+    parser.add_argument("variants", nargs="*", choices=[*VARIANTS, "cable", []], help="variants to run (default: all)")
     names = parser.parse_args(arguments).variants or [*VARIANTS, "cable"]
     sys.stdout.write("| variant | CPU-s / s | contacts | held | folded | |\n|---|---|---|---|---|---|\n")
     for name in names:

@@ -1,8 +1,9 @@
-"""The yield that the doctor expects against what was measured: a row a task, and how many are within ten points.
+"""Comparison of the yield that the doctor expects with the measured yield, a row per task.
 
-Run it as ``python benchmarks/doctor.py [TASK ...] [--examine]``; measured is what ``task_table.py`` has recorded.
-The doctor attempts the layouts that the table begins with, in the same way, so that its probes are among the records:
-they are taken from there, unless ``--examine`` makes it do them. The last column leaves them out of what was measured.
+Run it as ``python benchmarks/doctor.py [TASK ...] [--examine]``; the measured yields are the records of
+``task_table.py``. The doctor attempts the same layouts as the first ones of the table, in the same way. Its probes are
+therefore read from the records, unless ``--examine`` makes the doctor run them. The last column excludes the probes
+from the measured yield.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Records = list[dict[str, Any]]
 RECORDS = ROOT / "benchmarks/task_table.json"
 WITHIN = 0.1
 ENOUGH = 5
-"""Attempts beside the probes that are worth a share of their own."""
+"""Smallest number of other attempts for which their own yield is shown."""
 
 
 def probed(name: str, records: Records, *, anew: bool) -> tuple[int, int]:
@@ -45,15 +46,15 @@ def probed(name: str, records: Records, *, anew: bool) -> tuple[int, int]:
 
 
 def share(records: Records) -> float:
-    """Return the share of attempts that succeed."""
+    """Return the fraction of attempts that succeed."""
     return sum(record["success"] for record in records) / len(records)
 
 
 def main() -> None:
-    """Compare the tasks that were measured."""
+    """Compare the measured tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names; all that were measured when not given")
-    parser.add_argument("--examine", action="store_true", help="let the doctor attempt its layouts anew")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names of tasks (default: all measured tasks)")
+    parser.add_argument("--examine", action="store_true", help="let the doctor attempt its layouts again")
     args = parser.parse_args()
     if args.examine:
         prepare_libraries()

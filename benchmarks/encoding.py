@@ -1,9 +1,9 @@
-"""Waiting time of the render loop until its frames are stored, losslessly and as video.
+"""Time that the render loop waits until its frames are stored, losslessly and as video.
 
     python benchmarks/encoding.py [--episodes 3] [--task sort_trash]
 
-Real runs of one planner and one renderer, in processes: the renderer's waits over the time in which it renders, what
-storing takes of the CPU, and bytes an episode. Then what an export to LeRobot v3.0 takes of either.
+The runs have one planner and one renderer process. The table has the renderer's waiting time as a fraction of its
+rendering time, the CPU time of storing, bytes per episode, and the cost of an export to LeRobot v3.0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RUNNER = Path(__file__).resolve().parents[1] / "runner" / "runner.py"
 
 
 def measure(folder: Path, images: str, *, task: str, episodes: int) -> dict[str, float]:
-    """One run, then one export."""
+    """Measure a run, then an export."""
     line = [sys.executable, str(RUNNER), "run", "--task", task, "--episodes", str(episodes), "--workers", "1x1"]
     subprocess.run([*line, "--images", images, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
     ledger = Ledger(folder, read_only=True)
@@ -44,7 +44,7 @@ def measure(folder: Path, images: str, *, task: str, episodes: int) -> dict[str,
 
 
 def main() -> None:
-    """Print a table, and JSON where asked for."""
+    """Print a table, and JSON if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=3)
     parser.add_argument("--task", default="sort_trash")

@@ -1,12 +1,12 @@
-"""Kills of an evaluation, its workers and the server of its policy: ``evaluation.json`` has to stay equal to the byte.
+"""Kills of an evaluation, its workers and the server of its policy: ``evaluation.json`` must stay equal to the byte.
 
     python benchmarks/evaluation_kills.py POLICY [--task TASK] [--layouts 20] [--kills 20] [--pause S] --out DIR
 
 POLICY is a trained folder. The evaluation is made in one process, with one and with two planners, and then over
 ``nimbus serve-policy`` while processes are killed in turn: the evaluation as a whole, one of its workers, the server.
-The same command continues after each kill. Between kills lies a time around ``--pause``; without it, that in which the
-undisturbed evaluation began and stored four layouts, so that each life gets somewhere. The exit code is 1 where a file
-differs.
+The same command continues after each kill. The time between kills is about ``--pause``. By default, it is the time in
+which the undisturbed evaluation started and stored four layouts, so each process makes some progress. The exit code is
+1 if a file differs.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tests.support.policy_servers import free_port  # noqa: E402
 
 RUNNER = [sys.executable, str(ROOT / "runner" / "runner.py")]
 _SPREAD = (0.5, 1.5)
-"""Time between two kills, drawn evenly, as a share of the pause."""
+"""Range of the time between two kills, as a fraction of the pause."""
 _LAYOUTS_BETWEEN = 4
-"""Layouts that an undisturbed evaluation stores between two kills, where no pause is given."""
+"""Number of layouts that an undisturbed evaluation stores between two kills, if no pause is given."""
 
 
 class Victim:
-    """An evaluation over the server of its policy, both started again when they are gone.
+    """An evaluation with a policy server; both are restarted when they have ended.
 
     Args:
         words: Command line of the evaluation, without its policy.
@@ -54,7 +54,7 @@ class Victim:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def revive(self) -> bool:
-        """Start what is gone; False when the evaluation has ended well."""
+        """Restart ended processes; return False when the evaluation has succeeded."""
         for name, line in self._lines.items():
             process = self._processes.get(name)
             if name == "evaluation" and process is not None and process.poll() == 0:
@@ -63,7 +63,7 @@ class Victim:
                 where = subprocess.PIPE if name == "server" else subprocess.DEVNULL
                 self._processes[name] = process = subprocess.Popen(line, stdout=where, start_new_session=True)
                 if process.stdout:
-                    process.stdout.readline()  # its address: it answers
+                    process.stdout.readline()  # the server prints its address when it answers
         return True
 
     def strike(self, kind: str, rng: random.Random) -> None:
@@ -78,7 +78,7 @@ class Victim:
                 os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """End the server."""
+        """Stop the server."""
         self._processes["server"].kill()
         self._processes["server"].wait()
 
@@ -92,7 +92,7 @@ class Victim:
 
 
 def _measured_pause(folder: Path, *, begin: float) -> float:
-    """Time in which an evaluation was started and stored some layouts [s of the wall]."""
+    """Return the wall time in which an evaluation started and stored some layouts [s]."""
     with closing(Ledger(folder, read_only=True)) as ledger:
         ended = sorted(attempt.ended for attempt in ledger.attempts())
     return ended[min(_LAYOUTS_BETWEEN, len(ended)) - 1] - begin

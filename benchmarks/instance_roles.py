@@ -1,9 +1,9 @@
-"""Instances that take 20 s to start: planners make room for a second renderer, while workers are killed.
+"""Roles in a run whose instances take 20 s to start: a second renderer replaces a planner while workers are killed.
 
-Run it as ``python -m benchmarks.instance_roles [--start 20] [--episodes N]``. A stand-in plays Isaac Sim, and the point
-robot is light work, so that the times are those of starts and frames. A run of 2 planners and 1 renderer that may
-move loses a planner and an instance; a run with fixed roles loses nothing. The datasets must be equal and nothing may
-be left behind.
+Run it as ``python -m benchmarks.instance_roles [--start 20] [--episodes N]``. A stand-in replaces Isaac Sim, and the
+point robot needs little CPU time, so the times are those of starts and frames. In a run of 2 planners and 1 renderer
+with dynamic roles, a planner and an instance are killed; in a run with fixed roles, nothing is killed. The datasets
+must be equal, and nothing may be left behind.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tests.support.cells import Run, sound
 from tests.support.isaac_installation import rtx_spec
 
 _LOOK = 0.2
-"""Interval of the looks at a run [s]."""
+"""Interval of the status checks [s]."""
 _LONGEST = 3600.0
 """[s]"""
 
 
 def watch(run: Run, *, kill: bool) -> dict[str, Any]:
-    """Follow a run to its end, and kill a planner and an instance while two instances work.
+    """Monitor a run to its end, and kill a planner and an instance while two instances work.
 
     Args:
         run: The run.
-        kill: False for a run that is left alone.
+        kill: False for a run without kills.
     """
     begin, seen, killed = time.monotonic(), {"planners": set[int](), "renderers": set[int]()}, list[str]()
     while run.process.poll() is None and time.monotonic() - begin < _LONGEST:
@@ -69,12 +69,12 @@ def _words(pid: int) -> str:
 
 
 def main() -> int:
-    """Print both runs; 1 if the contents differ, roles did not move, or moving was not shorter."""
+    """Print both runs; return 1 if the contents differ, no role changed, or dynamic roles were not faster."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--start", type=float, default=20.0)
     parser.add_argument("--frame", type=float, default=0.4)
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--slow-plans", action="store_true", help="a plan takes 3 s, so that one planner is to stay")
+    parser.add_argument("--slow-plans", action="store_true", help="let a plan take 3 s, so one planner must remain")
     args = parser.parse_args()
     found: dict[str, dict[str, Any]] = {}
     hashes: list[dict[str, str]] = []

@@ -1,10 +1,11 @@
-"""SIGKILL in the middle of runs, exports and conversions: what is lost, torn or different at the end.
+"""SIGKILL in the middle of runs, exports and conversions: number of lost, torn and different files at the end.
 
     python benchmarks/kills.py [--kills 150] [--json FILE]
 
-A third each. Most die at a chosen file operation, evenly spread over all that a command has, and with half a write
-where that is one (``tests/dying.py``); every other dataset dies twice. Some die as a whole at a random moment: runs of
-several processes, and exports and conversions wherever the libraries below are that write by themselves.
+Each of the three gets a third of the kills. Most processes are killed at a chosen file operation, spread evenly over
+all operations of a command, and in the middle of a write if it is one (``tests/dying.py``); every other dataset is
+killed twice. Some commands are killed as a whole at random moments: runs of several processes, and exports and
+conversions while libraries write files by themselves.
 """  # noqa: D208
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ EPISODES = 10
 
 
 def cells_at_moments(folder: Path, count: int, moments: random.Random) -> Tally:
-    """Runs of planner and renderer processes, killed as a whole at random moments until they are done."""
+    """Kill runs of planner and renderer processes as a whole at random moments until they are done."""
     tally = Tally()
     clean = make_spec(folder / "clean", episodes=EPISODES)
     Run(clean).end(patience=300.0)
@@ -70,7 +71,7 @@ def cells_at_moments(folder: Path, count: int, moments: random.Random) -> Tally:
 
 
 def commands_at_moments(words: list[str], folder: Path, count: int, moments: random.Random) -> Tally:
-    """A command that writes a dataset, killed at random moments once its stage is there, which stays between kills."""
+    """Kill a command at random moments after its stage folder exists; the folder stays between kills."""
     tally, out = Tally(), folder / "out"
     begin = time.monotonic()
     subprocess.run([*_line(words), "--out", str(folder / "whole")], check=True, stdout=subprocess.DEVNULL)
@@ -101,7 +102,7 @@ def _share(kills: int, part: int, of: int) -> int:
 
 
 def measure(folder: Path, kills: int) -> dict[str, Tally]:
-    """So many kills, a third each."""
+    """Make a number of kills, a third of each kind."""
     found: dict[str, Tally] = {}
     third, moments = -(-kills // 3), random.Random(0)
     write_dataset(folder / "stored", [make_rendered(row, steps=20 + row) for row in range(6)])
@@ -133,7 +134,7 @@ def measure(folder: Path, kills: int) -> dict[str, Tally]:
 
 
 def main() -> int:
-    """Print a table; exit code 1 when anything was lost, torn or different."""
+    """Print a table; return 1 if anything was lost, torn or different."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=150)
     parser.add_argument("--json", type=Path)

@@ -1,8 +1,8 @@
-"""Ledgers of many episodes: CPU and memory of what reads them, and a reader that opens one in a store by its manifest.
+"""Ledgers of many episodes: CPU time and memory of the commands that read them, and of a reader of a stored manifest.
 
-``python -m benchmarks.large_ledgers 50000 200000`` prints a row for each reading and size. Rows have the size of real
-ones, 5 kB; there are no files of episodes, so that ``verify`` and ``hash`` read the ledger as they do and open nothing.
-Each reading has a process of its own, whose peak memory is its own.
+``python -m benchmarks.large_ledgers 50000 200000`` prints a row for each reading and size. Rows have a realistic size
+of 5 kB. There are no episode files, so ``verify`` and ``hash`` read only the ledger. Each reading has a separate
+process, whose peak memory is measured.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from tests.support.s3 import bucket  # noqa: E402
 from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 
 DRAWN = {f"objects.{number}": [0.12345] * 12 for number in range(20)}
-"""Drawn values of a real size."""
+"""Drawn values of a realistic size."""
 
 
 def make(folder: Path, count: int) -> None:
-    """Write a ledger with ``count`` stored episodes and as many states."""
+    """Write a ledger with ``count`` stored episodes and their states."""
     write_dataset(folder, [make_rendered(0)])
     with closing(Ledger(folder)) as ledger:
         (first,) = ledger.stored()
-        for start in range(1, count, 2000):  # the first one is there
+        for start in range(1, count, 2000):  # the first one exists
             with ledger.batch():
                 for index in range(start, min(start + 2000, count)):
                     name = f"{first.task}-s0-{index:06d}-v0-{index:08x}"
@@ -87,7 +87,7 @@ def manifest(folder: Path) -> None:
 
 
 def open_reader(folder: Path) -> None:
-    """Open the dataset in a store, in which descriptions and manifest are, and read the columns of its facts."""
+    """Open the dataset in a store with its descriptions and manifest, and read the columns of its facts."""
     with _in_store(folder) as address:
         begin = time.monotonic()
         reader = Reader(address)
@@ -117,7 +117,7 @@ def _in_store(folder: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the table; with ``--measure`` one reading, as JSON."""
+    """Print the table; with ``--measure``, print one reading as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("rows", type=int, nargs="*", default=[50_000, 200_000])
     parser.add_argument("--measure", nargs=2, metavar=("NAME", "FOLDER"))

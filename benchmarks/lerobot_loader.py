@@ -1,4 +1,4 @@
-"""Run by a Python that has the real lerobot: samples of its own dataset class, in random order."""
+"""Samples of lerobot's own dataset class in random order; run by a Python that has the real lerobot."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.lerobot_reader import lerobot_dataset  # noqa: E402 # pyright
 
 
 def main(root: str, count: str, horizon: str) -> None:
-    """Read samples, and print the CPU seconds of each way to decode that works here."""
+    """Read samples, and print the CPU seconds of each decoder that works on this machine."""
     import torch  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)

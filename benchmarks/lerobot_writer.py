@@ -1,4 +1,4 @@
-"""Run by a Python that has the real lerobot: its own writer on episodes that lie ready as arrays."""
+"""Lerobot's own writer on episodes in arrays; run by a Python that has the real lerobot."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Motion planning with a held object: success, planning time, duration, repeatability.
 
-``tabletop``: 50 ways from above the table into one of three bins. ``cubby``: 20 ways into a bin that stands in a box
-which is open towards the robot's other side, 0.36 m wide, with a roof at 0.46 m.
+``tabletop``: 50 motions from above the table into one of three bins. ``cubby``: 20 motions into a bin in a box that is
+0.36 m wide, has a roof at 0.46 m, and is open on the side away from the robot.
 
 Run it as ``python benchmarks/motion_plan.py [--seed 1] [--json FILE]`` with one BLAS thread. Times are CPU
-seconds of one core. «free» re-checks every 5 mrad of what is commanded in a second model without any margin.
+seconds of one core. The column ``free`` is the result of checking the commanded motion every 5 mrad in a second model
+without margins.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ from nimbus.datagen.random_streams import generator  # noqa: E402
 panda = importlib.import_module("tests.support.panda_table")
 
 HELD = {"carton": 0.05, "can": 0.055, "block": 0.02, "stick": 0.08}
-"""Half height of the objects that are carried [m]."""
+"""Half height of the carried objects [m]."""
 SETS = {"tabletop": 50, "cubby": 20}
 """Number of problems of each set."""
 TRIES = 200
-"""Poses drawn before a problem without a free one is an error."""
+"""Number of drawn poses after which a problem without a free pose is an error."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Problem:
 
 
 def draw_problem(scene: PlanningScene, name: str, index: int, *, seed: int) -> Problem:
-    """The problem of that number; its scene holds the object."""
+    """Return the problem of a number; its scene contains the held object."""
     rng = generator(seed, "motion_plan", name, index)
     held = list(HELD)[index % len(HELD)]
     tool_T_object = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -74,14 +75,14 @@ def _start(scene: PlanningScene, rng: np.random.Generator, height: float) -> np.
 
 
 def _above_a_bin(_: PlanningScene, rng: np.random.Generator, below: float, shift: float) -> list[np.ndarray]:
-    """Four ways to turn the hand about the vertical, the object a little above the rim of a bin."""
+    """Return four rotations of the hand about the vertical, with the object slightly above the rim of a bin."""
     center = list(panda.BINS.values())[rng.integers(len(panda.BINS))] + rng.uniform(-0.05, 0.05, size=2)
     yaw = rng.uniform(-0.4, 0.4)
     return [panda.top_down(*center, 0.19 + below, yaw + turn) for turn in np.pi / 2 * np.arange(-2, 2)]
 
 
 def _inside_the_cubby(scene: PlanningScene, rng: np.random.Generator, below: float, shift: float) -> list[np.ndarray]:
-    """The hand leans in through the opening; of drawn poses the first of which a posture is known to be free."""
+    """Return a pose in which the hand leans in through the opening: the first drawn pose with a known free posture."""
     for _ in range(TRIES):
         x, y, height = np.array([*panda.BINS["left"], 0.2]) + rng.uniform(-0.06, 0.06, size=3)
         lean, yaw = rng.uniform(0.6, 1.2), rng.uniform(-0.4, 0.4)
@@ -128,7 +129,7 @@ def measure(
 
 
 def run(name: str, order: list[int], *, seed: int) -> dict[int, dict[str, float]]:
-    """Measure these problems of a set in this order."""
+    """Measure problems of a set in the given order."""
     model = panda.table_model(cubby=name == "cubby", half=0.18, roof=0.46)
     scene, exact = panda.make_scene(model), panda.make_scene(model, margin=0.0)
     planner = OmplPlanner(velocity_limits=panda.VELOCITY, acceleration_limits=panda.ACCELERATION)
@@ -143,7 +144,7 @@ def run(name: str, order: list[int], *, seed: int) -> dict[int, dict[str, float]
 
 
 def table(name: str, rows: dict[int, dict[str, float]]) -> tuple[list[str], dict[str, object]]:
-    """Lines to print, and the same figures."""
+    """Return the lines to print, and their figures."""
     lines = [f"{name:14s}{'median':>10s}{'p90':>10s}{'mean':>10s}{'worst':>10s}"]
     result: dict[str, object] = {"problems": len(rows)}
     for figure in next(iter(rows.values())):
@@ -159,8 +160,8 @@ def main() -> None:
     """Print a table for each set, and check the plans against a second process that plans them in reverse order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--problems", type=int, help="of each set, instead of 50 and 20")
-    parser.add_argument("--seed", type=int, default=1, help="decides the problems and the plans")
+    parser.add_argument("--problems", type=int, help="number of problems per set, instead of 50 and 20")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the problems and the plans")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--reverse", action="store_true", help="print the hashes only, planned in reverse order")
     options = parser.parse_args()

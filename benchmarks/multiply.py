@@ -1,10 +1,10 @@
-"""Multiplication of demonstrations given by hand: yield of every task, at new layouts.
+"""Multiplication of teleoperated demonstrations: yield of every task at new layouts.
 
     python benchmarks/multiply.py --out /tmp/multiply [--tasks insert_peg,open_drawer] [--demos 5] [--episodes 20]
 
-A scripted operator (``tests/support/shown_tasks``) shows each task through the input of teleoperation at the rate of a
-person, with trembling, lost periods and pauses; nothing of it is planned. ``nimbus demonstrate`` makes its episodes,
-which have no skill labels, ``nimbus multiply`` the new ones, and ``nimbus certify`` replays those. The yield counts
+A scripted operator (``tests/support/shown_tasks``) shows each task through the teleoperation input at the rate of a
+person, with trembling, lost periods and pauses, and without planning. ``nimbus demonstrate`` makes its episodes, which
+have no skill labels, ``nimbus multiply`` the new ones, and ``nimbus certify`` replays those. The yield counts
 layouts: one episode of each is stored, or none after three attempts. First attempts are counted beside it.
 """
 
@@ -25,7 +25,7 @@ from nimbus.runner.system.output import write_out  # noqa: E402
 from tests.support.shown_tasks import SHOWS, show  # noqa: E402
 
 LEAST, LEAST_MEAN = 0.6, 0.75
-"""Yield that every task, and the mean of all, should reach."""
+"""Smallest yield of each task, and of the mean of all tasks."""
 
 
 def measure(task: str, folder: Path, *, demos: int, episodes: int, workers: str | None) -> dict[str, object]:
@@ -67,7 +67,7 @@ def measure(task: str, folder: Path, *, demos: int, episodes: int, workers: str 
 
 
 def run() -> int:
-    """Measure the tasks; 0 when the yields are as asked."""
+    """Measure the tasks; return 0 if the yields are reached."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tasks", default=",".join(SHOWS))

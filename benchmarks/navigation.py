@@ -1,4 +1,4 @@
-"""Measures of navigation, by ways of their own: homes, coverage, lengths, and swept bodies against triangles.
+"""Independent measurements of navigation: homes, coverage, lengths, and distances of swept bodies to triangles.
 
 ``python -m benchmarks.navigation homes --count 1000``   every room reachable, no plan twice
 ``python -m benchmarks.navigation paths --scenes 67 --paths 150``   goals, coverage, clearance, length over geodesic
@@ -7,7 +7,7 @@
 ``paths`` plans the drives that a run stores, without pictures and without the distances to the goal along them. With
 ``--rows FILE`` it writes the figures of each scene to a file, and continues from that file.
 
-Clearance is measured by NumPy alone, from clipped triangles: no cell, ray or kernel of the library takes part.
+Clearance is computed with NumPy from clipped triangles, without cells, rays or kernels of the library.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from nimbus.datagen.randomize.goals import sampler_of  # noqa: E402
 from nimbus.datagen.tasks.task import NavigationTask, parse_any_task  # noqa: E402
 
 _SPACING = 0.01
-"""[m] Of the places at which a swept body is measured."""
+"""Distance between the positions at which a swept body is measured [m]."""
 _KNOTS = 0.1
-"""[m] Of the points by which edges are found."""
+"""Distance between the points by which edges are found [m]."""
 
 
 def slab_edges(corners: FloatArray, low: float, high: float) -> tuple[FloatArray, list[FloatArray]]:
-    """Edges (S, 2, 2) of triangles (F, 3, 3) cut to heights, seen from above, and the large polygons [m]."""
+    """Return edges (S, 2, 2) of triangles (F, 3, 3) clipped to heights, seen from above, and the large polygons [m]."""
     edges, large = [], []
     for triangle in corners[(corners[..., 2].max(axis=1) > low) & (corners[..., 2].min(axis=1) < high)]:
         polygon = list(triangle.astype(float))
@@ -70,11 +70,11 @@ def slab_edges(corners: FloatArray, low: float, high: float) -> tuple[FloatArray
 
 
 class SweptBody:
-    """Distances of places to the triangles of one storey at height 0.
+    """Computes distances of positions to the triangles of one storey at height 0.
 
     Args:
         corners: (F, 3, 3) [m]
-        body: Its step and height bound what counts.
+        body: Body whose step and height limit the relevant triangles.
     """
 
     def __init__(self, corners: FloatArray, body: BodyShape) -> None:
@@ -89,7 +89,7 @@ class SweptBody:
         self._tree = KDTree(first + share[:, None] * (last - first))
 
     def clearance(self, feet: FloatArray) -> float:
-        """Least distance of an axis swept along places (T, 3), every centimeter; 0 inside a large polygon [m]."""
+        """Return the smallest distance of an axis swept along positions (T, 3), or 0 inside a large polygon [m]."""
         steps = np.linalg.norm(np.diff(feet[:, :2], axis=0), axis=1)
         along = np.append(0.0, np.cumsum(steps))
         fine = np.arange(0.0, along[-1] + _SPACING, _SPACING)
@@ -117,7 +117,7 @@ class SweptBody:
 
 
 def _holds(polygon: FloatArray, places: FloatArray) -> bool:
-    """Test if a convex polygon (n, 2) holds one of the places (m, 2)."""
+    """Return True if a convex polygon (n, 2) contains one of the positions (m, 2)."""
     places = places[np.all((places >= polygon.min(axis=0)) & (places <= polygon.max(axis=0)), axis=1)]
     way = np.roll(polygon, -1, axis=0) - polygon
     off = places[:, None] - polygon
@@ -282,14 +282,14 @@ def measure_geodesics(name: str, scenes: int, paths: int) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run one of the measures, and print it as JSON."""
+    """Run one of the measurements, and print it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("measure", choices=("homes", "paths", "geodesics"))
-    parser.add_argument("--count", type=int, default=1000, help="homes")
+    parser.add_argument("--count", type=int, default=1000, help="number of homes")
     parser.add_argument("--storeys", type=int, default=1)
     parser.add_argument("--task", default="navigate_homes")
     parser.add_argument("--scenes", type=int, default=4)
-    parser.add_argument("--paths", type=int, default=150, help="of each scene")
+    parser.add_argument("--paths", type=int, default=150, help="number of paths in each scene")
     parser.add_argument("--rows", type=Path, help="file of one line of JSON for each scene")
     words = parser.parse_args()
     if words.measure == "homes":

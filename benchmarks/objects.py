@@ -1,7 +1,6 @@
 """The tables of docs/objects.md: every kind with its size, mass and grasps for a gripper.
 
-Run it as ``python benchmarks/objects.py [--robot NAME] [--write]``; it prints the tables, or puts them into the
-page.
+Run it as ``python benchmarks/objects.py [--robot NAME] [--write]``; it prints the tables, or writes them into the page.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ BEGIN, END = "<!-- tables: python benchmarks/objects.py --write -->\n", "<!-- en
 
 
 def shapes(library: ObjectLibrary) -> Iterator[tuple[str, str]]:
-    """Kinds that differ in more than color: how the table calls each, and the kind that stands for it."""
+    """Return the kinds that differ in more than color: the name in the table, and a representative kind."""
     seen = set()
     for kind in library.kinds:
         color = next(iter(library.kind(kind).colors), "")
@@ -38,7 +37,7 @@ def shapes(library: ObjectLibrary) -> Iterator[tuple[str, str]]:
 
 
 def tables(robot: str) -> str:
-    """One table a library."""
+    """Return one table per library."""
     gripper = load_robot(robot).gripper.shape
     text = ""
     for name in LIBRARIES:
@@ -58,7 +57,7 @@ def main() -> int:
     """Print the tables, or write them into the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--robot", default="panda", metavar="NAME")
-    parser.add_argument("--write", action="store_true", help="put them into docs/objects.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/objects.md")
     args = parser.parse_args()
     text = tables(args.robot)
     if not args.write:

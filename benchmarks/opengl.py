@@ -1,8 +1,8 @@
-"""The scene of an episode in MuJoCo's OpenGL renderer, as a user of MuJoCo would set it up.
+"""Scene of an episode in MuJoCo's OpenGL renderer, set up as a user of MuJoCo would do it.
 
-Every visual shape of the stage, the robot and the objects is one geom: boxes as boxes, meshes as they are in their
-files or, to compare with, simplified as ours are, plain colors as colors, pictures as textures. Light, cameras and
-looks are those of the layout.
+Every visual shape of the stage, the robot and the objects is one geom: boxes as boxes, meshes as in their files or, for
+comparison, simplified like ours, plain colors as colors, images as textures. Light, cameras and looks are those of the
+layout.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ mujoco: Any = importlib.import_module("mujoco")
 
 _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 _ROOM = {"table": "table", "leg": "table", "floor": "floor", "backdrop": "backdrop"}
-"""Surface of a standing shape, by the first word of its name."""
+"""Surface of a fixed shape, by the first word of its name."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """One visual shape and what it moves with."""
+    """A visual shape and the body with which it moves."""
 
     builder: newton.ModelBuilder
     index: int
@@ -44,7 +44,7 @@ class Shape:
 
 
 def shapes(layout: Layout, stage: StageInfo, robot: Robot) -> Iterator[Shape]:
-    """Every visual shape of an episode."""
+    """Return every visual shape of an episode."""
     looks = layout.visual.surfaces
     scene = SceneBuilder(stage, robot, visuals=True).world([])
     for index in _visible(scene):
@@ -64,7 +64,7 @@ def _visible(builder: newton.ModelBuilder) -> list[int]:
 
 
 class OpenGL:
-    """MuJoCo's renderer: shadow map 1024, no multisampling; every body is placed by hand."""
+    """MuJoCo's renderer: shadow map 1024, no multisampling; the pose of every body is set explicitly."""
 
     def __init__(
         self, layout: Layout, stage: StageInfo, robot: Robot, *, shadows: bool, simplify: bool = False
@@ -101,11 +101,11 @@ class OpenGL:
             self.renderer.scene.flags[flag] = value
 
     def close(self) -> None:
-        """Give the context back; a second one must not be made before that."""
+        """Release the context; a second one must not be made before that."""
         self.renderer.close()
 
     def render(self, names: tuple[str, ...], positions: np.ndarray, wxyz: np.ndarray, camera: str) -> list[np.ndarray]:
-        """Rgb, depth and segmentation of the last of the steps, once all of them were rendered."""
+        """Render all steps; return RGB, depth and segmentation of the last one."""
         shown, renderer = [], self.renderer
         for step in range(len(positions)):
             for name, place in self.places.items():
@@ -152,7 +152,7 @@ def _add_geom(spec: Any, body: Any, shape: Shape, name: str, *, tolerance: float
 
 
 def _coarse(mesh: newton.Mesh, scale: Any, tolerance: float) -> newton.Mesh:
-    """The mesh that we draw, with corners of the same place and normal as one vertex."""
+    """Return the mesh that Nimbus renders, with corners of equal position and normal merged into one vertex."""
     found = simplify(Triangles.of_mesh(mesh, np.eye(4), np.asarray(scale, dtype=float)), tolerance=tolerance)
     rows = np.concatenate([found.vertices, found.normals.round(2)], axis=1)
     rows, numbers = np.unique(rows, axis=0, return_inverse=True)

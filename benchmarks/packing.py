@@ -1,8 +1,8 @@
-"""Packed against padded sequences of the network of ``train_vla.py``: loss, and tokens a CPU-second, forward and back.
+"""Packed and padded sequences of ``train_vla.py``: loss, and tokens per CPU-second of a forward and backward pass.
 
     python benchmarks/packing.py [--batch 16] [--repeats 8]
 
-Instructions have 1 to N bytes, N from the share of padding that is wanted; two cameras of 96 px. It wants torch.
+Instructions have 1 to N bytes, where N follows from the fraction of padding; two cameras of 96 px. Needs torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SHARES = (0.0, 0.05, 0.1, 0.2, 0.3)
 
 
 def main() -> None:
-    """Print a line for each share of padding."""
+    """Print a line for each fraction of padding."""
     import torch  # pyright: ignore[reportMissingImports]
 
     from nimbus.train.network import VlaNetwork, VlaSizes

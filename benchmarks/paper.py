@@ -1,13 +1,13 @@
-"""The four pipelines of the paper, each coupled, fused and decoupled: stage split, speed-up, money per stored episode.
+"""The four pipelines of the paper, each coupled, fused and decoupled: stage split, speed-up, cost per stored episode.
 
 ``python -m benchmarks.paper [--pipeline NAME ...] [--episodes N] [--short N] [--json FILE] [--write]``
 
 - coupled: the paper's baseline, ``nimbus run --coupled``: one process, one world per launch, each attempt rendered
   before it is judged.
-- fused: ``nimbus run --roles fused``: each worker of a cell takes an episode through all stages.
-- decoupled: ``nimbus run --roles dynamic``: planners hand their plans to renderers.
+- fused: ``nimbus run --roles fused``: each worker of a cell runs an episode through all stages.
+- decoupled: ``nimbus run --roles dynamic``: planners pass their plans to renderers.
 
-Seconds are CPU seconds of all processes, so that the figures hold on a machine with other work. Two runs of different
+Seconds are CPU seconds of all processes, so the figures are also valid on a busy machine. Two runs of different
 lengths are subtracted, so that starting is left out. ``--write`` makes ``docs/pipelines.md`` of all figures in the JSON
 file, those of earlier runs included.
 """
@@ -40,13 +40,13 @@ PIPELINES = {
 FORMS = {"coupled": ("--coupled",), "fused": ("--roles", "fused"), "decoupled": ("--roles", "dynamic")}
 _PROPOSED_SEED = 3
 _PRICE = 0.04
-"""Price of a machine of two cores [USD per hour], that of docs/claims.md."""
+"""Price of a machine of two cores [USD per hour], as in docs/claims.md."""
 _CORES = 2
 PAGE = ROOT / "docs" / "pipelines.md"
 
 
 def proposed_task(folder: Path) -> str:
-    """Write one task of goals drawn by seed; returns its path."""
+    """Write a task with goals drawn by the seed; return its path."""
     words = ["propose", "--count", "1", "--seed", str(_PROPOSED_SEED), "--family", "pack", "--out", str(folder)]
     run_timed([sys.executable, "runner/runner.py", *words], ROOT)
     return str(min(folder.glob("task_*.yaml")))
@@ -79,7 +79,7 @@ def measure(name: str, form: str, scratch: Path, *, short: int, episodes: int) -
 
 
 def bound(stages: dict[str, float]) -> float:
-    """Return the speed-up if each stage had a resource of its own: the sum of the stages over the largest."""
+    """Return the speed-up if each stage had its own resource: the sum of the stages divided by the largest."""
     rendering = stages.get("render", 0.0) + stages.get("store", 0.0)
     planning = stages.get("randomize", 0.0) + stages.get("plan", 0.0)
     return (planning + rendering) / max(planning, rendering, 1e-9)
@@ -141,7 +141,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pipeline", nargs="*", choices=tuple(PIPELINES), default=list(PIPELINES))
     parser.add_argument("--form", nargs="*", choices=tuple(FORMS), default=list(FORMS))
-    parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0: nothing is subtracted")
+    parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0 subtracts nothing")
     parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
     parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
     parser.add_argument("--write", action="store_true", help="write docs/pipelines.md")

@@ -1,11 +1,11 @@
-"""The table of performance: this checkout against the commit in ``benchmarks/baseline``, in turns on one machine.
+"""Performance of this checkout compared with the commit in ``benchmarks/baseline``, in turns on one machine.
 
 Run it as ``python benchmarks/performance.py [--part PART ...] [--turns N] [--json FILE] [--write]``. The parts:
 
-- ``episodes``: CPU seconds of one more stored episode, and stored demonstrations an hour, of two tasks or of those of
-  ``--task``. Two runs of different lengths are subtracted, so that starting, compiling and loading are left out.
-  Demonstrations an hour are those of all cores at work, by the CPU seconds: what the clock says depends on what else
-  runs, so it is not counted, and the load is stated. Demonstrations of both may differ in length; so their steps are
+- ``episodes``: CPU seconds of one more stored episode, and stored demonstrations per hour, of two tasks or of those of
+  ``--task``. The costs of two runs of different lengths are subtracted, so starting, compiling and loading are
+  excluded. Demonstrations per hour are computed from the CPU seconds, for all cores at work. The wall time is not used,
+  because it depends on other work; the load is stated. Demonstrations of both may differ in length; so their steps are
   counted, too.
 - ``views``: CPU milliseconds of a view of 64 consecutive rows of an episode (``views.py``).
 - ``growth``: the same over objects, pixels and cameras, this checkout alone.
@@ -40,33 +40,33 @@ sys.path[:0] = [str(ROOT)]
 from benchmarks import performance_page  # noqa: E402
 
 OBJECTS = (0, 8, 32)
-"""Objects of 1,000 to 1,300 faces that are added to the table."""
+"""Numbers of objects of 1,000 to 1,300 faces that are added to the table."""
 LENGTHS = {"sort_trash": (2, 6), "pick_and_place": (4, 16)}
-"""Episodes of the short and of the long run of a task."""
+"""Numbers of episodes of the short and of the long run of a task."""
 SIZES = ("160x120", "320x240", "640x480", "1280x720")
 
 
 class Skipped(Exception):
-    """A part cannot run here; the message gives the reason."""
+    """Raised if a part cannot run on this machine; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Resources of one process with all its children."""
+    """Resources of a process with all its children."""
 
     cpu: float
     """[s]"""
     wall: float
     """[s]"""
     steps: int = 0
-    """Recorded steps of the stored episodes."""
+    """Number of recorded steps of the stored episodes."""
 
 
 def run_timed(command: list[str], folder: Path) -> Cost:
     """Run a command in a folder and measure it.
 
     Raises:
-        RuntimeError: It failed; the message ends with its last lines.
+        RuntimeError: The command failed; the message ends with its last lines.
     """
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
@@ -77,7 +77,7 @@ def run_timed(command: list[str], folder: Path) -> Cost:
 
 
 def cost_of_episodes(checkout: Path, task: str, *, short: int, long: int) -> Cost:
-    """Cost of one more stored episode: that of a long run less that of a short one."""
+    """Return the cost of one more stored episode, the difference between a long and a short run."""
 
     def make(episodes: int) -> Cost:
         with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +94,7 @@ def cost_of_episodes(checkout: Path, task: str, *, short: int, long: int) -> Cos
 
 
 def count_steps(data: Path) -> int:
-    """Recorded steps of all stored episodes of a dataset of any version."""
+    """Count the recorded steps of all stored episodes of a dataset of any version."""
     import h5py
 
     found = 0
@@ -123,7 +123,7 @@ def measure_episodes(baseline: Path, turns: int, tasks: Sequence[str] = tuple(LE
 
 
 def run_views(words: list[str]) -> list[dict[str, Any]]:
-    """Run ``views.py``; its figures."""
+    """Run ``views.py``; return its figures."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         run_timed([sys.executable, "benchmarks/views.py", *words, "--json", str(figures)], ROOT)
@@ -207,7 +207,7 @@ def find_baseline() -> Path:
 
 
 def describe_machine() -> str:
-    """The machine, for people."""
+    """Return a description of the machine."""
     model = next((line.split(":")[1].strip() for line in _cpu_lines() if line.startswith("model name")), "CPU")
     return f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}"
 
@@ -220,11 +220,15 @@ def _cpu_lines() -> Iterator[str]:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", action="append", choices=[*PARTS], help="default all")
-    parser.add_argument("--task", action="append", choices=[*LENGTHS], help="of the part episodes; default both")
+    parser.add_argument(
+        "--part", action="append", choices=[*PARTS], help="part to measure; may be repeated (default: all)"
+    )
+    parser.add_argument("--task", action="append", choices=[*LENGTHS], help="task of the part episodes (default: both)")
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--baseline", type=Path, help="checkout of the baseline, installed")
-    parser.add_argument("--json", type=Path, default=ROOT / "build/performance.json", help="figures; kept between runs")
+    parser.add_argument("--baseline", type=Path, help="installed checkout of the baseline")
+    parser.add_argument(
+        "--json", type=Path, default=ROOT / "build/performance.json", help="JSON file of the figures, kept between runs"
+    )
     parser.add_argument("--write", action="store_true", help="write docs/performance.md")
     options = parser.parse_args()
     figures: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}

@@ -1,4 +1,4 @@
-"""The page ``docs/performance.md``, made from the figures of ``performance.py``."""
+"""Page ``docs/performance.md``, made from the figures of ``performance.py``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Measured on {date} with {machine}.
 
 
 def render(figures: Figures) -> str:
-    """Write the page; parts that were not measured say why."""
+    """Write the page; parts without figures state the reason."""
     lines = (line for part, (title, write) in _SECTIONS.items() for line in _section(title, write, figures.get(part)))
     return _HEAD.format(**figures) + "\n".join(lines) + "\n"
 
 
 def _section(title: str, write: Callable[[Figures], Iterator[str]], found: Figures | None) -> Iterator[str]:
-    """Title of a section, and its text; without figures the reason, which stands under ``skipped``."""
+    """Return the title and the text of a section; without figures, the text is the reason under ``skipped``."""
     found = found or {"skipped": "it was not run"}
     yield f"## {title}\n"
     if "skipped" in found:

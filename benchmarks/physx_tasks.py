@@ -1,9 +1,9 @@
 """Compares PhysX's path with MuJoCo on shipped tasks.
 
-Run it as ``python -m benchmarks.physx_tasks [--layouts N] [--results FILE] [TASK ...]``. Isaac Sim is played: MuJoCo
-answers its calls with a model that is built from the open stage alone. The figure says whether every skill runs through
-these calls and ends as by default; it says nothing of PhysX itself. With ``--results``, each pair of attempts is
-appended to a file of JSON lines, and pairs that the file has are not run again.
+Run it as ``python -m benchmarks.physx_tasks [--layouts N] [--results FILE] [TASK ...]``. A stand-in replaces Isaac Sim:
+MuJoCo answers its calls, with a model that is built from the open stage only. The figure shows that every skill runs
+through these calls with the default result; it says nothing about PhysX itself. With ``--results``, each pair of
+attempts is appended to a file of JSON lines; pairs in the file are not run again.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Pair:
     """``success``, or the reason of the failure and its detail."""
     physx: str
     seconds: tuple[float, float]
-    """CPU seconds of the two."""
+    """CPU time of the two attempts [s]."""
 
     @property
     def is_alike(self) -> bool:
-        """Both succeed, or both fail."""
+        """True if both succeed, or both fail."""
         return (self.default == "success") == (self.physx == "success")
 
 
@@ -77,11 +77,16 @@ def read_results(path: Path | None) -> list[Pair]:
 
 
 def main() -> int:
-    """Print each attempt, and the fraction that ended alike; 1 below 95 %."""
+    """Print each attempt, and the fraction with equal results; return 1 if it is below 95 %."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--layouts", type=int, default=2, metavar="N")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="pairs that were run; further ones are appended")
+    parser.add_argument(
+        "--results",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines file; its pairs are not run again, new ones are appended",
+    )
     args = parser.parse_args()
     discover_components()
     discover()

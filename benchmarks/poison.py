@@ -1,7 +1,7 @@
-"""Poison episodes, simulated: are all found, and only they, whatever else kills workers?
+"""Simulated detection of poison episodes: only these must be found, even if workers also die for other reasons.
 
-Run it as ``python benchmarks/poison.py [--seeds N] [--json FILE]``. Of 1000 episodes 10 kill every worker that
-plans (or renders) them; any other lease ends in a death with the background's probability.
+Run it as ``python benchmarks/poison.py [--seeds N] [--json FILE]``. Of 1,000 episodes, 10 kill every worker that plans
+(or renders) them; in any other lease, the worker dies with the background probability.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.simulated_poison import simulate  # noqa: E402
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
     figures = []

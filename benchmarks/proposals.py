@@ -1,8 +1,8 @@
-"""Proposed tasks as the grammar draws them: clean by the doctor, successful at their first attempt, and their cost.
+"""Proposed tasks as drawn by the grammar: fractions without findings and with a successful first attempt, and cost.
 
     python benchmarks/proposals.py --seed 100 --count 40 --out rows.jsonl [--family pack] [--layouts 1]
 
-Nothing is repaired. Each graph is a line of ``--out``, which is read first: graphs that are there are not tried again.
+Nothing is repaired. Each graph is a line of ``--out``; graphs that the file already contains are not tried again.
 The summary counts first attempts by number of steps and by relation, and lists each failure.
 """
 
@@ -32,18 +32,20 @@ from nimbus.datagen.tasks.plugins import discover, discover_components  # noqa: 
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 LONG = 4
-"""Steps of a long task, at least."""
+"""Smallest number of steps of a long task."""
 
 
 def main() -> int:
-    """Try graphs, and print a summary of all that are in the file."""
+    """Try graphs, and print a summary of all graphs in the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--count", type=int, default=40, help="of graphs")
-    parser.add_argument("--out", type=Path, required=True, help="file of lines")
-    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="of goals; may be repeated")
-    parser.add_argument("--layouts", type=int, default=1, help="attempts of a graph, at most")
-    parser.add_argument("--index", type=int, action="append", help="of the graph to try; may be repeated (all)")
+    parser.add_argument("--count", type=int, default=40, help="number of graphs")
+    parser.add_argument("--out", type=Path, required=True, help="JSON lines file, one line per graph")
+    parser.add_argument("--family", action="append", choices=sorted(FAMILIES), help="family of goals; may be repeated")
+    parser.add_argument("--layouts", type=int, default=1, help="largest number of attempts per graph")
+    parser.add_argument(
+        "--index", type=int, action="append", help="index of a graph to try; may be repeated (default: all)"
+    )
     args = parser.parse_args()
     prepare_libraries()
     discover_components()

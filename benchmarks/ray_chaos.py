@@ -1,8 +1,8 @@
-"""Chaos of a Ray cluster on this machine: raylets, Ray's head process, actors and cells are killed during one run.
+"""Chaos test of a Ray cluster on this machine: raylets, Ray's head process, actors and cells are killed during one run.
 
 ``build/cluster-env/bin/python -m benchmarks.ray_chaos --kills 30 --episodes 400`` needs the environment that ``make
 test-cluster`` installs. A killed raylet is replaced, as an autoscaler does; Ray's head process (GCS) keeps its state in
-``rocksdb`` and is started again. The dataset must be that of one process; exit code 1 where it is not.
+``rocksdb`` and is started again. The dataset must equal that of one process; otherwise, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINDS = ("raylet", "raylet", "head actor", "relay actor", "cell", "gcs")
 
 
 class RayChaos:
-    """Kills at even steps of a run's progress; all of them in the main thread, because Ray sets handlers of signals.
+    """Kills at even steps of a run's progress; all of them in the main thread, because Ray sets signal handlers.
 
     Args:
         nodes: The cluster.
@@ -86,7 +86,7 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=400)
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--without-gcs", action="store_true", help="leave Ray's head process alone")
+    parser.add_argument("--without-gcs", action="store_true", help="do not kill Ray's head process")
     given = parser.parse_args()
     folder, begin = Path(tempfile.mkdtemp(prefix="nimbus-ray-chaos-")), time.monotonic()
     alone = serial(folder / "alone", given.episodes)

@@ -1,10 +1,10 @@
-"""Spread of releases: how far the demonstrator differs on one layout when nothing but its random streams differ.
+"""Spread of releases: differences between demonstrations of one layout with different random streams.
 
-Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task all that come
-with Nimbus and place, push, stack, insert or pour. Each layout is attempted several times from other streams, nothing
-is rendered. A row tells for one phase of a task how far the hand was apart at most at its beginning: of all layouts the
-largest and the median. What no observation tells should not vary by more than 1 cm; a task file may ask for it
-(``spread``), then the place is stored with the episode.
+Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task, all shipped
+tasks that place, push, stack, insert or pour. Each layout is attempted several times with different streams; nothing is
+rendered. A row has, for the beginning of one phase of a task, the largest distance between hand positions at one
+layout: the maximum and the median over all layouts. A choice that does not depend on an observation should not vary by
+more than 1 cm. A task file can request such variation (``spread``); the position is then stored with the episode.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 SKILLS = {"place", "push", "insert", "pour", "hang", "slide", "flip", "rotate"}
-"""Skills that bring something somewhere."""
+"""Skills that move an object to a goal."""
 PHASES = {"grasp", "release", "pour", "insert", "push"}
 """Phases whose first row is compared."""
 LIMIT = 0.01
@@ -44,7 +44,7 @@ LIMIT = 0.01
 
 
 def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArray]:
-    """Positions (A, 3) of the hands at the beginning of each phase, by skill, target, phase and count [m]."""
+    """Return positions (A, 3) of the hands at the beginning of each phase, by skill, target, phase and count [m]."""
     found: dict[str, FloatArray] = {}
     bodies = [trajectory.body_names.index(link) for link in links]
     for segment in trajectory.segments:
@@ -56,7 +56,7 @@ def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArra
 
 
 def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list[float], int]]:
-    """Spread of the hand's position by phase, one value a layout [m], and the number of attempts compared."""
+    """Return spreads of the hand's position by phase, one per layout [m], and the number of compared attempts."""
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     links = [arm.tool.link for arm in assets.robot.arms]
@@ -81,9 +81,9 @@ def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list
 
 
 def main() -> int:
-    """Print a row for each phase; return 1 where something varies by more than the limit."""
+    """Print a row for each phase; return 1 if any spread exceeds the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths of tasks")
     parser.add_argument("--layouts", type=int, default=5)
     parser.add_argument("--times", type=int, default=6)
     args = parser.parse_args()

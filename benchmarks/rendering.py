@@ -1,12 +1,12 @@
-"""Rendering: CPU time of a view, and MuJoCo's OpenGL renderer on the same states in the same run.
+"""CPU time of a rendered view, and that of MuJoCo's OpenGL renderer for the same states in the same run.
 
-Run it as ``python benchmarks/rendering.py [--episode FILE] [--gl-threads N] [--json FILE]``. The states are of
-a stored episode of ``sort_trash``, or of one that is planned here. MuJoCo's renderer (EGL, shadow map 1024, no
-multisampling) makes rgb, depth and segmentation, each in its own pass; it is left out where EGL is not there. Ours
-makes rgb, depth, instance and semantic masks, and in the row ``everything`` normals, boxes and visibility, too. In
-``both`` all cameras are rendered in one call, as a run does. Times are CPU seconds of all threads; all take turns, and
-the best turn counts, because other programs on the machine slow them down. With ``--simplify`` MuJoCo gets the meshes
-that we simplified.
+Run it as ``python benchmarks/rendering.py [--episode FILE] [--gl-threads N] [--json FILE]``. The states come from a
+stored episode of ``sort_trash``, or from one that is planned here. MuJoCo's renderer (EGL, shadow map 1024, no
+multisampling) makes RGB, depth and segmentation, each in a separate pass; it is left out if EGL is missing. Nimbus
+makes RGB, depth, instance and semantic masks, and in the row ``everything`` also normals, boxes and visibility. In
+``both``, all cameras are rendered in one call, as in a run. Times are CPU seconds of all threads. The renderers take
+turns, and the best turn counts, because other programs on the machine slow them down. With ``--simplify``, MuJoCo gets
+the meshes simplified by Nimbus.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ States = tuple[tuple[str, ...], np.ndarray, np.ndarray]
 
 
 def episode(path: Path | None) -> tuple[SceneAssets, Layout, Trajectory]:
-    """The scene, a layout and its executed plan; without a file, the first that succeeds with seed 0."""
+    """Return the scene, a layout and its executed plan; without a file, the first one that succeeds with seed 0."""
     prepare_libraries()
     task = load_task("sort_trash")
     assets = load_assets(task)
@@ -70,13 +70,13 @@ def episode(path: Path | None) -> tuple[SceneAssets, Layout, Trajectory]:
 
 
 def spread(trajectory: Trajectory, count: int) -> States:
-    """States evenly over an episode."""
+    """Return states spread evenly over an episode."""
     steps = np.linspace(0, trajectory.step_count - 1, count).round().astype(int)
     return trajectory.body_names, trajectory.body_positions[steps], trajectory.body_wxyz[steps]
 
 
 def cpu_ms(run: Callable[[], object], count: int) -> float:
-    """CPU milliseconds of each of ``count`` views."""
+    """Return the CPU milliseconds of each of ``count`` views."""
     start = time.process_time()
     run()
     return (time.process_time() - start) / count * 1e3
@@ -85,7 +85,7 @@ def cpu_ms(run: Callable[[], object], count: int) -> float:
 def compare(
     assets: SceneAssets, layout: Layout, states: States, *, shadows: bool, turns: int, simplify: bool
 ) -> dict[str, Any]:
-    """Milliseconds a view by camera, of all renderers in turns, and how often ours is faster."""
+    """Measure milliseconds per view by camera, for all renderers in turns, and the ratio of the times."""
     count, cameras = len(states[1]), layout.visual.cameras
     make = partial(SceneRenderer, assets.stage, assets.robot, stack=count, shadows=shadows)
     ours = {
@@ -119,7 +119,7 @@ def _render_all(runs: list[Callable[[], object]]) -> None:
 
 
 def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool, simplify: bool) -> Any:
-    """MuJoCo's renderer; None where there is no EGL."""
+    """Return MuJoCo's renderer; None without EGL."""
     try:
         make = importlib.import_module("benchmarks.opengl").OpenGL
         return make(layout, assets.stage, assets.robot, shadows=shadows, simplify=simplify)
@@ -129,7 +129,7 @@ def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool, simplify: bo
 
 
 def set_up_cost(assets: SceneAssets, layout: Layout) -> dict[str, float]:
-    """CPU milliseconds to prepare the first, a new and the same episode."""
+    """Return the CPU milliseconds to prepare the first, a new and the same episode."""
     renderer = SceneRenderer(assets.stage, assets.robot)
     first = cpu_ms(lambda: renderer.load(layout), 1)
     looks = layout.visual.surfaces
@@ -143,7 +143,7 @@ def set_up_cost(assets: SceneAssets, layout: Layout) -> dict[str, float]:
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The figures for people."""
+    """Return the figures as a table."""
     lines = []
     for name in ("shadows", "no_shadows"):
         for camera, row in figures[name].items():
@@ -161,12 +161,12 @@ def table(figures: dict[str, Any]) -> str:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--episode", type=Path, help="a stored episode of sort_trash")
-    parser.add_argument("--steps", type=int, default=16, help="states to render")
-    parser.add_argument("--turns", type=int, default=4, help="times that each renderer is measured")
-    parser.add_argument("--gl-threads", type=int, help="threads of the software OpenGL; its own default if not given")
-    parser.add_argument("--simplify", action="store_true", help="give MuJoCo our simplified meshes")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--episode", type=Path, help="file of a stored episode of sort_trash")
+    parser.add_argument("--steps", type=int, default=16, help="number of states to render")
+    parser.add_argument("--turns", type=int, default=4, help="number of measurements of each renderer")
+    parser.add_argument("--gl-threads", type=int, help="threads of the software OpenGL (default: its own)")
+    parser.add_argument("--simplify", action="store_true", help="render Nimbus's simplified meshes with MuJoCo")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
     options = parser.parse_args()
     if options.gl_threads is not None:
         os.environ["LP_NUM_THREADS"] = str(options.gl_threads)

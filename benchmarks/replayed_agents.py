@@ -1,12 +1,12 @@
 """Real agents and the real head with replayed stage times: many nodes on one machine, without physics.
 
-``python -m benchmarks.replayed_agents 8 32 128`` runs clusters of 8 to 128 nodes of one slot, 20 episodes a slot, once
-with the balance and once with equal parts, and prints a row for each beside the same run in simulated time. Agents,
-sockets, head and ledger are those of any cluster; each agent is a process. Only cells are replaced: an episode takes
-the time of a measured one (``episode_costs.json``), in which nothing is computed, and its file holds a few bytes.
+``python -m benchmarks.replayed_agents 8 32 128`` runs clusters of 8 to 128 nodes of one slot, 20 episodes per slot,
+once with the balance and once with equal parts, and prints a row for each, with the same run in simulated time. Agents,
+sockets, head and ledger are those of any cluster; each agent is a process. Only cells are replaced: an episode waits
+for the time of a measured one (``episode_costs.json``) without computing, and its file has a few bytes.
 
 ``--soak 1200 --fault-every 20`` lets 16 nodes run to the end of the job, or for 20 minutes, while nodes and head are
-killed and frozen, and prints memory, open files and duration of commits of the head each half a minute.
+killed and stopped, and prints memory, open files and commit durations of the head every half minute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def curves(counts: Sequence[int], given: argparse.Namespace) -> None:
 
 
 def soak(given: argparse.Namespace) -> int:
-    """Run with faults to the end of the job or of the time; 1 if an episode is lost or doubled."""
+    """Run with faults to the end of the job or of the time; return 1 if an episode is lost or doubled."""
     folder, chance = Path(tempfile.mkdtemp(prefix="nimbus-soak-")), random.Random(0)
     cluster = ReplayedCluster(folder, nodes=given.nodes, episodes=given.episodes or 100_000, speed=given.speed)
     injected: dict[str, int] = {}
@@ -95,7 +95,7 @@ def soak(given: argparse.Namespace) -> int:
 
 
 def _restart(cluster: ReplayedCluster) -> bool:
-    """Start again what was killed, as :class:`LocalCluster` does; return True if the head has ended the run."""
+    """Restart killed processes, as :class:`LocalCluster` does; return True if the head has ended the run."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -115,13 +115,13 @@ def main() -> int:
     """Print the table, or run the soak."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("counts", type=int, nargs="*", default=[8, 32, 128])
-    parser.add_argument("--episodes", type=int, default=0, help="of each run, instead of --per-slot")
+    parser.add_argument("--episodes", type=int, default=0, help="episodes of each run, instead of --per-slot")
     parser.add_argument("--per-slot", type=int, default=20)
     parser.add_argument("--speed", type=float, default=1.0, help="ratio of measured to replayed times")
     parser.add_argument("--policies", nargs="*", default=["static", "dynamic"], choices=["static", "dynamic"])
     parser.add_argument("--soak", type=float, default=0.0, help="duration with faults [s]")
-    parser.add_argument("--fault-every", type=float, default=60.0, help="[s]")
-    parser.add_argument("--nodes", type=int, default=16, help="of the soak")
+    parser.add_argument("--fault-every", type=float, default=60.0, help="time between two faults [s]")
+    parser.add_argument("--nodes", type=int, default=16, help="number of nodes of the soak")
     given = parser.parse_args()
     files = min(65_536, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))

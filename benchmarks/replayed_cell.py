@@ -1,4 +1,4 @@
-"""Cell of a cluster's node that replays measured times of episodes: it computes nothing and stores a few bytes."""
+"""Cell of a cluster's node that waits for measured times of episodes, without computing, and stores a few bytes."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def make_light_attempt(
 
 
 class ReplayedCosts:
-    """Times of episodes: those of measured episodes with the same number of objects.
+    """Times of episodes, taken from measured episodes with the same number of objects.
 
     Args:
-        job: The job, whose draws give the number of objects.
+        job: The job, whose draws determine the number of objects.
         speed: Ratio of the measured to the replayed times.
     """
 
@@ -69,7 +69,7 @@ class ReplayedCosts:
 
 
 class ReplayedCell:
-    """Cell without processes, which takes the time of each fed episode, one after the other.
+    """Cell without processes, which waits for the time of each fed episode, one after the other.
 
     Args:
         task: The task.
@@ -95,7 +95,7 @@ class ReplayedCell:
         return self._is_running
 
     def keep_running(self, now: float) -> None:
-        """Finish the episodes whose time is over. As a worker has processes of its own, it waits for no agent."""
+        """Finish the episodes whose time is over, as a worker would do without waiting for the agent."""
         self._is_running = True
         while self._current < 0 or now >= self._until:
             if self._current >= 0:
@@ -108,12 +108,12 @@ class ReplayedCell:
             self._until = max(self._until, self._fed[self._current]) + self.costs.seconds[self._current]
 
     def feed(self, indices: Iterable[int]) -> None:
-        """Take the episodes to make."""
+        """Accept the episodes to make."""
         now = time.monotonic()
         self._fed = {index: self._fed.get(index, now) for index in indices}
 
     def is_fit(self) -> bool:
-        """Nothing is loaded."""
+        """Return True, because nothing needs to be loaded."""
         return self._is_running
 
     def results(self, indices: Iterable[int]) -> Iterator[CellResult]:
@@ -134,7 +134,7 @@ class ReplayedCell:
         return make_light_attempt(GROUP, name, index, times=times, drawn=drawn)
 
     def unreported(self) -> list[int]:
-        """Return nothing: what an earlier agent made is lost with it."""
+        """Return nothing: results of an earlier agent are lost with it."""
         return []
 
     def faults(self) -> list[Fault]:
@@ -142,7 +142,7 @@ class ReplayedCell:
         return []
 
     def info_text(self) -> str:
-        """Return nothing new."""
+        """Return the unchanged text."""
         return ""
 
     def forget_info(self) -> None:

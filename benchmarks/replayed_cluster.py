@@ -58,9 +58,9 @@ class ReplayResult:
     """Time from the first lease, once all nodes have joined, to the last result."""
     efficiency: float
     head_cpu: float
-    """Share of a core."""
+    """CPU time of the head as a fraction of a core."""
     agent_cpu: float
-    """The same, of one agent."""
+    """CPU time of one agent as a fraction of a core."""
     leases: int
 
 
@@ -68,11 +68,11 @@ class ReplayedCluster:
     """Head and agents in forked processes.
 
     Args:
-        folder: For all files.
-        nodes: Number of nodes of one slot.
-        episodes: Episodes of the job.
+        folder: Folder for all files.
+        nodes: Number of nodes with one slot each.
+        episodes: Number of episodes of the job.
         speed: Ratio of the measured to the replayed times.
-        is_static: Equal parts instead of the balance.
+        is_static: True for equal parts instead of the balance.
     """
 
     def __init__(self, folder: Path, *, nodes: int, episodes: int, speed: float, is_static: bool = False) -> None:
@@ -127,17 +127,17 @@ class ReplayedCluster:
             return list(ledger.walk_attempts(only_stored=True))
 
     def stop(self) -> None:
-        """Kill what is left."""
+        """Kill the remaining processes."""
         for pid in filter(None, (self.head, *self.agents.values())):  # 0 would be the whole group
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
 
     def _serve(self) -> int:
-        logging.disable()  # files of a few bytes are no HDF5 files, as a restarted head notes
+        logging.disable()  # a restarted head reports that files of a few bytes are not HDF5 files
         EqualParts.parts = self.nodes
         if self._is_static:
             head_process.Balance = EqualParts  # type: ignore[misc]
-        samples = (self.folder / "samples").open("a", buffering=1)  # a killed head has written its lines
+        samples = (self.folder / "samples").open("a", buffering=1)  # the lines of a killed head exist already
         server = HeadServer(self.job, self.folder / "s", slots=self.nodes)
         _sample(server.head, samples.write)
         pull, leases = server.head.balance.pull, [0]
@@ -166,7 +166,7 @@ class ReplayedCluster:
 
 
 def _sample(head: Head, write: Callable[[str], object]) -> None:
-    """Let a head note its memory, its open files, and the mean duration of its commits, twice a minute."""
+    """Let a head record its memory, its open files, and the mean duration of its commits, twice per minute."""
     commit, durations, last = head.commit, list[float](), [time.monotonic()]
 
     def timed(now: float) -> None:
@@ -200,7 +200,7 @@ def _fork(work: Callable[[], int]) -> int:
 
 
 def simulate(cluster: ReplayedCluster, *, is_static: bool) -> float:
-    """Efficiency of the same run in simulated time: agents look and poll as the real ones do."""
+    """Return the efficiency of the same run in simulated time, in which agents poll like real ones."""
     count = cluster.job.tasks[0].spec.episodes
     group = WorkGroup(name="task", count=count, weights=cluster.job.tasks[0].weights)
     policy: SimulatedPolicy = Balance([group], cost_classes={"task": lambda index: cluster.costs.classes[index]})

@@ -1,10 +1,10 @@
-"""Stored actions as a policy: what the environment of an evaluation makes of them.
+"""Success of stored actions as a policy in the environment of an evaluation.
 
-Run it as ``python benchmarks/replays.py [TASK ...] [--episodes N] --out DIR``; without a task ten that come with
-Nimbus, among them two arms, jointed objects and a conveyor. Nothing is rendered. A row is a task: of how many episodes
-the actions that were executed led to success, of how many of these the states are equal to the bit, and of how many the
-recorded actions, without noise, led to success. Folders that are there are continued. The exit code is 1 below 100, 100
-or 98 %.
+Run it as ``python benchmarks/replays.py [TASK ...] [--episodes N] --out DIR``; without a task, ten shipped tasks, among
+them tasks with two arms, jointed objects and a conveyor. Nothing is rendered. The row of a task has three numbers of
+episodes: those that succeed with the executed actions, those among them whose states are equal to the bit, and those
+that succeed with the recorded actions, which have no noise. Existing folders are continued. The exit code is 1 if the
+fractions are below 100, 100 and 98 %.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RECORDED_GOAL = 0.98
 
 
 def main() -> int:
-    """Make episodes, replay them both ways, print a row for each task."""
+    """Make episodes, replay them with both kinds of actions, and print a row for each task."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=TASKS)
     parser.add_argument("--episodes", type=int, default=6)
@@ -50,8 +50,8 @@ def try_task(task: str, out: Path, *, episodes: int) -> tuple[int, int, int, int
     """Make episodes of a task and replay them.
 
     Returns:
-        Episodes, those that the executed actions bring to success, those whose states are equal to the bit, and those
-        that the recorded actions bring to success.
+        Number of episodes, of those that succeed with the executed actions, of those whose states are equal to the bit,
+        and of those that succeed with the recorded actions.
     """
     data = out / task
     nimbus(["run", "--task", task, "--episodes", str(episodes), "--images", "none", "--serial", "--out", str(data)])

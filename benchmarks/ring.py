@@ -1,11 +1,11 @@
-"""The way of a plan from planner to renderer, and what stamps cost.
+"""Duration of the transfer of a plan from planner to renderer, and cost of heartbeats.
 
-Run it as ``python benchmarks/ring.py [--hops N] [--json FILE]``. Three processes, as in a cell: a planner writes
-a trajectory of 95 KB into its slot and says so, the supervisor tells a renderer, which reads and checks it. A hop is
-the time from before the write until after the read, one at a time; *busy* polls instead of sleeping, which takes the
-kernel's wake-ups of sleeping processes out. Taking the item apart and putting it together is told apart: that belongs
-to plan and render, and is CPU time, as stamps are. Other programs on the machine slow a hop down: the median of the
-best tenth is given beside.
+Run it as ``python benchmarks/ring.py [--hops N] [--json FILE]``. As in a cell, there are three processes: a planner
+writes a trajectory of 95 KB into its slot and reports it, and the supervisor sends an order to a renderer, which reads
+and checks the trajectory. A hop is the time from before the write until after the read. In *busy*, the processes poll
+instead of sleeping, which excludes the time in which the kernel wakes them. The CPU times of encoding and decoding the
+item, which belong to plan and render, and of heartbeats are listed separately. Other programs on the machine slow a hop
+down, so the median of the best tenth is also given.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ WORKERS = 128
 
 
 def item() -> Planned:
-    """A plan of about 95 KB."""
+    """Return a plan of about 95 KB."""
     return Planned(scene=make_rendered().scene, layouts=(make_layout(),), trajectory=make_trajectory(steps=STEPS))
 
 
 def next_message(channel: Channel, busy: bool) -> dict[str, Any] | None:
-    """The next message, asleep or awake."""
+    """Return the next message, by sleeping or by polling."""
     if not busy:
         received = channel.receive()
         return from_json(received[0]) if received else None
@@ -53,7 +53,7 @@ def next_message(channel: Channel, busy: bool) -> dict[str, Any] | None:
 
 
 def planner(channel: Channel, shared_slots: SharedSlots, parts: list[Part], busy: bool) -> None:
-    """Writes whenever it is given a slot."""
+    """Write a plan whenever a slot is assigned."""
     while (order := next_message(channel, busy)) is not None:
         begin = time.monotonic_ns()
         shared_slots.write(order["slot"], order["generation"], parts)
@@ -62,7 +62,7 @@ def planner(channel: Channel, shared_slots: SharedSlots, parts: list[Part], busy
 
 
 def renderer(channel: Channel, shared_slots: SharedSlots, busy: bool) -> None:
-    """Reads whatever it is told to."""
+    """Read every plan for which an order arrives."""
     while (order := next_message(channel, busy)) is not None:
         arrived = time.monotonic_ns()
         content = np.frombuffer(shared_slots.read(order["slot"], order["generation"]), np.uint8)
@@ -73,7 +73,7 @@ def renderer(channel: Channel, shared_slots: SharedSlots, busy: bool) -> None:
 
 
 def fork(work: Callable[[], None], others: list[Channel]) -> int:
-    """A process that does this; it must not hold ends of channels that are not its own."""
+    """Start a process that calls a function; it must not keep ends of other processes' channels."""
     pid = os.fork()
     if pid == 0:
         for channel in others:
@@ -84,7 +84,7 @@ def fork(work: Callable[[], None], others: list[Channel]) -> int:
 
 
 def hops(count: int, *, busy: bool) -> dict[str, np.ndarray]:
-    """[us] of each hop, of its write and of its read; this process is the supervisor."""
+    """Return the times of each hop, of its write and of its read [us]; this process is the supervisor."""
     shared_slots, parts = SharedSlots.create(), encode(item())
     to_planner, planner_end = pair()
     to_renderer, renderer_end = pair()
@@ -123,7 +123,7 @@ def _hop(table: SlotTable, to_planner: Channel, to_renderer: Channel, busy: bool
 
 
 def timed(run: Callable[[], object], *, count: int, rounds: int = 30) -> np.ndarray:
-    """[us CPU] of one call, by round."""
+    """Return the CPU time of one call, by round [us]."""
     found = []
     for _ in range(rounds):
         begin = time.process_time()
@@ -134,7 +134,7 @@ def timed(run: Callable[[], object], *, count: int, rounds: int = 30) -> np.ndar
 
 
 def pieces() -> dict[str, np.ndarray]:
-    """[us CPU] of what happens inside of one process."""
+    """Return the CPU times of the steps within one process [us]."""
     made = item()
     parts = encode(made)
     content = b"".join(parts)
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found = {f"hop: {name}": times for name, times in hops(arguments.hops, busy=False).items()}
-    # With three processes that never sleep, two cores say nothing about a hop.
+    # With three processes that never sleep, a hop cannot be measured on two cores.
     if len(os.sched_getaffinity(0)) > 2:
         found |= {f"busy hop: {name}": times for name, times in hops(arguments.hops, busy=True).items()}
     found |= pieces()

@@ -1,8 +1,9 @@
-"""CPU milliseconds of robosuite's offscreen rgb view, front and wrist; run by a Python that has robosuite 1.5.
+"""CPU milliseconds of robosuite's offscreen RGB views, front and wrist; run by a Python that has robosuite 1.5.
 
-It does not run with MuJoCo 4: ``pip install robosuite==1.5.2 mujoco==3.3.0`` into an environment of its own.
+It does not run with MuJoCo 4: ``pip install robosuite==1.5.2 mujoco==3.3.0`` into a separate environment.
 
-The last line of its output is JSON. The images are checked: a context that is not current gives black ones in no time.
+The last line of its output is JSON. The images are checked, because an OpenGL context that is not current gives black
+images in almost no time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def main() -> None:
         camera_names=list(CAMERAS.values()),
     )
     env.reset()
-    # The reset makes another context, and freeing the first one leaves none current: images would be black.
+    # The reset makes another context, and freeing the first one leaves no current context: images would be black.
     env.sim._render_context_offscreen.gl_ctx.make_current()
     found: dict[str, float] = {}
     for name, camera in CAMERAS.items():

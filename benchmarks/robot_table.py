@@ -1,10 +1,10 @@
-"""The table of robots in docs: first attempts of every robot at shipped tasks, a picture each.
+"""Table of robots in the documentation: first attempts of every robot at shipped tasks, with an image of each.
 
-Run it as ``python benchmarks/robot_table.py [ROBOT:TASK ...] [--episodes N]``; without a pair all pairs that were
+Run it as ``python benchmarks/robot_table.py [ROBOT:TASK ...] [--episodes N]``; without a pair, all pairs that were
 measured before. A pair is a task of another robot, run as by ``nimbus run --task TASK --robot ROBOT``; the attempts of
-a robot at its own tasks are those of ``benchmarks/task_table.py``. Attempts that the file of records holds are kept;
-``--anew`` forgets those of the named pairs, ``--episodes 0`` only writes the page docs/robot-table.md. Nothing is
-stored but the outcome: seed 0 and the index of the layout make the attempt again.
+a robot at its own tasks are those of ``benchmarks/task_table.py``. Attempts in the file of records are kept; ``--anew``
+deletes those of the named pairs, and ``--episodes 0`` only writes the page docs/robot-table.md. Only the outcome is
+stored: an attempt is repeatable from seed 0 and the index of the layout.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from nimbus.datagen.tasks.task import load_task  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Records = dict[str, dict[str, dict[str, Record]]]
-"""By robot, then by task, then by index of the layout."""
+"""Records by robot, task and index of the layout."""
 
 RECORDS = ROOT / "benchmarks/robot_table.json"
 PAGE = ROOT / "docs/robot-table.md"
 PICTURES = ROOT / "docs/images/robots"
 LEAST, COUNTED, WANTED = 0.8, 20, 2
-"""Share of first attempts, number of layouts, and number of tasks that every robot should reach."""
+"""Fraction of successful first attempts, number of layouts, and number of tasks that every robot should reach."""
 _REFUSED = "refused"
-"""Phase of an attempt at a task that a robot cannot do, because Nimbus says so before it plans."""
+"""Phase of an attempt at a task that Nimbus refuses for a robot before planning."""
 _HEAD = """# Robots and the tasks that they do
 
 This page lists the robots that ship with Nimbus, and for each the shipped tasks in which it was measured. Use it to
@@ -52,7 +52,7 @@ the [tasks](task-table.md). Pairs that no row names were not measured.
 
 
 def measured(records: Records, own: dict[str, dict[str, Record]]) -> Records:
-    """Return the attempts of all robots: at their own tasks, then by ``--robot``."""
+    """Return the attempts of all robots: at their own tasks, then at tasks with ``--robot``."""
     found: dict[str, dict[str, dict[str, Record]]] = {name: {} for name in sorted(scene_names("robots"))}
     for name in tasks_with_steps():
         if own.get(name):
@@ -63,7 +63,7 @@ def measured(records: Records, own: dict[str, dict[str, Record]]) -> Records:
 
 
 def measure(robot: str, name: str, episodes: int, records: Records, *, pictures: bool) -> None:
-    """Add the attempts of a pair that are missing, and a picture of its first success where there is none."""
+    """Add the missing attempts of a pair, and an image of its first success if there is none."""
     known = records.setdefault(robot, {}).setdefault(name, {})
     missing = [index for index in range(episodes) if str(index) not in known]
     if any(_is_refusal(found) for found in known.values()) or not missing:
@@ -162,11 +162,11 @@ def write(records: Records) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, then write the page."""
+    """Make the missing measurements, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", nargs="*", metavar="ROBOT:TASK")
     parser.add_argument("--episodes", type=int, default=COUNTED)
-    parser.add_argument("--anew", action="store_true", help="forget what was measured of these pairs")
+    parser.add_argument("--anew", action="store_true", help="delete the records of these pairs first")
     parser.add_argument("--no-pictures", dest="pictures", action="store_false")
     args = parser.parse_args()
     records = _saved()

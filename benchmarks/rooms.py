@@ -1,12 +1,12 @@
-"""Shipped tasks in generated rooms: attempts at the same layouts as on the bench, in each family; and views there.
+"""Shipped tasks in generated rooms: attempts at the same layouts as on the bench, in each family, and rendered views.
 
     python benchmarks/rooms.py --tasks 12 --out rooms.json
     python benchmarks/rooms.py --tasks 0 --views 64 --sheet rooms.png --out rooms.json
 
-A task that fails on its bench in a layout is not counted against a room. Nothing is rendered. ``--out`` is read first:
-rows that are there already are not made again. ``--views`` renders rows of one episode of ``stack_blocks`` on its bench
-and in a room of each family, in turns, and compares the CPU time of a view; light is baked before. ``--sheet`` keeps
-a picture of each.
+A layout at which a task fails on its bench does not count as a failure of a room. Attempts render nothing. Rows that
+``--out`` already contains are not made again. ``--views`` renders rows of one episode of ``stack_blocks`` on its bench
+and in a room of each family, in turns, and compares the CPU time of a view; light is baked beforehand. ``--sheet``
+writes an image of each.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ TASKS = (
 BENCH = "bench"
 VIEWED = "stack_blocks"
 TURNS = 3
-"""Turns of the comparison of views; the median counts."""
+"""Number of turns of the comparison of views; the median counts."""
 
 
 def main() -> int:
     """Attempt each task in each family, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tasks", type=int, default=len(TASKS), help="so many of the list")
-    parser.add_argument("--seed", type=int, default=3, help="number of the rooms")
-    parser.add_argument("--views", type=int, default=0, metavar="ROWS", help="compare views of so many rows")
-    parser.add_argument("--sheet", type=Path, help="picture of the last row in each room, with --views")
+    parser.add_argument("--tasks", type=int, default=len(TASKS), help="number of tasks from the list")
+    parser.add_argument("--seed", type=int, default=3, help="seed of the rooms")
+    parser.add_argument("--views", type=int, default=0, metavar="ROWS", help="compare views of this number of rows")
+    parser.add_argument("--sheet", type=Path, help="file for an image of the last row in each room, with --views")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     prepare_libraries()
@@ -81,7 +81,7 @@ def main() -> int:
 
 
 def in_family(name: str, family: str, seed: int) -> Task:
-    """Read a shipped task, moved into a room of a family."""
+    """Read a shipped task and move it into a room of a family."""
     task = load_task(name)
     if family == BENCH:
         return task
@@ -90,7 +90,7 @@ def in_family(name: str, family: str, seed: int) -> Task:
 
 
 def compare_views(count: int, seed: int, sheet: Path | None) -> dict[str, Any]:
-    """Return CPU milliseconds of a view by family, and the bench's divided by them."""
+    """Return the CPU milliseconds of a view by family, and the ratio of the bench's time to each."""
     task = load_task(VIEWED)
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
@@ -123,7 +123,7 @@ def compare_views(count: int, seed: int, sheet: Path | None) -> dict[str, Any]:
 
 
 def _render(renderer: SceneRenderer, states: tuple[Any, Any, Any]) -> dict[str, Any]:
-    """Render all rows in stacks; the last stack's frames by camera."""
+    """Render all rows in stacks; return the last stack's frames by camera."""
     names, positions, wxyz = states
     shown: dict[str, Any] = {}
     for start in range(0, len(positions), renderer.stack):

@@ -1,8 +1,8 @@
-"""Dynamic scheduling, simulated: the production queue and scheduler behind a virtual clock.
+"""Simulation of dynamic scheduling: the production queue and scheduler with a virtual clock.
 
-Run it as ``python benchmarks/schedule.py [--json FILE]``. Four workers make 400 plans of one second, four fifths
-of which are rendered in 2.5 seconds: 300 seconds, evenly spread. ``bound`` is the ideal with the cost of switches and
-unbounded slots; ``static`` the end when workers keep their roles. Ends are means over the seeds.
+Run it as ``python benchmarks/schedule.py [--json FILE]``. Four workers make 400 plans of one second each, four fifths
+of which are rendered in 2.5 seconds each: 300 seconds if spread evenly. ``bound`` is the ideal end with the cost of
+switches and unlimited slots; ``static`` is the end if workers keep their roles. Ends are means over the seeds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COSTS = ((0.0, False), (5.0, False), (60.0, False), (5.0, True), (60.0, True))
 
 
 def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
-    """One for each cost, number of slots and first split."""
+    """Return a row for each cost, number of slots and first split."""
     found = []
     for cost, once in COSTS:
         for slots in (4, 16, UNBOUNDED):
@@ -58,7 +58,7 @@ def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
 
 
 def instance_rows(hours: float) -> list[dict[str, Any]]:
-    """Runs whose renderers are instances: 1, 2 and 8 GPUs, with starts of 30 to 300 seconds."""
+    """Return rows for runs whose renderers are instances: 1, 2 and 8 GPUs, with starts of 30 to 300 seconds."""
     found = []
     for gpus, cores in ((1, 8), (2, 16), (8, 32)):
         for start in (30.0, 100.0, 300.0):
@@ -86,9 +86,11 @@ def instance_rows(hours: float) -> list[dict[str, Any]]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--json", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--instances", type=float, metavar="HOURS", help="runs with renderer instances, of so long")
+    parser.add_argument(
+        "--instances", type=float, metavar="HOURS", help="simulate runs with renderer instances of this duration"
+    )
     arguments = parser.parse_args()
     if arguments.instances:
         found = instance_rows(arguments.instances)

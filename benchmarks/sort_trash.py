@@ -1,11 +1,11 @@
-"""The measures of `sort_trash`: yield, contact, time, memory, replay. Prints tables, merges figures into a JSON file.
+"""Measurements of `sort_trash`: yield, contact, time, memory, replay. Prints tables, merges figures into a JSON file.
 
-Run it as ``python benchmarks/sort_trash.py [plan] [render] [replay] [--episodes N] [--json FILE]``; without a
-part all of them. Times are CPU seconds of one core.
+Run it as ``python benchmarks/sort_trash.py [plan] [render] [replay] [--episodes N] [--json FILE]``; without a part, all
+of them. Times are CPU seconds of one core.
 
 - ``plan``: attempts at indices 0 to N-1 of seed 0 (100), nothing rendered; yield, contacts, planning time.
-- ``render``: N episodes of exactly 3 items with everything rendered and stored (4); CPU by stage, memory.
-- ``replay``: N stored episodes (50, tiny images), run again in a fresh process from their files alone.
+- ``render``: N episodes of exactly 3 items with everything rendered and stored (4); CPU time by stage, memory.
+- ``replay``: N stored episodes (50, tiny images), executed again in a new process from their files alone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Figures = dict[str, Any]
 
 
 def measure_plans(count: int) -> Figures:
-    """Attempts of the first ``count`` episodes of seed 0."""
+    """Measure the attempts at the first ``count`` episodes of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
     from nimbus.datagen.execute.recorder import largest_creep
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of
@@ -100,7 +100,7 @@ def measure_plans(count: int) -> Figures:
 
 
 def measure_rendering(count: int) -> Figures:
-    """Episodes of three items, all five stages, in this process."""
+    """Measure episodes of three items, with all five stages, in this process."""
     from nimbus.datagen.pipeline import build
     from nimbus.datagen.store.dataset import Dataset
 
@@ -131,7 +131,7 @@ def measure_rendering(count: int) -> Figures:
 
 
 class _Clock:
-    """CPU seconds of every stage, its I/O thread included; what a stage waits for counts for the other."""
+    """CPU seconds of every stage, including its I/O thread; waiting for another stage counts for that one."""
 
     def __init__(self, chain: Chain) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -179,7 +179,7 @@ class _Clock:
 
 
 def measure_replay(count: int) -> Figures:
-    """Stored episodes, executed again in a fresh process that knows neither the task file nor the seed."""
+    """Execute stored episodes again in a new process, which has neither the task file nor the seed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = _changed_task(folder, "size: [320, 240]", "size: [32, 24]")
@@ -258,11 +258,11 @@ PARTS = {"plan": (measure_plans, 100), "render": (measure_rendering, 4), "replay
 
 
 def main() -> None:
-    """Measure the parts that were asked for."""
+    """Measure the requested parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[], metavar="PART")
     parser.add_argument("--episodes", type=int)
-    parser.add_argument("--json", type=Path, help="figures of parts that it holds already stay")
+    parser.add_argument("--json", type=Path, help="JSON file; figures of other parts in it are kept")
     args = parser.parse_args()
     for part in args.parts or PARTS:
         measure, count = PARTS[part]

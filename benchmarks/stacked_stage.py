@@ -1,9 +1,9 @@
 """K regions of one stage against K separate renders: ``python benchmarks/stacked_stage.py [--sizes 2,8,32]``.
 
-Prints, for each K, how far depth differs, and in how many pixels labels do. The comparison is that of
+Prints, for each K, the difference of depths, and the number of pixels with different labels. The comparison is that of
 ``tests/datagen/usd/test_stack_layout.py``.
 """
-# What it compares lies in the folder of the renderer's tests.
+# The compared code is in the folder of the renderer's tests.
 # pyright: reportMissingImports=false
 
 from __future__ import annotations

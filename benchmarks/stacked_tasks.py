@@ -1,9 +1,9 @@
 """K regions of one stage against K separate renders, for several tasks: ``python benchmarks/stacked_tasks.py``.
 
-The stage is the one that is written for Isaac Sim; the default renderer shows it as one world. Each state is a posture
-of the arm and places of the objects of their own. Options: ``--tasks a,b``, ``--sizes 2,8,32``, ``--json FILE``.
+The stage is that for Isaac Sim; the default renderer renders it as one world. Each state has different postures of the
+arm and positions of the objects. Options: ``--tasks a,b``, ``--sizes 2,8,32``, ``--json FILE``.
 """
-# What it compares lies in the folder of the renderer's tests.
+# The compared code is in the folder of the renderer's tests.
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def compare(task: str, sizes: list[int]) -> list[dict[str, Any]]:
-    """One row for each K."""
+    """Return a row for each K."""
     import numpy as np
 
     from nimbus.datagen.usd.robot import robot_usd
@@ -124,7 +124,7 @@ class _Loaded:
         self.cameras = [self.robot.mounted(settings.camera(name)) for name, settings in task.cameras.items()]
 
     def states(self, count: int) -> tuple[tuple[str, ...], Any, Any]:
-        """Names, positions (K, B, 3) and orientations (K, B, 4) of all bodies in so many different states."""
+        """Return names, positions (K, B, 3) and orientations (K, B, 4) of all bodies in K different states."""
         import mujoco
         import numpy as np
 
@@ -148,7 +148,7 @@ class _Loaded:
 
 
 def load(name: str) -> _Loaded:
-    """A task by name."""
+    """Load a task by name."""
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.system.threads import prepare_libraries
 

@@ -1,4 +1,4 @@
-"""Kills of a real S3 server while a run's outbox sends: no object torn or missing, the dataset equal to a folder's.
+"""Kills of a real S3 server while a run uploads: no object is torn or missing, and the dataset equals that in a folder.
 
 ``python benchmarks/store_kills.py --kills 50 --episodes 200``
 """
@@ -31,11 +31,11 @@ ADDRESS = "s3://nimbus/kills"
 
 
 def main() -> int:
-    """Send episodes while the server is killed again and again; 1 when anything is not as it should be."""
+    """Send episodes while the server is killed repeatedly; return 1 if any check fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--width", type=int, default=320, help="of the pictures, which make the files large")
+    parser.add_argument("--width", type=int, default=320, help="side of the images, which make the files large [px]")
     given = parser.parse_args()
     install()
     folder = Path(tempfile.mkdtemp(prefix="nimbus-kills-"))
@@ -84,7 +84,7 @@ def _kill(server: SwiftServer, folder: Path, given: argparse.Namespace) -> dict[
     shutil.rmtree(folder / "cache" / "remote" / "copies")
     copy = open_dataset(ADDRESS)
     found = verify(copy)
-    # Swift's listing may lack objects after a kill, until its updater has run: names are looked up one by one.
+    # Swift's listing may lack objects after a kill until its updater has run, so names are looked up one by one.
     known = {f"episodes/{path.name}" for path in (folder / "local" / "episodes").iterdir()}
     return {
         "kills": kills,
@@ -106,14 +106,14 @@ def _make(folder: Path, indices: range, width: int) -> dict[str, str]:
 
 
 def _write_slowly(spool: Path, episodes: int, width: int) -> None:
-    """Write groups of episodes while others are sent."""
+    """Write groups of episodes while earlier ones are sent."""
     for start in range(0, episodes, 10):
         items = [make_rendered(i, width=width, height=width * 3 // 4) for i in range(start, min(start + 10, episodes))]
         write_dataset(spool, items)
 
 
 def _start(spool: Path) -> subprocess.Popen[bytes]:
-    """Start a sender as a run does."""
+    """Start a sender as in a run."""
     words = [sys.executable, "-P", "-m", "nimbus.runner.cell.store_run", str(spool), ADDRESS]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     owner = [(spool / "owner").read_text(), (spool / "epoch").read_text()]

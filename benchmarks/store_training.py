@@ -1,4 +1,4 @@
-"""Training from a bucket: waiting cold and warm, and four nodes whose caches are one, of which one is killed.
+"""Training from a bucket: waiting times with a cold and a warm cache, and of four nodes with a shared cache.
 
 ``python -m benchmarks.swift_server install``, then ``python -m benchmarks.store_training``, which prints one JSON
 object. The dataset is synthetic: lossless images of two cameras. Eight samples stand for a step of 40 ms.
@@ -28,13 +28,13 @@ from tests.support.s3 import upload  # noqa: E402
 from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 
 STEP = 0.04
-"""[s] of a step, as on a graphics card."""
+"""Duration of a step, as on a GPU [s]."""
 BATCH = 8
 TOKEN = "word-of-the-benchmark"
 
 
 def epoch(data: str, *, seed: int = 0) -> dict[str, float]:
-    """Go through one epoch in steps, and measure the waiting."""
+    """Read one epoch in steps, and measure the waiting time."""
     MEMORY.clear()
     begin, cpu = time.perf_counter(), time.process_time()
     samples = Samples(Reader(data), seed=seed)
@@ -62,7 +62,7 @@ def one_node(folder: Path, address: str) -> dict[str, Any]:
 
 
 def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dict[str, Any]:
-    """Let nodes train at the same time, each with a cache of its own; kill the server of one on the way."""
+    """Let nodes train at the same time, each with its own cache; kill the server of one meanwhile."""
     caches = [root / f"{'kill' if kill else 'pool'}{number}" for number in range(nodes)]
     servers: list[subprocess.Popen[str]] = []
     urls: list[str] = []
@@ -83,7 +83,7 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
     ]
     if kill:
         while len(_blocks(caches)) < 6 and any(reader.poll() is None for reader in readers):
-            time.sleep(0.02)  # a quarter of the blocks: readers of a busy machine begin late
+            time.sleep(0.02)  # a quarter of the blocks, because readers start late on a busy machine
         servers[0].kill()
     ends = [json.loads(reader.communicate()[0].splitlines()[-1]) for reader in readers]
     for server in servers:
@@ -106,7 +106,7 @@ def _blocks(caches: list[Path]) -> list[Path]:
 
 
 def main() -> int:
-    """Run everything, or one epoch for a node of the pool."""
+    """Run all measurements, or one epoch for a node of the pool."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=24)
     parser.add_argument("--epoch", nargs=2, metavar=("ADDRESS", "SEED"))

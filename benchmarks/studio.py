@@ -2,7 +2,7 @@
 
 Run it as ``python benchmarks/studio.py [--size W H] [--sharpness PERCENT] [--json FILE]``, with the extra
 ``studio`` and a Chromium.
-The page is drawn by the processor, no GPU is asked for; CPU seconds of the browser are told beside the times.
+The page is rendered on the CPU, without a GPU. CPU seconds of the browser are listed with the times.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ const tick = () => {
 requestAnimationFrame(tick);
 """
 ROBOT_CALLS = 20
-"""Draw calls of a frame in which the robot and its table are seen."""
+"""Number of draw calls of a frame that shows the robot and its table."""
 SCRUB_SECONDS = 10.0
 
 
 def cpu_seconds(folder: Path) -> float:
-    """Return the CPU-seconds of all processes that were started with a folder as profile."""
+    """Return the CPU-seconds of all processes with a folder as profile."""
     ticks = 0
     for entry in Path("/proc").iterdir():
         try:
@@ -53,7 +53,7 @@ def cpu_seconds(folder: Path) -> float:
 
 
 def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
-    """All figures, from one visit."""
+    """Measure all figures in one visit of the page."""
     figures: dict[str, Any] = {"size": size, "cores": os.cpu_count()}
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as name, served(Path(name), "sort_trash", "--port", "8400", *words) as address:
@@ -61,7 +61,7 @@ def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
         browser = Browser(Path(name), size=size)
         try:
             browser.send("Page.addScriptToEvaluateOnNewDocument", source=COUNT_FRAMES)
-            time.sleep(15.0)  # the scene is ready, as for everybody but the first who opens the page
+            time.sleep(15.0)  # the scene is already loaded, except for the first visitor
             begin = time.monotonic()
             browser.open(address)
             browser.wait_for("Nothing to save")
@@ -86,7 +86,7 @@ def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
 
 
 def scrub(browser: Browser, folder: Path, what: str) -> dict[str, float]:
-    """Drag the scrubber to and fro; frames that are drawn meanwhile."""
+    """Drag the scrubber back and forth; return the number of rendered frames."""
     browser.run("window.frames_drawn = 0; null")
     begin, cpu = time.monotonic(), cpu_seconds(folder)
     track = "document.querySelector('.mantine-Slider-track').getBoundingClientRect()"
@@ -110,7 +110,7 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, nargs=2, default=(1200, 780), metavar=("W", "H"))
-    parser.add_argument("--sharpness", help="as of `nimbus studio`")
+    parser.add_argument("--sharpness", help="sharpness, as in `nimbus studio`")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     figures = measure((args.size[0], args.size[1]), *(["--sharpness", args.sharpness] if args.sharpness else []))

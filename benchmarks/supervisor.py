@@ -1,10 +1,10 @@
 """Cost of the supervisor: at rest, and for each episode that it commits.
 
-Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. Real cells of the light pipeline: one
-whose workers plan for longer than it is looked at, one that does nothing but commit episodes of a few bytes, as fast as
-this machine lets its workers, one of which a third of the attempts fails, too, one in which two variants show each
-plan, and one whose workers compute in between, so that some 150 are stored a second and the caches are theirs. CPU time
-of the supervisor's process, all its threads, from ``/proc``.
+Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. The measured cells run the light pipeline:
+one whose workers plan during the whole measurement; one that only commits episodes of a few bytes, as fast as the
+workers can on this machine; the same with a third of the attempts failing; the same with two variants per plan; and one
+whose workers also compute, which stores about 150 episodes per second while the workers use the CPU caches. CPU time is
+that of the supervisor's process with all its threads, from ``/proc``.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tools.chaos import processes  # noqa: E402
 WORKERS = (2, 2)
 REST_SECONDS = 20.0
 COMPUTING = {"plan_seconds": 0.008, "render_seconds": 0.008}
-"""[s CPU] of each half of an episode: with them two cores make some 150 a second."""
+"""CPU time of each half of an episode [s]; with it, two cores make about 150 episodes per second."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of a process so far."""
+    """Return the user and system time of a process so far [s]."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def at_rest(folder: Path) -> dict[str, float]:
-    """Share of a core that a supervisor takes whose workers have nothing to say."""
+    """Return the fraction of a core that a supervisor uses while its workers send no messages."""
     limits = dict.fromkeys(processes.LIMITS, (600.0, 600.0))
     spec = processes.light(folder, episodes=50, workers=WORKERS, plan_seconds=300.0, fixed_roles=True, deadlines=limits)
     run = processes.start(spec)
@@ -54,7 +54,7 @@ def at_rest(folder: Path) -> dict[str, float]:
 def busy(
     folder: Path, *, episodes: int, fails: bool = False, variants: int = 1, computes: bool = False
 ) -> dict[str, float]:
-    """CPU that a supervisor takes for a stored episode, from its order for a plan to its row in the ledger."""
+    """Return the CPU time of the supervisor per stored episode, from the order for a plan to the row in the ledger."""
     count, work = episodes // variants, dict[str, Any](COMPUTING if computes else dict.fromkeys(COMPUTING, 0.0))
     spec = processes.light(folder, episodes=count, variants=variants, workers=WORKERS, fails=fails, **work)
     feather = Path(__file__).parent / "feather"

@@ -1,7 +1,7 @@
 """Check in physics that the yield ledger finds variants that are never kept: blocks too wide for the fingers.
 
-Run it as ``python benchmarks/survivorship.py [--episodes N] [--out DIR]``. Says what is flagged after each ten
-episodes; runs in which nothing is wrong are in ``whole_runs.py``.
+Run it as ``python benchmarks/survivorship.py [--episodes N] [--out DIR]``. Prints the flags after every ten episodes;
+runs without faults are in ``whole_runs.py``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ instructions: ["Put {items} into the bin."]
 
 
 def measure(folder: Path, episodes: int) -> None:
-    """Run, and say what the ledger knew when."""
+    """Run, and report the flags of the ledger over time."""
     (folder / "wide.yaml").write_text(LIBRARY)
     (folder / "blocks.yaml").write_text(TASK)
     run_serial(CellSpec(folder=str(folder / "data"), task=str(folder / "blocks.yaml"), episodes=episodes))
@@ -78,10 +78,10 @@ def measure(folder: Path, episodes: int) -> None:
 
 
 def main() -> None:
-    """Measure in a folder that is given, or in one that is removed again."""
+    """Measure in a given folder, or in a temporary one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--out", type=Path, help="an empty folder")
+    parser.add_argument("--out", type=Path, help="empty folder for the run")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         out = args.out or Path(folder)

@@ -1,7 +1,7 @@
-"""A real S3 server for tests and benchmarks: OpenStack Swift with s3api, in an environment of its own.
+"""S3 server for tests and benchmarks: OpenStack Swift with s3api, in a separate environment.
 
-``python -m benchmarks.swift_server install`` makes the environment, ``… run`` starts a server and
-prints what to export.
+``python -m benchmarks.swift_server install`` makes the environment, ``… run`` starts a server and prints the variables
+to export.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ HOME = Path(os.environ.get("NIMBUS_SWIFT", Path(__file__).parents[1] / "build" /
 USER, KEY = "test:tester", "testing"
 _KINDS = ("account", "container", "object")
 _UP = 60.0
-"""[s] The proxy may take to answer."""
+"""Longest time until the proxy answers [s]."""
 
 
 def install() -> None:
-    """Make the environment, unless it is there."""
+    """Make the environment unless it exists."""
     if (HOME / "bin" / "swift-proxy-server").exists():
         return
     subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
@@ -39,7 +39,7 @@ class SwiftServer:
     """Four processes on loopback, with one disk below a folder; it can be killed and started again.
 
     Args:
-        folder: Of the server; objects stay in it.
+        folder: Folder of the server; objects stay in it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,7 +56,7 @@ class SwiftServer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables with which clients find it."""
+        """Environment variables for clients."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": USER,
@@ -165,7 +165,7 @@ def main() -> int:
     install()
     if given.action == "install":
         return 0
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background processes ignore the first
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background processes ignore SIGINT
         signal.signal(number, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="nimbus-swift-"))
     server = SwiftServer(folder)

@@ -1,8 +1,8 @@
-"""Policies on states, trained on demonstrations of tasks: the part of docs/task-table.md about them.
+"""State-based policies trained on demonstrations of tasks, and their part of docs/task-table.md.
 
-Run it as ``python benchmarks/task_policies.py [TASK ...] --out DIR [--episodes N] [--layouts N]``; without a task
-those of ``TASKS``. Each is one ``nimbus close-the-loop``: demonstrations without pictures, a policy, its success on
-held-out layouts beside the demonstrator's. Folders of DIR that are there are continued. Records lie in
+Run it as ``python benchmarks/task_policies.py [TASK ...] --out DIR [--episodes N] [--layouts N]``; without a task,
+those of ``TASKS``. Each is one ``nimbus close-the-loop``: demonstrations without images, a policy, and its success on
+held-out layouts compared with the demonstrator's. Existing folders in DIR are continued. Records are in
 ``benchmarks/task_policies.json``; ``benchmarks/task_table.py --episodes 0`` writes the page.
 """
 
@@ -37,7 +37,7 @@ held-out layouts, the interval at 95 %, and the success of the demonstrator on t
 
 
 def measure(task: str, out: Path, *, episodes: int, layouts: int) -> dict[str, Any]:
-    """Close the loop of a task; the figures of its row."""
+    """Run ``close-the-loop`` for a task; return the figures of its row."""
     folder = out / Path(task).stem
     words = ["close-the-loop", task, "--episodes", str(episodes), "--layouts", str(layouts), "--videos", "0"]
     if code := nimbus([*words, "--workers", "1x1", "--out", str(folder)]):
@@ -55,13 +55,13 @@ def measure(task: str, out: Path, *, episodes: int, layouts: int) -> dict[str, A
 
 
 def _failures(found: Evaluation) -> dict[str, int]:
-    """Failed layouts by what was missing, the most frequent first."""
+    """Count failed layouts by the missing condition, the most frequent first."""
     details = Counter(one.detail.split(":")[0] or one.reason for one in found.judged if not one.success)
     return dict(details.most_common(2))
 
 
 def section(records: dict[str, dict[str, Any]]) -> str:
-    """Part of the page, a row a task."""
+    """Return the part of the page, with a row per task."""
     rows = []
     for task, found in sorted(records.items(), key=lambda entry: -entry[1]["success"] / entry[1]["of"]):
         low, high = (round(100 * value) for value in found["interval"])
@@ -78,7 +78,7 @@ def section(records: dict[str, dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure tasks and keep their records."""
+    """Measure tasks and store their records."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", default=TASKS)
     parser.add_argument("--out", type=Path, required=True)

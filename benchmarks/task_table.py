@@ -1,12 +1,11 @@
-"""The table of tasks in docs: measured attempts, a picture each. Every attempt is planned and executed in physics.
+"""Table of tasks in the documentation: attempts in physics, with an image of each task.
 
-Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task all that come with Nimbus.
-Attempts that the file of records holds are kept, so that a long measurement can be made in pieces; ``--anew`` forgets
-those of the named tasks, a picture that was deleted is made again, ``--episodes 0`` only writes the pages:
-docs/task-table.md, and the table of skills in docs/skills.md. Times are CPU seconds of one core. Nothing is rendered
-or stored: an attempt is known by its task, seed 0 and the index under which ``benchmarks/task_table.json`` has its
-outcome; ``nimbus run --task TASK --seed 0`` makes the same layouts and first attempts again, with pictures, into a
-folder.
+Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task, all shipped tasks. Attempts in
+the file of records are kept, so a long measurement can be made in parts. ``--anew`` deletes those of the named tasks, a
+deleted image is made again, and ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
+docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is identified by its task,
+seed 0 and the index of its outcome in ``benchmarks/task_table.json``. ``nimbus run --task TASK --seed 0`` makes the
+same layouts and first attempts, with images, in a folder.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
 Record = dict[str, Any]
 Records = dict[str, dict[str, Record]]
-"""By task, then by index of the layout."""
+"""Records by task and index of the layout."""
 
 RECORDS = ROOT / "benchmarks/task_table.json"
 PAGE = ROOT / "docs/task-table.md"
@@ -53,11 +52,11 @@ SKILLS_PAGE = ROOT / "docs/skills.md"
 PICTURES = ROOT / "docs/images/tasks"
 _SIZE = (160, 120)
 _MOMENT = 0.85
-"""Share of an episode after which its picture is taken: the result shows, and the arm is still near."""
+"""Fraction of an episode after which its image is taken: the result is visible, and the arm is still near."""
 ARM_ALONE = ("move", "go_to_pose", "go_to_joints", "home", "gripper", "wait", "scan", "follow")
 """Skills that change no object."""
 _EVERYWHERE = ("at_rest", "gripper_clear", "nothing_on_floor", "fixtures_unmoved")
-"""Conditions that say little about a skill."""
+"""Conditions of many tasks, which say little about a skill."""
 _SKILLS_BEGIN, _SKILLS_END = "<!-- table of skills -->\n", "<!-- end of table -->\n"
 _HEAD = """# Shipped tasks and their yields
 
@@ -84,15 +83,15 @@ demonstrations of `pick_and_place`, in 77 of 100 held-out layouts ([policies](po
 
 
 def tasks_with_steps() -> list[str]:
-    """List the shipped tasks of arms; navigation tasks have a page of their own."""
+    """List the shipped tasks of arms; navigation tasks have a separate page."""
     return [name for name in task_names() if isinstance(load_any_task(name), Task)]
 
 
 def attempts(task: Task, indices: list[int], *, robot: str = "") -> Iterator[tuple[Planned[SceneAssets], float]]:
-    """First attempts at some layouts of seed 0, and the CPU seconds of each.
+    """Yield the first attempts at some layouts of seed 0, and the CPU seconds of each.
 
     Args:
-        task: Task, loaded with ``robot`` where that is given.
+        task: Task, loaded with ``robot`` if given.
         indices: Indices of the layouts.
         robot: Robot in place of the task's own; empty for that.
     """
@@ -123,7 +122,7 @@ def record(item: Planned[SceneAssets], seconds: float) -> Record:
 
 
 def draw(item: Planned[SceneAssets], path: Path) -> None:
-    """One moment of an episode, as the first of its cameras sees it."""
+    """Render a moment of an episode with its first camera."""
     from nimbus.datagen.render.scene_renderer import SceneRenderer
 
     assets, trajectory = item.scene.assets, item.trajectory
@@ -138,12 +137,12 @@ def draw(item: Planned[SceneAssets], path: Path) -> None:
 
 
 def measure(name: str, episodes: int, records: Records, *, pictures: bool) -> None:
-    """Add the attempts that are missing, and a picture of the first success where there is none."""
+    """Add the missing attempts, and an image of the first success if there is none."""
     missing = [index for index in range(episodes) if str(index) not in records.get(name, {})]
     picture = PICTURES / f"{name}.jpg"
     known = records.setdefault(name, {})
     if pictures and not missing and not picture.exists():
-        missing = [int(index) for index, found in known.items() if found["success"]][:1]  # for its picture alone
+        missing = [int(index) for index, found in known.items() if found["success"]][:1]  # only for its image
     if not missing:
         return
     for item, seconds in attempts(load_task(name), missing):
@@ -155,14 +154,14 @@ def measure(name: str, episodes: int, records: Records, *, pictures: bool) -> No
 
 
 def step_lines(task: Task) -> int:
-    """Lines under ``steps``."""
+    """Count the lines under ``steps``."""
     lines = task.text.splitlines()
     start = lines.index("steps:") + 1
     return next((place for place, line in enumerate(lines[start:]) if line[:1].strip()), len(lines) - start)
 
 
 def row(task: Task, tried: list[Record]) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     good = [attempt for attempt in tried if attempt["success"]]
     deepest, creep = (max((a[what] for a in good), default=0.0) for what in ("held_mm", "creep_mm_s"))
     seconds = np.mean([attempt["cpu_s"] for attempt in tried])
@@ -175,7 +174,7 @@ def row(task: Task, tried: list[Record]) -> str:
 
 
 def page(records: Records) -> str:
-    """The whole page: a table by family, then why attempts failed."""
+    """Return the whole page: a table by family, then the reasons of failed attempts."""
     tasks = {name: load_task(name) for name in tasks_with_steps() if records.get(name)}
     others = [f"[{name}](../scenes/tasks/{name}.yaml)" for name in tasks_with_steps() if name not in tasks]
     families: dict[str, list[str]] = defaultdict(list)
@@ -224,13 +223,13 @@ def skill_table(records: Records) -> str:
 
 
 def with_skill_table(text: str, records: Records) -> str:
-    """The page of skills with its table anew."""
+    """Return the page of skills with an updated table."""
     before, rest = text.split(_SKILLS_BEGIN)
     return before + _SKILLS_BEGIN + skill_table(records) + _SKILLS_END + rest.split(_SKILLS_END)[1]
 
 
 def write(records: Records) -> None:
-    """Put the records down, a line an attempt."""
+    """Write the records, one line per attempt."""
     tasks = []
     for name in sorted(records):
         rows = ",\n".join(f'"{i}": {json.dumps(records[name][i])}' for i in sorted(records[name], key=int))
@@ -239,11 +238,11 @@ def write(records: Records) -> None:
 
 
 def main() -> None:
-    """Measure what is missing, then write the page."""
+    """Make the missing measurements, then write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", metavar="TASK")
     parser.add_argument("--episodes", type=int, default=20)
-    parser.add_argument("--anew", action="store_true", help="forget what was measured of these tasks")
+    parser.add_argument("--anew", action="store_true", help="delete the records of these tasks first")
     parser.add_argument("--no-pictures", dest="pictures", action="store_false")
     args = parser.parse_args()
     records: Records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}

@@ -1,7 +1,7 @@
-"""The yield of tasks: planned and executed in physics, nothing rendered. Prints a row a task, writes JSON.
+"""Yield of tasks: planned and executed in physics, not rendered. Prints a row per task, and writes JSON.
 
-Run it as ``python benchmarks/tasks.py [TASK ...] [--episodes N] [--attempts N] [--json FILE]``; without a task
-all that come with Nimbus. Times are CPU seconds of one core.
+Run it as ``python benchmarks/tasks.py [TASK ...] [--episodes N] [--attempts N] [--json FILE]``; without a task, all
+shipped tasks. Times are CPU seconds of one core.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Figures = dict[str, Any]
 
 
 def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skills: tuple[str, ...] = ()) -> Figures:
-    """Attempts at the layouts ``first`` to ``first + episodes - 1`` of seed 0."""
+    """Measure the attempts at layouts ``first`` to ``first + episodes - 1`` of seed 0."""
     from nimbus.datagen.execute.planner import SkillPlanner
     from nimbus.datagen.load.scene_loader import UsdSceneLoader, assets_of
     from nimbus.datagen.randomize.tabletop import TabletopRandomizer
@@ -70,14 +70,14 @@ def measure(name: str, episodes: int, *, attempts: int = 1, first: int = 0, skil
 
 
 def main() -> None:
-    """Measure the tasks that were asked for."""
+    """Measure the requested tasks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths of tasks")
     parser.add_argument("--episodes", type=int, default=40)
     parser.add_argument("--attempts", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="index of the first layout")
-    parser.add_argument("--skills", action="append", default=[], help="folder with further skills")
-    parser.add_argument("--json", type=Path, help="figures of tasks that it holds already stay")
+    parser.add_argument("--skills", action="append", default=[], help="folder with additional skills")
+    parser.add_argument("--json", type=Path, help="JSON file; figures of other tasks in it are kept")
     args = parser.parse_args()
     prepare_libraries()
     sys.stdout.write(

@@ -1,10 +1,10 @@
-"""Teleoperation on this machine: control rate, and time from input to the picture that shows it.
+"""Teleoperation on this machine: control rate, and time from input to the frame that shows it.
 
     python benchmarks/teleoperation.py --out DIR [--task pick_and_place] [--seconds 30] [--cores 2]
 
 Two measurements. The first runs the control loop by itself, in real time, with a scripted hand. The second opens the
 studio in headless Chromium without a GPU, presses keys at the rate of a person, and reads the rate and the latency that
-the page itself measures: from the change of a key to the frame of the scene that shows the moved robot. The browser
+the page itself measures: from a key press or release to the frame of the scene that shows the moved robot. The browser
 runs on the same cores, as on a laptop.
 """
 
@@ -41,17 +41,17 @@ from tests.support.studio.browser import Browser  # noqa: E402
 from tests.support.studio.visit import served, visited  # noqa: E402
 
 LEAST_RATE, MOST_LATENCY = 15.0, 0.150
-"""Control rate [Hz] and median latency [s] that are asked for."""
+"""Required control rate [Hz] and median latency [s]."""
 _KEYS = ("KeyQ", "KeyA", "KeyE", "KeyD", "KeyW", "KeyJ", "KeyS", "KeyL")
-"""Keys that are held one after the other: down, left, up, right, forward, turn, back, turn back."""
+"""Keys that are held in sequence: down, left, up, right, forward, turn, back, turn back."""
 _HELD, _RELEASED = 0.6, 0.3
-"""Time that a key is held, and before the next one [s]."""
+"""Time for which a key is held, and time before the next one [s]."""
 _SLACK = 0.98
-"""Share of the asked rate that counts as kept: the clock of the operating system is coarse."""
+"""Fraction of the required rate that suffices, because the clock of the operating system is coarse."""
 
 
 class SwayingHand(InputDevice):
-    """Hand that moves to and fro in a circle.
+    """Hand that moves back and forth in a circle.
 
     Args:
         arms: Arms that it moves.
@@ -72,7 +72,7 @@ class SwayingHand(InputDevice):
 
 
 def measure_loop(task: str, folder: Path, *, seconds: float) -> dict[str, float]:
-    """Run the control loop alone, in real time; returns its rate, its work and the CPU share.
+    """Run the control loop alone, in real time; return its rate, its work and the fraction of a CPU.
 
     Args:
         task: Name of a task.
@@ -97,7 +97,7 @@ def measure_loop(task: str, folder: Path, *, seconds: float) -> dict[str, float]
 
 
 def measure_page(task: str, folder: Path, *, seconds: float) -> dict[str, float]:
-    """Steer by keys in a browser; returns the control rate, and the median and tail of the latency.
+    """Steer by keys in a browser; return the control rate, and the median and tail of the latency.
 
     Args:
         task: Name of a task.
@@ -121,7 +121,7 @@ def measure_page(task: str, folder: Path, *, seconds: float) -> dict[str, float]
 
 
 def _steer(browser: Browser, seconds: float) -> tuple[list[float], list[float]]:
-    """Hold keys in turn; returns the latencies [s] and control rates [Hz] that the page shows."""
+    """Hold keys in turn; return the latencies [s] and control rates [Hz] that the page shows."""
     latencies, rates, ended = list[float](), list[float](), time.monotonic() + seconds
     while time.monotonic() < ended:
         key = _KEYS[len(rates) % len(_KEYS)]
@@ -136,7 +136,7 @@ def _steer(browser: Browser, seconds: float) -> tuple[list[float], list[float]]:
 
 
 def run() -> int:
-    """Measure both; 0 when rate and latency are as asked."""
+    """Measure both; return 0 if rate and latency meet the requirements."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--task", default="pick_and_place")

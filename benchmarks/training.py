@@ -1,9 +1,10 @@
-"""Samples a CPU-second for training: our reader against lerobot's dataset class, on the same LeRobot v3.0 files.
+"""Training samples per CPU-second: Nimbus's reader and lerobot's dataset class, on the same LeRobot v3.0 files.
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/training.py [--episodes 20] [--frames 150]
 
-A sample is two pictures of 320 x 240, the state, and the next 16 actions. Also: which share of its time a training
-waits whose batches of 32 take 50 ms elsewhere, and how long a manifest of 100,000 episodes takes to open and to filter.
+A sample is two images of 320 x 240, the state, and the next 16 actions. Further measurements: the fraction of time for
+which a training run waits if a batch of 32 takes 50 ms, and the times to open and to filter a manifest of 100,000
+episodes.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 HORIZON = 16
 COUNT = 600
 STEP = 0.05
-"""[s] That a batch of 32 takes elsewhere, as on a graphics card."""
+"""Time that a batch of 32 takes in training, as on a GPU [s]."""
 
 
 def rate(read: Callable[[], int]) -> float:
-    """Samples a CPU-second."""
+    """Return the samples per CPU-second."""
     begin = time.process_time()
     return read() / (time.process_time() - begin)
 
 
 def measure(folder: Path) -> dict[str, float]:
-    """Measure one dataset: random rows, an epoch in shuffled blocks, and the waiting of a training that reads ahead."""
+    """Measure one dataset: random rows, an epoch in shuffled blocks, and waiting of training with read-ahead."""
     windows = {"action": range(HORIZON)}
     with Reader(folder, windows=windows) as reader:
         rows = np.random.default_rng(0).permutation(len(reader))[:COUNT]
@@ -66,7 +67,7 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def manifest(folder: Path, count: int) -> dict[str, float]:
-    """[s] wall to open a manifest, and to read what a filter leaves of it."""
+    """Return the wall times to open a manifest, and to read its filtered rows [s]."""
     random = np.random.default_rng(0)
     digests = [f"{number:064x}" for number in range(count)]
     ids = [f"sort_trash-s0-{number:06d}-v0-{number:08x}" for number in range(count)]
@@ -96,7 +97,7 @@ def manifest(folder: Path, count: int) -> dict[str, float]:
 
 
 def theirs(folder: Path, python: str) -> dict[str, float]:
-    """Lerobot's, by the way it decodes."""
+    """Return lerobot's figures, by decoder."""
     script = Path(__file__).with_name("lerobot_loader.py")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
     line = [python, str(script), str(folder), str(COUNT), str(HORIZON)]
@@ -106,11 +107,11 @@ def theirs(folder: Path, python: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print a table, and JSON where asked for."""
+    """Print a table, and JSON if requested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--frames", type=int, default=150)
-    parser.add_argument("--rows", type=int, default=100_000, help="of the manifest")
+    parser.add_argument("--rows", type=int, default=100_000, help="number of rows of the manifest")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="nimbus-training-"))

@@ -1,10 +1,10 @@
-"""A training on several ranks that is killed again and again, against one that is not: weights, losses, time to go on.
+"""Training on several ranks with repeated kills, compared with training without: weights, losses, time to continue.
 
     NIMBUS_TORCH_PYTHON=tr/bin/python python benchmarks/training_kills.py [--kills 20] [--steps 300]
 
-Killed are a rank (SIGKILL, or SIGSTOP: it hangs) or the process that watches them (SIGKILL), or all are asked to stop
-(SIGTERM); where it ended, the same command is given again. Then a training of 50 steps in float64 goes on with other
-numbers of ranks. The dataset is made up, and the network small.
+The kills hit a rank (SIGKILL, or SIGSTOP to make it hang) or the process that monitors the ranks (SIGKILL), or request
+a stop of all (SIGTERM). If the command has ended, it is started again. Then training of 50 steps in float64 continues
+with other numbers of ranks. The dataset is synthetic, and the network is small.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STRIKES = ("kill a rank", "kill a rank", "stop a rank", "kill all", "ask all to 
 
 
 class Command:
-    """One training, begun as often as it takes."""
+    """One training run, which is started again until it is complete."""
 
     def __init__(self, python: str, folder: Path, out: str, *options: object, ranks: int) -> None:
         self.out, self._folder, self._python = folder / out, folder, python
@@ -38,7 +38,7 @@ class Command:
         self.begin(ranks)
 
     def begin(self, ranks: int | None = None) -> None:
-        """Give the command."""
+        """Start the command."""
         self._ranks = ranks or self._ranks
         words = [self._folder / "data", "--out", self.out, "--ranks", self._ranks, "--width", 32, "--depth", 2]
         line = [self._python, str(SCRIPT), *map(str, words), *self._options]
@@ -46,47 +46,47 @@ class Command:
         self.process = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL)
 
     def step(self, rank: int = 0) -> int:
-        """Last step of a rank; 0 before it."""
+        """Return the last step of a rank; 0 before the first."""
         try:
             return int((self.out / f"heartbeat-{rank}").read_text() or 0)
         except (OSError, ValueError):
             return 0
 
     def wait_for(self, step: int) -> None:
-        """Wait until a step is done, or all are."""
+        """Wait until a step or the whole run is done."""
         while self.step() < step and self.process.poll() is None:
             time.sleep(0.02)
 
     def pids(self) -> list[int]:
-        """Processes of the ranks."""
+        """Return the process ids of the ranks."""
         text = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [int(pid) for pid in text.split()]
 
     def finish(self) -> None:
-        """Wait for its end."""
+        """Wait for the end of the command."""
         if code := self.process.wait():
             raise SystemExit(f"the training ended with {code}")
 
     def losses(self) -> dict[int, float]:
-        """By step; of steps that were done twice the last."""
+        """Return the losses by step; for steps that were done twice, the last one."""
         lines = (self.out / "metrics.jsonl").read_text().splitlines()
         return {line["step"]: line["loss"] for line in map(json.loads, lines)}
 
     def weights(self) -> str:
-        """Hash of the last checkpoint and of the policy."""
+        """Return a hash of the last checkpoint and of the policy."""
         paths = [*sorted(self.out.glob("step-*.safetensors")), self.out / "policy/weights.safetensors"]
         return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
 
 
 def strike(command: Command, what: str, number: int) -> float:
-    """Do it, and begin again where the command itself has ended; seconds until the next step."""
+    """Inject a fault, and restart the command if it has ended; return the time until the next step [s]."""
     ranks = command.pids()
-    for path in command.out.glob("heartbeat-*"):  # a step that is written from now on is a next one
+    for path in command.out.glob("heartbeat-*"):  # any step written from now on is a later one
         path.unlink()
     begin = time.monotonic()
     if what.endswith("a rank") and ranks:
         os.kill(ranks[number % len(ranks)], signal.SIGKILL if what == "kill a rank" else signal.SIGSTOP)
-        time.sleep(0.3)  # in which the others may do the step that was under way
+        time.sleep(0.3)  # in which the other ranks may complete the current step
         for path in command.out.glob("heartbeat-*"):
             path.unlink()
     else:
@@ -100,7 +100,7 @@ def strike(command: Command, what: str, number: int) -> float:
 
 
 def kills(python: str, folder: Path, *, count: int, steps: int) -> bool:
-    """Compare the weights of a training that is killed with those of one that is not."""
+    """Compare the weights of training with kills and of training without."""
     options = ("--steps", steps, "--minutes", 0.01, "--size", 2, "--shown", 1)
     whole = Command(python, folder, "whole", *options, ranks=2)
     whole.finish()
@@ -125,7 +125,7 @@ def kills(python: str, folder: Path, *, count: int, steps: int) -> bool:
 
 
 def elastic(python: str, folder: Path) -> bool:
-    """Compare the losses of a training whose number of ranks changes with those of one rank."""
+    """Compare the losses of training with changing numbers of ranks with those of one rank."""
     options = ("--steps", 50, "--minutes", 0, "--size", 2, "--shown", 1, "--dtype", "fp64")
     alone = Command(python, folder, "alone", *options, ranks=1)
     alone.finish()
@@ -144,7 +144,7 @@ def elastic(python: str, folder: Path) -> bool:
 
 
 def main() -> int:
-    """Run both; 1 when a figure is not as it must be."""
+    """Run both; return 1 if a check fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--steps", type=int, default=300)

@@ -1,7 +1,7 @@
-"""CPU for the upload of episodes to a real S3 server, beside the CPU that made them.
+"""CPU time of uploading episodes to a real S3 server, compared with the CPU time of making them.
 
 ``python -m benchmarks.upload_cost out/sort_trash`` sends the episodes of a dataset to Swift as the uploader of a run
-does, three times under other names, and prints medians. CPU is that of this process alone, which holds the client.
+does, three times with different names, and prints medians. CPU time is that of this process, which contains the client.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Views of consecutive rows: CPU time of each, of one or several checkouts in turns.
 
 Run it as ``python benchmarks/views.py [--checkout DIR ...] [--episode FILE] [--case CASE ...]``. The rows are 64
-consecutive ones of a stored episode of ``sort_trash``, or of one that is planned here; ``--objects`` adds more to the
-table. Every checkout renders the same rows, with its own Python (``DIR/.venv``) in a process of its own; all take
+consecutive ones of a stored episode of ``sort_trash``, or of one that is planned here; ``--objects`` adds more objects
+to the table. Every checkout renders the same rows in a separate process with its own Python (``DIR/.venv``); all take
 turns. A case is ``CAMERAS[,WxH][,K][,none][,rgb]``: names joined by ``+``, or ``both``; the size, if not the task's;
-the steps of a stack; no shadows; and rgb alone in place of all modalities. Times are CPU milliseconds of a view, all
-threads, best and median of the turns. ``--compare`` also prints how far the images of each checkout are from those of
-the first.
+the steps of a stack; no shadows; and RGB instead of all modalities. Times are CPU milliseconds per view over all
+threads, best and median of the turns. ``--compare`` also prints the difference between the images of each checkout and
+those of the first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODALITIES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "vi
 
 
 def record(path: Path, *, episode: Path | None, rows: int, objects: int) -> None:
-    """Write what is rendered: a layout, and poses of all bodies in consecutive rows."""
+    """Write the input of the renderer: a layout, and poses of all bodies in consecutive rows."""
     import numpy as np
 
     from benchmarks.rendering import episode as planned
@@ -41,7 +41,7 @@ def record(path: Path, *, episode: Path | None, rows: int, objects: int) -> None
     names, positions, wxyz = trajectory.body_names, trajectory.body_positions[shown], trajectory.body_wxyz[shown]
     model = layout.physical.objects[0]
     for number in range(objects):
-        # In rows on the table, in view of the front camera and, where the hand passes, of the wrist's.
+        # In rows on the table, visible to the front camera and, at the path of the hand, to the wrist camera.
         place = (0.35 + 0.05 * (number // 8), -0.28 + 0.08 * (number % 8), model.position[2])
         item = replace(model, name=f"more_{number}", position=place)
         layout = replace(layout, physical=replace(layout.physical, objects=(*layout.physical.objects, item)))
@@ -78,7 +78,7 @@ class RowsRenderer:
         self.cameras = len(seen)
 
     def render(self) -> list[dict[str, Any]]:
-        """All rows, in stacks."""
+        """Render all rows in stacks."""
         names, positions, wxyz = self.states
         shown, size = [], self.renderer.stack
         for start in range(0, len(positions), size):
@@ -87,7 +87,7 @@ class RowsRenderer:
         return shown
 
     def measure(self) -> float:
-        """CPU milliseconds of a view."""
+        """Return the CPU milliseconds per view."""
         start = time.process_time()
         self.render()
         return (time.process_time() - start) / (len(self.states[1]) * self.cameras) * 1e3
@@ -104,7 +104,7 @@ class RowsRenderer:
 
 
 def _find_modules() -> tuple[Any, Any, Any, Any]:
-    """The reader of layouts, the renderer, and what loads a scene, in this checkout or in one of before 0.9."""
+    """Import the reader of layouts, the renderer and the scene loader of this checkout, or of one before 0.9."""
     try:
         renderer = import_module("nimbus.datagen.render.scene_renderer").SceneRenderer
         codec, layouts = import_module("nimbus.datagen.files.codec"), import_module("nimbus.datagen.episode.layout")
@@ -152,7 +152,7 @@ class Checkout:
         self.process = subprocess.Popen(command, cwd=folder, env=environment, stdin=pipe, stdout=pipe, text=True)  # noqa: S603
 
     def ask(self, text: str | None = None) -> str:
-        """The answer to a line; without one, the next that comes."""
+        """Return the answer to a line; without a line, the next answer."""
         stdin, stdout = self.process.stdin, self.process.stdout
         if stdin is None or stdout is None:
             raise RuntimeError("the process has no pipes")
@@ -166,7 +166,7 @@ class Checkout:
 
 
 def differences(one: Path, other: Path) -> dict[str, str]:
-    """Compare images with others: shares of equal pixels, and the largest difference."""
+    """Compare images with others: fraction of equal pixels, and the largest difference."""
     import numpy as np
 
     first, second, found = np.load(one), np.load(other), {}
@@ -184,15 +184,17 @@ def differences(one: Path, other: Path) -> dict[str, str]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--checkout", type=Path, action="append", help="its folder; default this one")
-    parser.add_argument("--episode", type=Path, help="a stored episode of sort_trash")
+    parser.add_argument(
+        "--checkout", type=Path, action="append", help="folder of a checkout; may be repeated (default: this one)"
+    )
+    parser.add_argument("--episode", type=Path, help="file of a stored episode of sort_trash")
     parser.add_argument("--rows", type=int, default=64)
-    parser.add_argument("--objects", type=int, default=0, help="how many to add")
-    parser.add_argument("--case", action="append", help="default front, wrist, both and both,none")
+    parser.add_argument("--objects", type=int, default=0, help="number of objects to add")
+    parser.add_argument("--case", action="append", help="case to render (default: front, wrist, both and both,none)")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--compare", action="store_true", help="also compare the images")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    parser.add_argument("--keep", type=Path, help="file of the rows; used if it is there, else written")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
+    parser.add_argument("--keep", type=Path, help="file of the rows; read if it exists, otherwise written")
     parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     cases = options.case or ["front", "wrist", "both", "both,none"]

@@ -1,12 +1,12 @@
-"""Check of promises about whole runs: forecasts, replays, flags. A row a task.
+"""Check of forecasts, replays and flags of whole runs, a row per task.
 
 Run it as ``python benchmarks/whole_runs.py --out DIR [TASK ...] [--episodes N]``. Each task is run in one
 process, as ``nimbus run --serial`` does, with one small camera; a folder that holds a run is continued. Then
 
-- forecast: what ``nimbus estimate`` says of N episodes from the first five, against what all N took. Seconds are CPU,
-  so that the figure holds on a machine that others use too; pictures would only make episodes more alike.
+- forecast: the estimate of ``nimbus estimate`` for N episodes from the first five, compared with the cost of all N.
+  Seconds are CPU seconds, so the figure is also valid on a busy machine; images would only make episodes more similar.
 - replays: stored episodes, executed again from their files alone, that end as they did.
-- flags: values that the yield ledger calls seldom kept; nothing is wrong with these tasks, so that each one is false.
+- flags: values that the yield ledger flags as seldom kept; these tasks have no such values, so each flag is false.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _CAMERAS = re.compile(r"^cameras:.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 
 
 def with_small_pictures(name: str, folder: Path) -> Path:
-    """A copy of a task with one small camera: physics is what is looked at here."""
+    """Return a copy of a task with one small camera, because only physics matters here."""
     path = folder / f"{name}.yaml"
     path.write_text(_CAMERAS.sub(_CAMERA, scene_file("tasks", name, kind="task").read_text()))
     return path
 
 
 def measure(name: str, folder: Path, episodes: int, *, replays: int) -> Figures:
-    """Run a task, then look at what its ledger and its files say."""
+    """Run a task, then examine its ledger and its files."""
     path = with_small_pictures(name, folder)
     run_serial(CellSpec(folder=str(folder / name), task=str(path), episodes=episodes))
     ledger = Ledger(folder / name, read_only=True)
@@ -74,7 +74,7 @@ def measure(name: str, folder: Path, episodes: int, *, replays: int) -> Figures:
 
 
 def _forecast(attempts: list[Attempt], episodes: int, startup: float) -> Figures:
-    """The interval that the first five give for all, and what all were."""
+    """Return the interval forecast from the first five episodes, and the cost of all."""
     first = [attempt for attempt in attempts if attempt.idx < PROBE]
     told = forecast_run(first, episodes, cores=1, startup=startup)
     true = {
@@ -112,11 +112,11 @@ def _totals(known: dict[str, Figures]) -> str:
 
 
 def main() -> None:
-    """Run what was asked for; figures of tasks that the JSON file holds already stay."""
+    """Run the requested tasks; figures of tasks in the JSON file are kept."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names; all that come with Nimbus when not given")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="names of tasks (default: all shipped tasks)")
     parser.add_argument("--episodes", type=int, default=60)
-    parser.add_argument("--replays", type=int, default=0, help="episodes to replay; all of them when not given")
+    parser.add_argument("--replays", type=int, default=0, help="number of episodes to replay (default: all)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()

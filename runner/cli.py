@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from nimbus.datagen.errors import BUG, InputError, single_line, suggest
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.commands import COMMANDS, PANELS
+from nimbus.runner.system.memory_limit import READERS, limit_memory, memory_complaint
 from nimbus.runner.system.output import write_error, write_out
 
 if TYPE_CHECKING:
@@ -129,6 +130,9 @@ def main(words: Sequence[str] | None = None) -> int:
         drop_output()
         return 1
     except Exception as error:
+        if isinstance(error, MemoryError) and (line := memory_complaint()):
+            write_error(line + "\n")
+            return InputError.exit_code
         if line := output_complaint(error):
             write_error(line + "\n")
             return 1
@@ -181,6 +185,8 @@ def _obey(words: Sequence[str]) -> int:
     if context is None:
         return 0
     _check_current_folder()
+    if words[0] in READERS:
+        limit_memory()
     # Limits each library to one thread; this must precede the import of NumPy by a command.
     importlib.import_module("nimbus.runner.system.threads")
     return context.command.invoke(context)

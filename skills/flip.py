@@ -35,7 +35,7 @@ from nimbus.datagen.plugin import (
 )
 
 _TILT = 0.5
-"""Smallest tilt from straight down of a hand that rolls an object by a quarter turn [rad]."""
+"""Smallest angle between the hand and straight down for a quarter turn of the object [rad]."""
 _YAWS = np.radians(np.arange(0, 360, 45))
 _MOST = 10
 """Largest number of grasps that are tried."""

@@ -24,7 +24,7 @@ from nimbus.datagen.plugin import (
 _SPEED = 0.10
 """Mean speed of the lift [m/s]."""
 _SLACK = 0.4
-"""Smallest distance of a grasp from the object's center toward the arm, as a fraction of the object's half length."""
+"""Smallest distance from the object's center to a grasp, toward the arm, as a fraction of the object's half length."""
 _LEVEL = np.radians(6)
 """Largest tilt of the object at the end [rad]."""
 
@@ -101,7 +101,7 @@ class LiftTogether(Skill):
             raise SkillFailure(Reason.NO_IK, f"{one.name} cannot lift it so high")
         rows = round(1.5 * self.height / _SPEED * one.simulation.rate)
         share = np.linspace(0.0, 1.0, rows + 1)
-        # A minimum-jerk profile from rest to rest. Both tools use it, so that they are always at the same height.
+        # A minimum-jerk profile from rest to rest. Both tools use it and are therefore always at the same height.
         at = (10 * share**3 - 15 * share**4 + 6 * share**5) * (len(path) - 1)
         below = np.minimum(at.astype(int), len(path) - 2)
         return path[below] + (at - below)[:, None] * (path[below + 1] - path[below])

@@ -88,7 +88,7 @@ class Pour(Skill):
         raise SkillFailure.of_plan(failure)
 
     def _tilts(self, arm: Workcell) -> list[list[FloatArray]]:
-        """Return paths of tool poses (4, 4) that start upright, those that rotate the hand least first."""
+        """Return paths of tool poses (4, 4) that start upright, sorted by the rotation of the hand, smallest first."""
         low, high = _opening(arm, self.object)
         lower, upper = arm.bounds(self.into)
         target = np.append((lower + upper)[:2] / 2, upper[2] + self.clearance)
@@ -127,7 +127,7 @@ class Pour(Skill):
 def _opening(arm: Workcell, name: str) -> tuple[FloatArray, FloatArray]:
     cavities = arm.model(name).cavities
     if not cavities:
-        raise SkillFailure(Reason.NO_ROOM, f"{name} has no room inside")
+        raise SkillFailure(Reason.NO_ROOM, f"{name} has no space inside")
     low, high = cavities.get("opening", next(iter(cavities.values())))
     return low, high
 

@@ -25,7 +25,7 @@ _SLID = 0.012
 _ROUND = 0.005
 """Width of the wiper's rounded edge, which does not touch the surface [m]."""
 _FIRM = 0.6
-"""Smallest fraction of the checks, at the ends of strokes, at which the object must touch the surface."""
+"""Fraction of strokes at whose ends the object must touch the surface."""
 
 
 @register("skill", "wipe")

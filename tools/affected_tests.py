@@ -1,9 +1,10 @@
 """Tests that a change affects, nearest first: ``python tools/affected_tests.py [--since REF] [--seconds S] [--list]``.
 
-A change is what is not committed or, in a clean tree, what the branch adds to ``main``. The graph of imports is read
-from the syntax trees of all sources and tests; a test file that imports a changed module directly is nearer than one
-that imports it through others. Pyright checks the changed files, pytest runs the nearest test files without the tests
-marked as slow, as many as take ``--seconds`` by the times of earlier runs. The files left out are printed.
+A change consists of the uncommitted files or, in a clean tree, of the files that the branch changes compared with
+``main``. The graph of imports is read from the syntax trees of all sources and tests; a test file that imports a
+changed module directly is nearer than one that imports it through others. Pyright checks the changed files. Pytest runs
+the nearest test files, without tests marked as slow, until ``--seconds`` are used up by the times of earlier runs. It
+prints the files that are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ WORKERS = 2
 _IMPORT = re.compile(
     r"(?:^|[\n;\"'])\s*(?:from|import)\s+((?:nimbus|tests|tools|benchmarks)[\w.]*)(?:\s+import\s+(\w+))?"
 )
-"""Imports in code that a test hands to another interpreter as a string."""
+"""Imports in code that a test passes to another interpreter as a string."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,7 @@ def nearest_module(name: str, modules: Collection[str]) -> str:
 
 
 def find_importers(modules: Mapping[str, Path]) -> dict[Path, set[Path]]:
-    """Return for each source file those that import it, ``__init__.py`` and ``conftest.py`` included."""
+    """Return the files that import each source file, including ``__init__.py`` and ``conftest.py``."""
     importers: dict[Path, set[Path]] = {path: set() for path in modules.values()}
     for path in set(modules.values()):
         tree = ast.parse(path.read_text())
@@ -102,7 +103,7 @@ def find_importers(modules: Mapping[str, Path]) -> dict[Path, set[Path]]:
 
 
 def mentions(change: Path, text: str) -> bool:
-    """Return whether a source names a data file: by its file name or, a scene's file, by its stem in quotes."""
+    """Return True if a source names a data file by its file name, or a scene's file by its quoted stem."""
     if change.name in text:
         return True
     return "scenes" in change.parts and re.search(rf"[\"']{re.escape(change.stem)}[\"']", text) is not None
@@ -118,7 +119,7 @@ def room_tests(change: Path, tests: Iterable[Path]) -> list[Path]:
 
 
 def distances(changes: Iterable[Path], importers: Mapping[Path, set[Path]]) -> dict[Path, int]:
-    """Return the number of imports from each affected file to the nearest change; a changed file is at 0."""
+    """Return the number of imports between each affected file and the nearest change; 0 for a changed file."""
     found = {path: 0 for path in changes if path in importers}
     found |= {path: 1 for change in changes if change not in importers for path in _readers(change, importers)}
     waiting = deque(sorted(found, key=lambda path: found[path]))
@@ -138,12 +139,12 @@ def _readers(change: Path, importers: Mapping[Path, set[Path]]) -> list[Path]:
 
 
 def choose(tests: Mapping[Path, int], *, seconds: Callable[[Path], float], limit: float) -> Choice:
-    """Choose the nearest test files until their time is used up; of two equally near the faster one comes first.
+    """Choose the nearest test files until the time is used up; of two equally near files, the faster one comes first.
 
     Args:
         tests: Distance of each affected test file.
         seconds: Time of a test file [s].
-        limit: Of all together [s]; the nearest file is always chosen.
+        limit: Time of all files together [s]; the nearest file is always chosen.
     """
     run: list[Path] = []
     left_out: list[Path] = []
@@ -219,7 +220,7 @@ def main() -> int:
 
 
 def _call(program: str, *words: str) -> bool:
-    """Run a program of this environment; return whether it failed (no test selected is no failure)."""
+    """Run a program of this environment; return True if it failed. A run without any selected test has not failed."""
     sys.stdout.flush()
     return subprocess.run([str(Path(sys.executable).with_name(program)), *words], cwd=ROOT).returncode not in (0, 5)
 

@@ -1,4 +1,4 @@
-"""Stores an episode as a file of a few bytes: what is left of a run is what its supervisor does."""
+"""Writer of episode files of a few bytes, so that a run consists almost only of the supervisor's work."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Checks and measurements on a GPU; with ``--device cpu`` the same code, small."""
+"""Checks and measurements on a GPU; with ``--device cpu``, the same code with small inputs."""

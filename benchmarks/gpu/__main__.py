@@ -1,7 +1,7 @@
 """Runs the suite: ``python -m benchmarks.gpu [--device cuda|cpu] [--json FILE] [PART ...]``, as ``make gpu`` does.
 
-A part for which something is missing is SKIPPED, with the reason; a check that fails makes the exit status 1. On a CPU
-everything is small, and ``physics`` and ``run`` do all that they can only where they are named.
+A part is SKIPPED, with the reason, if it needs something that is missing; the exit status is 1 if a check fails. On a
+CPU, all inputs are small, and ``physics`` and ``run`` are complete only if they are named.
 """
 
 from __future__ import annotations
@@ -22,33 +22,37 @@ from pathlib import Path
 from benchmarks.gpu import timing
 from benchmarks.gpu.result import MissingError, PartResult, State, format_table
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.cache import cache_folder
 
 PARTS = ("equality", "views", "rollouts", "splats", "motion", "training", "cycles", "physics", "run")
 HEADLINE = ("320x240", 3)
 """Image size and cameras of the headline."""
 GOAL = 820
-"""Control frames per second that are asked for on an H100 or H200."""
+"""Required control frames per second on an H100 or H200."""
 _OURS = ("nimbus", "benchmarks")
-"""Packages whose modules cannot be missing, but for a mistake."""
+"""Packages of this project; a missing module of them is a bug."""
 
 
 def main() -> int:
-    """Run the parts, print a table, and write figures; the exit status."""
+    """Run the parts, print a table, and write figures; return the exit status."""
     parser = argparse.ArgumentParser(
         prog="benchmarks.gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"all if none is named: {', '.join(PARTS)}")
-    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
-    parser.add_argument("--seconds", type=float, default=timing.SECONDS, help="shortest time that each figure measures")
-    parser.add_argument("--absent", type=Path, help="JSON file: why a package is missing, by its name")
+    parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
+    parser.add_argument("--json", type=Path, help="also write the figures to this JSON file")
+    parser.add_argument(
+        "--seconds", type=float, default=timing.SECONDS, help="shortest measured time for each figure [s]"
+    )
+    parser.add_argument("--absent", type=Path, help="JSON file with the reasons for missing packages, by name")
     options = parser.parse_args()
     unknown = set(options.parts) - set(PARTS)
     if unknown:
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     timing.SECONDS = options.seconds
-    os.environ.setdefault("WARP_CACHE_PATH", str(cache_folder("warp")))  # kernels that a run compiled
+    if not os.environ.get("WARP_CACHE_PATH"):  # a bare machine sets it, and lacks what finds the cache
+        from nimbus.datagen.files.cache import cache_folder
+
+        os.environ["WARP_CACHE_PATH"] = str(cache_folder("warp"))  # kernels that a run compiled
     absent = json.loads(options.absent.read_text(encoding="utf-8")) if options.absent else {}
     results = {
         name: run_part(partial(_call, name, options.device, name in options.parts), absent=absent, label=name)
@@ -82,7 +86,7 @@ def run_part(part: Callable[[], PartResult], *, absent: dict[str, str], label: s
 
 
 def _missing(error: Exception) -> str:
-    """Reason to skip a part: a package of others or the device is not there; empty for any other error."""
+    """Return the reason to skip a part: an external package or the device is missing; empty for any other error."""
     if isinstance(error, MissingError):
         return str(error)
     if isinstance(error, ModuleNotFoundError) and error.name and error.name.partition(".")[0] not in _OURS:
@@ -91,7 +95,7 @@ def _missing(error: Exception) -> str:
 
 
 def report(results: dict[str, PartResult], device: str) -> str:
-    """Tables of all parts, and a line for the state of each at the end."""
+    """Return the tables of all parts, followed by a line with the state of each."""
     lines = [f"device {device}, {describe(device)}"]
     for name, result in results.items():
         lines += ["", name, format_table(result.rows)] if result.rows else []
@@ -111,7 +115,7 @@ def headline(results: dict[str, PartResult]) -> list[str]:
 
 
 def describe(device: str) -> str:
-    """Name of the device and versions of what runs on it."""
+    """Return the name of the device and the versions of the packages that use it."""
     try:
         import warp
     except ModuleNotFoundError:
@@ -124,7 +128,7 @@ def describe(device: str) -> str:
 
 
 def _call(name: str, device: str, is_asked: bool) -> PartResult:
-    """Import a part when its turn has come, so that what is missing skips it alone."""
+    """Import and run a part; a missing package thus skips only this part."""
     if name == "equality":
         from benchmarks.gpu import equality
 
@@ -145,7 +149,7 @@ def _call(name: str, device: str, is_asked: bool) -> PartResult:
 
 
 def _explained(reason: str, absent: dict[str, str]) -> str:
-    """A reason with why a package that it names is missing."""
+    """Return a reason, extended by the cause if it names a missing package."""
     causes = dict.fromkeys(cause for name, cause in absent.items() if reason.endswith(f"package {name}"))
     return "; ".join([reason, *causes])
 

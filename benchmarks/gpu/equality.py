@@ -1,7 +1,8 @@
 """Equality of the renderer on two devices, and of stacks of several sizes.
 
 Limits: 99.99 % of the labels equal; of the pixels with equal labels 99.99 % within 1e-4 m of depth; 99.9 % of the
-pixels within 2/255 of color. A ray that passes an edge closer than float32 resolves may hit either side of it.
+pixels within 2/255 of color. If a ray passes an edge at a distance below the float32 resolution, it may hit either
+side.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from nimbus.datagen.episode.observation import CameraFrames
 from nimbus.datagen.render.stacked import StackedRenderer, find_device
 
 MOST_LABELS, MOST_DEPTHS, MOST_COLORS = 1e-4, 1e-4, 1e-3
-"""Largest shares of the pixels whose labels, depths and colors differ."""
+"""Largest fractions of pixels whose labels, depths and colors differ."""
 DEPTH = 1e-4
-"""[m] Depths this close are equal."""
+"""Largest difference of depths that count as equal [m]."""
 COLOR = 2
-"""[1/255] Colors this close in every channel are equal."""
+"""Largest difference per channel of colors that count as equal [1/255]."""
 STATES = 16
-"""Consecutive states that are compared."""
+"""Number of consecutive states that are compared."""
 NOTHING = "nothing is seen"
-"""Problem of images without any thing but one."""
+"""Problem text for images that show at most one object."""
 _SIZES = ((320, 240), (640, 480))
 
 
 def check(device: str) -> PartResult:
-    """Render the recorded states on the CPU and on ``device``, and in other stacks; compare.
+    """Render the recorded states on the CPU and on ``device``, and in other stack sizes; compare the images.
 
     Args:
-        device: ``cuda``, or ``cpu``, where stacks of two sizes are compared.
+        device: ``cuda``; or ``cpu``, where only two stack sizes are compared.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
     find_device(device)
     recording = load()
@@ -58,13 +59,12 @@ def check(device: str) -> PartResult:
 def render(
     recording: Recording, device: str, *, stack: int, states: int, width: int, height: int
 ) -> dict[str, CameraFrames]:
-    """Frames of two cameras, rendered ``stack`` states at a time.
+    """Return the frames of two cameras, rendered ``stack`` states at a time.
 
     Args:
         recording: The episode.
         device: ``cpu`` or ``cuda``.
-        stack: K
-        states: All that are rendered.
+        stack: K states, all of which are rendered.
         width: [px]
         height: [px]
     """
@@ -79,11 +79,11 @@ def render(
 
 
 def compare(expected: Mapping[str, CameraFrames], found: Mapping[str, CameraFrames]) -> dict[str, Row]:
-    """Shares of the pixels that differ, and largest differences, by camera.
+    """Return the fractions of different pixels, and the largest differences, by camera.
 
     Args:
         expected: Frames by camera.
-        found: The same states and cameras.
+        found: Frames of the same states and cameras.
     """
     rows: dict[str, Row] = {}
     for camera, one in expected.items():
@@ -104,7 +104,7 @@ def compare(expected: Mapping[str, CameraFrames], found: Mapping[str, CameraFram
 
 
 def find_problems(row: Row) -> list[str]:
-    """Limits that a row of :func:`compare` breaks, one line each."""
+    """Return one line for each limit that a row of :func:`compare` exceeds."""
     limits = {"labels_differ": MOST_LABELS, "depths_differ": MOST_DEPTHS, "colors_differ": MOST_COLORS}
     broken = [f"{name} {row[name]:.2e}, at most {limit:.0e}" for name, limit in limits.items() if row[name] > limit]  # pyright: ignore[reportOperatorIssue]
     return broken + ([NOTHING] if row["things_seen"] == 1 else [])

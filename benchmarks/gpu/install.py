@@ -1,8 +1,7 @@
 """Installs the GPU bundle offline and runs the suite: ``python3 install.py [--into DIR] [--device D] [PART ...]``.
 
-It stands beside ``manifest.json`` and the parts of the bundle, needs Python 3.12 with pip and nothing else, and
-installs into a folder of its own. Parts may be missing: what they hold is left out, and the checks that need it are
-SKIPPED.
+It is in the folder of ``manifest.json`` and the parts of the bundle, needs only Python 3.12 with pip, and installs into
+a separate folder. Parts may be missing: their files are left out, and the checks that need them are SKIPPED.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,200}")
-"""Names of parts and files: no separators, and never hidden."""
+"""Pattern of the names of parts and files: no separators, no hidden files."""
 _LARGEST_SOURCE = 64 << 20
-"""[bytes] All sources together, unpacked; they are about 5 MiB."""
+"""Largest total size of the unpacked sources [bytes]; they have about 5 MiB."""
 _PIECE = 1 << 20
-"""[bytes] Read at a time."""
+"""Size of a read [bytes]."""
 
 
 class BundleError(Exception):
-    """The bundle is not one that this program may unpack."""
+    """Raised for a bundle that this program may not unpack."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BundlePart:
-    """A part of the bundle: one file, to be carried on its own."""
+    """A part of the bundle: one file, which is transferred separately."""
 
     name: str
     size: int
@@ -44,14 +43,14 @@ class BundlePart:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleFile:
-    """A file of the bundle: a range of all parts in a row."""
+    """A file of the bundle: a range in the concatenation of all parts."""
 
     name: str
     start: int
     size: int
     sha256: str
     packages: tuple[str, ...]
-    """Packages that can be imported from it; empty for the sources."""
+    """Packages in it; empty for the sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +61,15 @@ class Manifest:
     files: tuple[BundleFile, ...]
 
     def to_json(self) -> str:
-        """Text of ``manifest.json``."""
+        """Return the text of ``manifest.json``."""
         return json.dumps(asdict(self), indent=1) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read what :meth:`to_json` writes.
+        """Parse the text that :meth:`to_json` returns.
 
         Raises:
-            BundleError: It is no manifest, or names files elsewhere.
+            BundleError: It is not a manifest, or names files outside of the folder.
         """
         try:
             plain = json.loads(text)
@@ -88,7 +87,7 @@ class Manifest:
         return cls(parts=parts, files=files)
 
     def parts_of(self, file: BundleFile) -> list[tuple[BundlePart, int, int]]:
-        """Parts that a file lies in, with where it begins and ends in each [bytes]."""
+        """Return the parts that contain a file, with its begin and end in each [bytes]."""
         found, start = [], 0
         for part in self.parts:
             first, last = max(file.start - start, 0), min(file.start + file.size - start, part.size)
@@ -99,7 +98,7 @@ class Manifest:
 
 
 def find_absent(folder: Path, manifest: Manifest) -> dict[str, str]:
-    """Reasons by name of the parts that cannot be used: they did not arrive, or are damaged."""
+    """Return the unusable parts, by name, with the reason: missing or damaged."""
     absent = {}
     for part in manifest.parts:
         path = folder / part.name
@@ -113,10 +112,10 @@ def find_absent(folder: Path, manifest: Manifest) -> dict[str, str]:
 def assemble(
     folder: Path, manifest: Manifest, target: Path, *, absent: dict[str, str]
 ) -> tuple[dict[str, Path], dict[str, str]]:
-    """Write all files whose parts are there.
+    """Write all files whose parts are usable.
 
     Args:
-        folder: Holds the parts.
+        folder: Folder with the parts.
         manifest: Contents of the bundle.
         target: Folder for the files.
         absent: Reasons by name of the parts that cannot be used.
@@ -125,7 +124,7 @@ def assemble(
         Paths of the files by name, and reasons by name of those that are left out.
 
     Raises:
-        BundleError: A file is not what the manifest lists, though its parts are.
+        BundleError: A file differs from the manifest although its parts are intact.
     """
     target.mkdir(parents=True, exist_ok=True)
     paths, left_out = {}, {}
@@ -148,7 +147,7 @@ def unpack(archive: Path, target: Path) -> None:
     """Unpack sources: plain files below ``target``, of bounded size.
 
     Raises:
-        BundleError: An entry is a link, lies elsewhere, or all of them are too large.
+        BundleError: An entry is a link or is outside of ``target``, or the total size is too large.
     """
     with zipfile.ZipFile(archive) as file:
         entries = file.infolist()
@@ -178,11 +177,11 @@ def install(wheels: Sequence[Path], target: Path) -> None:
 
 
 def main() -> int:
-    """Install what has arrived and run the suite; its exit status."""
+    """Install the transferred files and run the suite; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite; default all")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite (default: all)")
     parser.add_argument("--into", type=Path, default=Path("nimbus-gpu"), help="folder to install into")
-    parser.add_argument("--device", default="cuda", help="cuda (default), or cpu")
+    parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     options = parser.parse_args()
     here, into = Path(__file__).resolve().parent, options.into.resolve()
     try:

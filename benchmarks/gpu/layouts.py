@@ -15,7 +15,7 @@ from nimbus.datagen.render.layout_states import LayoutStates
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 
 MOST_ITEMS = 6
-"""Largest number of movable objects of a layout; each is a copy of a recorded one, of another size."""
+"""Largest number of movable objects in a layout; each is a copy of a recorded one with another size."""
 _ITEM = "items_"
 _TEXTURES = ("", "concrete", "wood", "paint")
 
@@ -32,7 +32,7 @@ class DrawnLayout:
     """(T, B, 4)"""
 
     def state(self, step: int, layout: int = 0) -> LayoutStates:
-        """Return one state; they begin again at the end."""
+        """Return one state; after the last state, the first one follows."""
         row = step % len(self.positions)
         rows = slice(row, row + 1)
         return LayoutStates(
@@ -45,7 +45,7 @@ def draw_layout(recording: Recording, seed: int, *, cameras: int, width: int, he
 
     Args:
         recording: The recorded episode, whose robot and stage it has.
-        seed: Number of the layout.
+        seed: Seed of the layout.
         cameras: Number of cameras.
         width: [px]
         height: [px]
@@ -80,7 +80,7 @@ def _scaled(part: RenderPart, name: str, size: np.float32) -> RenderPart:
 
 
 def _labels(labels: Labels, names: dict[str, str]) -> Labels:
-    """Return the labels of a layout with copies of recorded items; others keep their order."""
+    """Return the labels of a layout with copies of recorded items; the other labels keep their order."""
     kept = [place for place, name in enumerate(labels.instance_names) if not name.startswith(_ITEM)]
     rows = [kept[0], *(labels.instance_names.index(source) for source in names.values()), *kept[1:]]
     shown = [*names]
@@ -98,7 +98,7 @@ def _visual(rng: np.random.Generator, visual: VisualLayout, items: Sequence[str]
         items, SurfaceLook()
     )
     surfaces = {name: replace(look, color=_vector(rng.uniform(0.6, 1.0, 3))) for name, look in looks.items()}
-    # A few seeds: making a texture costs more time than all else here.
+    # Only a few seeds, because making a texture takes more time than everything else here.
     table = replace(surfaces["table"], texture=str(rng.choice(_TEXTURES)), texture_seed=int(rng.integers(2)))
     away = rng.normal(size=3) * (0.6, 0.6, 0.2)
     direction = np.array([away[0], away[1], -1.0 + abs(away[2])])

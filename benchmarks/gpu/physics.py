@@ -1,7 +1,7 @@
-"""MuJoCo-Warp beside MuJoCo's own engine on the CPU: steps a second of 1, 64 and 1,024 copies of one scene.
+"""Steps per second of MuJoCo-Warp and of MuJoCo's own engine on the CPU, for 1, 64 and 1,024 copies of one scene.
 
-The scene, an arm that swings through objects on a table, is written here; no episode of Nimbus is simulated by
-MuJoCo-Warp. The positions after some steps are compared.
+The scene, an arm that swings through objects on a table, is defined here; MuJoCo-Warp simulates no episode of Nimbus.
+The positions after some steps are compared.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ SCENE = f"""
 </mujoco>
 """
 _COMMANDS = (0.4, 0.9, 0.2, 0.8, 0.1, 0.6, 0.0)
-"""[rad] Commanded at once: the arm swings down to the objects."""
+"""Commanded joint positions, for which the arm swings down to the objects [rad]."""
 _COPIES, _CPU_COPIES = (1, 64, 1024), (1, 8)
 _COMPARED = 50
-"""Steps after which positions are compared: 0.1 s, in which objects settle on the table."""
+"""Number of steps after which positions are compared: 0.1 s, in which objects settle on the table."""
 CLOSE = 1e-3
-"""[m, rad] Largest difference then; MuJoCo-Warp computes in float32."""
+"""Largest difference at that time [m, rad]; MuJoCo-Warp computes in float32."""
 
 
 def measure(device: str, *, is_asked: bool = True) -> PartResult:
@@ -53,10 +53,10 @@ def measure(device: str, *, is_asked: bool = True) -> PartResult:
 
     Args:
         device: Device of MuJoCo-Warp; ``cuda`` or ``cpu``.
-        is_asked: Compile MuJoCo-Warp for a CPU, too.
+        is_asked: True to compile MuJoCo-Warp also for a CPU.
 
     Raises:
-        MissingError: MuJoCo is not there.
+        MissingError: MuJoCo is not installed.
     """
     mujoco = need("mujoco")
     model = mujoco.MjModel.from_xml_string(SCENE)
@@ -90,7 +90,7 @@ def need(name: str) -> Any:
     """Import a package that this machine may lack.
 
     Raises:
-        MissingError: It is not installed.
+        MissingError: The package is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -101,7 +101,7 @@ def need(name: str) -> Any:
 
 
 def _measure_copies(mujoco: Any, engine: Any, warp: Any, model: Any, copies: int) -> tuple[Row, float]:
-    """Rate, and largest distance from MuJoCo [m, rad] of all copies."""
+    """Return the rate, and the largest distance of any copy from MuJoCo [m, rad]."""
     data = _start(mujoco, model)
     start = time.perf_counter()
     device_model = engine.put_model(model)
@@ -116,7 +116,7 @@ def _measure_copies(mujoco: Any, engine: Any, warp: Any, model: Any, copies: int
     if warp.get_device().is_cuda:
         with warp.ScopedCapture() as capture:
             step()
-        # The capture itself runs nothing.
+        # Capturing does not execute anything.
         step = _launcher(warp, capture.graph)
     for _ in range(_COMPARED - 1):
         step()
@@ -132,7 +132,7 @@ def _launcher(warp: Any, graph: Any) -> Callable[[], None]:
 
 
 def _rate(step: Callable[[], None], copies: int, batch: int, *, wait: Callable[[], None] = lambda: None) -> Row:
-    """Steps a second of all copies together, in batches between which the device is waited for."""
+    """Return the steps per second of all copies together, in batches after which the device is synchronized."""
     wait()
 
     def some() -> None:

@@ -1,7 +1,7 @@
 """Records an episode's render inputs: ``python benchmarks/gpu/record.py [--steps N] [--out FILE]``.
 
-The episode is the first of seed 0 that succeeds. The robot's links are stood in by ellipsoids of their extents with
-as many faces, so that the file holds nothing but meshes and textures of this project.
+The episode is the first of seed 0 that succeeds. Ellipsoids with the same extents and numbers of faces replace the
+robot's links, so the file contains only meshes and textures of this project.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from nimbus.datagen.render.scene_renderer import SceneRenderer  # noqa: E402
 def main() -> None:
     """Plan an episode and write its inputs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=128, help="consecutive states, from the middle of the episode")
+    parser.add_argument(
+        "--steps", type=int, default=128, help="number of consecutive states, from the middle of the episode"
+    )
     parser.add_argument("--out", type=Path, default=RECORDED)
     options = parser.parse_args()
     assets, layout, trajectory = episode(None)
@@ -51,7 +53,7 @@ def main() -> None:
 
 
 def stand_in(part: RenderPart) -> RenderPart:
-    """An ellipsoid in place of a link: of the same extents, of one color, with about as many faces."""
+    """Return an ellipsoid in place of a link: the same extents, one color, about the same number of faces."""
     old = part.triangles
     lower, upper = old.vertices.min(axis=0), old.vertices.max(axis=0)
     around = max(6, round(float(np.sqrt(len(old.faces)))))

@@ -1,4 +1,4 @@
-"""A recorded episode, as a renderer takes it: parts, labels, looks and body poses in one file of plain arrays.
+"""A recorded episode as input of a renderer: parts, labels, looks and body poses in one file of plain arrays.
 
 The file is a compressed ``.npz`` without pickled objects; names and looks are JSON in the array ``about``.
 """
@@ -21,7 +21,7 @@ from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
 RECORDED = Path(__file__).with_name("recorded.npz")
 """An episode of ``sort_trash``; made by ``benchmarks/gpu/record.py``."""
 _SHIFT = (0.0, 0.15, 0.1)
-"""[m] A further camera stands this far from the first."""
+"""Distance of an additional camera from the first [m]."""
 _ATTRIBUTES = tuple(field.name for field in fields(Triangles))
 
 
@@ -37,12 +37,12 @@ class Recording:
     """(T, B, 4)"""
 
     def states(self, count: int) -> tuple[tuple[str, ...], FloatArray, FloatArray]:
-        """Names, positions and orientations of ``count`` consecutive states; they begin again at the end."""
+        """Return names, positions and orientations of ``count`` consecutive states; the first follows the last."""
         rows = np.arange(count) % len(self.positions)
         return self.bodies, self.positions[rows], self.wxyz[rows]
 
     def seen_by(self, count: int, width: int, height: int) -> RenderInputs:
-        """The same inputs with ``count`` cameras of one size: the recorded ones, then the first one from other places.
+        """Return the same inputs with ``count`` cameras of one size: the recorded ones, then copies of the first one.
 
         Args:
             count: Cameras.
@@ -76,7 +76,7 @@ def save(recording: Recording, path: Path) -> None:
     """Write a recording.
 
     Raises:
-        InputError: A surface wears a picture from a file, which would be lost.
+        InputError: A surface has an image from a file, which would be lost.
     """
     inputs, labels = recording.inputs, recording.inputs.labels
     visual = replace(inputs.visual, drawn={}, instruction="")
@@ -106,7 +106,7 @@ def load(path: Path = RECORDED) -> Recording:
     """Read a recording.
 
     Raises:
-        InputError: No such file, or it is none.
+        InputError: The file does not exist, or is not a recording.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -20,7 +20,7 @@ class State(StrEnum):
 
 
 class MissingError(Exception):
-    """Something that a part needs is not on this machine; the message is the reason."""
+    """Raised if something that a part needs is missing on this machine; the message is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,20 +31,20 @@ class PartResult:
     problems: tuple[str, ...] = ()
     """One line for each check that failed."""
     skipped: str = ""
-    """Reason for which the part, or the rest of it, was left out."""
+    """Reason why the part, or the rest of it, was left out."""
     seconds: float = 0.0
-    """[s] Wall time."""
+    """Wall time [s]."""
 
     @property
     def state(self) -> State:
-        """State: failed where a check failed, skipped where nothing was measured."""
+        """State: failed if a check failed, skipped if nothing was measured."""
         if self.problems:
             return State.FAILED
         return State.SKIPPED if self.skipped and not self.rows else State.PASSED
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Rows as aligned text, a column for each name; empty without rows."""
+    """Return rows as aligned text, with a column for each name; empty without rows."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ""

@@ -1,7 +1,7 @@
-"""Rollouts: control frames a second of one layout and of 32 different layouts in a launch, as a policy sees them.
+"""Control frames per second of rollouts: one layout, and 32 different layouts in one launch, as a policy sees them.
 
-All layouts advance by one step at a time, and all their images are rendered in one call. The images have to be those of
-each layout alone.
+All layouts advance by one step at a time, and all their images are rendered in one call. The images must equal those of
+each layout rendered alone.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from nimbus.datagen.render.stacked import StackedRenderer, find_device
 LAYOUTS, CAMERAS, SIZE = 32, 3, (320, 240)
 _CPU_LAYOUTS = 4
 _FEWEST_THINGS = 4
-"""Things that at least one camera of a layout sees."""
+"""Smallest number of objects that at least one camera of a layout must see."""
 
 
 def measure(device: str) -> PartResult:
-    """Compare layouts rendered together and alone, and measure both; fewer and smaller on a CPU.
+    """Compare layouts rendered together and alone, and measure both; on a CPU, fewer and smaller ones.
 
     Args:
         device: ``cuda`` or ``cpu``.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
     find_device(device)
     recording, count = load(), _CPU_LAYOUTS if device == "cpu" else LAYOUTS
@@ -47,14 +47,14 @@ def measure(device: str) -> PartResult:
 
 
 def compare_layouts(layouts: Sequence[DrawnLayout], device: str) -> tuple[int, list[str]]:
-    """Compare layouts rendered together and alone, each in another state.
+    """Compare layouts rendered together and alone, each in a different state.
 
     Args:
         layouts: The layouts.
         device: ``cuda`` or ``cpu``.
 
     Returns:
-        Number of images that are not equal to the bit, and what is beyond the limits of ``equality``.
+        Number of images that are not equal to the bit, and the problems beyond the limits of ``equality``.
     """
     differing, problems = 0, []
     together = Rollouts(layouts, device, reuse=False).show(apart=1)
@@ -62,7 +62,7 @@ def compare_layouts(layouts: Sequence[DrawnLayout], device: str) -> tuple[int, l
         alone = Rollouts([layout], device, reuse=False).show(place)[0]
         rows = compare(alone, shown)
         for camera, row in rows.items():
-            # A wrist camera before a surface sees one thing.
+            # A wrist camera in front of a surface sees one object.
             found = [problem for problem in find_problems(row) if problem != NOTHING]
             problems += [f"layout {place}, {camera}: {problem}" for problem in found]
         if max(int(row["things_seen"]) for row in rows.values()) < _FEWEST_THINGS:
@@ -81,7 +81,7 @@ class Rollouts:
     Args:
         layouts: The layouts.
         device: ``cuda`` or ``cpu``.
-        reuse: Keep pixels that do not change; chosen for the device by default.
+        reuse: True to keep pixels that do not change; by default depends on the device.
     """
 
     def __init__(self, layouts: Sequence[DrawnLayout], device: str, *, reuse: bool | None = None) -> None:
@@ -95,7 +95,7 @@ class Rollouts:
 
         Args:
             step: The step of the first layout.
-            apart: Difference of the steps of neighboring layouts.
+            apart: Difference between the steps of neighboring layouts.
         """
         numbered = enumerate(self._layouts)
         return self._renderer.render_states([layout.state(step + apart * place, place) for place, layout in numbered])

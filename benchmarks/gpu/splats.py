@@ -1,7 +1,7 @@
-"""Views a second of the splat rasterizer at 300,000 and 3 million splats, beside gsplat on the same cloud.
+"""Views per second of the splat rasterizer for 300,000 and 3 million splats, and of gsplat for the same cloud.
 
-The cloud is drawn here: a room of flat splats in front of the camera. Two pictures of one view must be equal to the
-last bit, and those of gsplat nearly: at least 45 dB.
+The cloud is generated here: a room of flat splats in front of the camera. Two images of one view must be equal to the
+last bit. Those of gsplat must have a peak signal-to-noise ratio of at least 45 dB.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from nimbus.datagen.splats.rasterizer import SplatRasterizer
 _COUNTS, _CPU_COUNTS = (300_000, 3_000_000), (3_000,)
 _VIEWS = 8
 _FEWEST_DECIBELS = 45.0
-"""Smallest peak signal-to-noise ratio between our pictures and gsplat's [dB]."""
+"""Smallest peak signal-to-noise ratio between our images and gsplat's [dB]."""
 
 
 def measure(device: str) -> PartResult:
-    """Measure both rasterizers; without gsplat, ours alone.
+    """Measure both rasterizers; without gsplat, only ours.
 
     Args:
         device: ``cuda`` or ``cpu``.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
     find_device(device)
     rows: list[Row] = []
@@ -85,26 +85,26 @@ def make_cloud(count: int) -> SplatCloud:
 
 
 def eye_poses(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return positions (K, 3) and orientations (K, 4) of views that shift to the side."""
+    """Return positions (K, 3) and orientations (K, 4) of views that move to the side."""
     eyes = np.zeros((count, 3))
     eyes[:, 0] = np.linspace(-0.2, 0.2, count)
     return eyes, np.tile([1.0, 0.0, 0.0, 0.0], (count, 1))
 
 
 def find_decibels(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
-    """Return the peak signal-to-noise ratio of pictures [dB]; infinite where they are equal."""
+    """Return the peak signal-to-noise ratio of images [dB]; infinite if they are equal."""
     error = np.mean((one.astype(float) - other) ** 2)
     return float(10.0 * np.log10(255.0**2 / error)) if error else np.inf
 
 
 def depth_apart(one: Float32Array, other: Float32Array) -> float:
-    """Return the 99th percentile of the difference of depths, where both have one [m]."""
+    """Return the 99th percentile of the difference of depths, over pixels where both have depth [m]."""
     both = (one > 0) & (other > 0)
     return float(np.percentile(np.abs(one - other)[both], 99)) if both.any() else np.nan
 
 
 def _rate(call: Callable[[], object]) -> Row:
-    """Views a second, copied to the host."""
+    """Return the views per second, copied to the host."""
     timing = repeat(call)
     views = timing.calls * _VIEWS
     return {"views": views, "views_per_s": views / timing.wall}

@@ -1,6 +1,6 @@
-"""Views a second of the renderer by stack size K, cameras, image size and number of processes; all modalities.
+"""Views per second of the renderer by stack size K, cameras, image size and number of processes; all modalities.
 
-Several renderers on one GPU are processes, as the workers of a run are, and measure at the same time:
+Several renderers on one GPU are separate processes, like the workers of a run, and measure at the same time:
 ``python -m benchmarks.gpu.throughput DEVICE K`` is one of them. It writes a line when it is ready, waits for a line,
 and writes its figures as JSON.
 """
@@ -21,17 +21,17 @@ _STACKS, _CAMERAS, _SIZES = (1, 8, 32, 128), (1, 3), ((320, 240), (640, 480))
 _CPU_STACKS, _CPU_SIZES = (1, 8), ((320, 240),)
 _PROCESSES, _CPU_PROCESSES, _TOGETHER_STACK = (2, 4, 8), (2,), 8
 _TOGETHER_SECONDS = 3.0
-"""Shortest time that each of several renderers measures [s]; nearly all of it overlaps."""
+"""Shortest time for which each of several renderers measures [s]; almost all of it overlaps."""
 
 
 def measure(device: str) -> PartResult:
-    """Measure all sizes, fewer on a CPU.
+    """Measure all sizes; on a CPU, fewer.
 
     Args:
         device: ``cuda`` or ``cpu``.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
     """
     find_device(device)
     recording = load()
@@ -42,7 +42,7 @@ def measure(device: str) -> PartResult:
         for cameras in _CAMERAS
         for stack in (_CPU_STACKS if small else _STACKS)
     ]
-    # The workers of a run share the GPU, so that one computes on the host while another's kernels run.
+    # The workers of a run share the GPU, so one computes on the host while another's kernels run.
     rows += [
         measure_together(device, count, stack=_TOGETHER_STACK) for count in (_CPU_PROCESSES if small else _PROCESSES)
     ]
@@ -59,7 +59,7 @@ def measure_views(
     height: int,
     seconds: float | None = None,
 ) -> Row:
-    """Views a second of one size.
+    """Return the views per second of one size.
 
     Args:
         recording: The episode.
@@ -68,7 +68,7 @@ def measure_views(
         cameras: Cameras in a call.
         width: [px]
         height: [px]
-        seconds: [s] Shortest time that is measured.
+        seconds: Shortest measured time [s].
     """
     renderer = StackedRenderer(stack=stack, device=device)
     renderer.load_inputs(recording.seen_by(cameras, width, height))
@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def _read(process: subprocess.Popen[str]) -> str:
-    """Return the next line of JSON, or ``ready``; others are Warp's."""
+    """Return the next line of JSON, or ``ready``; other lines come from Warp."""
     assert process.stdout
     for line in process.stdout:
         if line.startswith("{") or line.strip() == "ready":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SECONDS = 1.0
-"""Shortest time that is measured [s]."""
+"""Shortest measured time [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,10 +22,10 @@ class Timing:
 
 
 def repeat(call: Callable[[], object], *, seconds: float | None = None) -> Timing:
-    """Repeat a call, which waits for the device, until some time is over; at least once.
+    """Repeat a call, which waits for the device, at least once and until a time has passed.
 
     Args:
-        call: The call; the caller has made it once before, so that compiling is not measured.
+        call: The call; the caller has made it once before, so compiling is not measured.
         seconds: Shortest time [s]; :data:`SECONDS` by default.
     """
     least = SECONDS if seconds is None else seconds

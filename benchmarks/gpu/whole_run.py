@@ -1,4 +1,4 @@
-"""A whole run of ``sort_trash`` with the renderer on the device, by the command that users write."""
+"""Whole run of ``sort_trash`` with the renderer on the device, started by the user's command."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from benchmarks.gpu.result import MissingError, PartResult
 
 NEEDED = tuple("av coacd h5py mink mujoco newton ompl pxr pyarrow pydantic ruckig toppra typer".split())
-"""Packages that a run imports, and that machines with nothing but PyTorch lack."""
+"""Packages that a run imports, and that are missing on machines with only PyTorch."""
 _COMMAND = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 _EPISODES = 2
 _LONGEST = 900.0
-"""[s] A run that takes longer has failed."""
+"""Time limit of the run [s]."""
 
 
 def check(device: str, *, is_asked: bool = True) -> PartResult:
@@ -24,10 +24,10 @@ def check(device: str, *, is_asked: bool = True) -> PartResult:
 
     Args:
         device: ``cuda`` or ``cpu``.
-        is_asked: Run on a CPU, too; the tests of runs do so anyway.
+        is_asked: True to run on a CPU, too, which the tests of runs do anyway.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
         MissingError: A package is not installed.
     """
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -53,7 +53,7 @@ def check(device: str, *, is_asked: bool = True) -> PartResult:
 
 
 def _nimbus(*words: str) -> list[str]:
-    """Problems of a command: none where it exits with 0."""
+    """Return the problems of a command; none if it exits with 0."""
     line = [sys.executable, "-c", _COMMAND, *words]
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=_LONGEST)

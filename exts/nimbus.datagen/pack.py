@@ -1,4 +1,4 @@
-"""Packs the extension for Kit: ``dist/nimbus.datagen-<version>.zip``, with real folders in place of links.
+"""Builds the extension archive for Kit: ``dist/nimbus.datagen-<version>.zip``, with real folders in place of links.
 
 Unpack it into ``extsUser`` of Isaac Sim, or into any folder that ``--ext-folder`` names. The same files give the same
 archive, byte for byte.
@@ -16,11 +16,11 @@ from pathlib import Path
 EXTENSION = Path(__file__).resolve().parent
 LEFT_OUT = {"__pycache__", Path(__file__).name, "make_images.py", "make_labels.py"}
 _DAY_ONE = (1980, 1, 1, 0, 0, 0)
-"""The first day that an archive can name."""
+"""Earliest date that a zip archive can store."""
 
 
 def files() -> Iterator[tuple[Path, Path]]:
-    """Every file of the extension: where it is, and its place in the extension."""
+    """Yield every file of the extension: its path, and its path in the archive."""
     for folder, folders, names in os.walk(EXTENSION, followlinks=True):
         folders[:] = sorted(set(folders) - LEFT_OUT)
         for name in sorted(set(names) - LEFT_OUT):
@@ -30,7 +30,7 @@ def files() -> Iterator[tuple[Path, Path]]:
 
 
 def pack(target: Path) -> Path:
-    """Write the archive into a folder; its path."""
+    """Write the archive into a folder; return its path."""
     version = tomllib.loads((EXTENSION / "config/extension.toml").read_text(encoding="utf-8"))["package"]["version"]
     target.mkdir(parents=True, exist_ok=True)
     path = target / f"{EXTENSION.name}-{version}.zip"

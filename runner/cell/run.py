@@ -62,6 +62,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             already_stored=before.stored,
             started=started,
             mode=mode,
+            gpus=spec.used_gpus,
         )
         state = "failed"
         try:
@@ -95,6 +96,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                 state=state,
                 wall_seconds=progress.status.elapsed,
                 startup_seconds=progress.status.startup_seconds,
+                busy=progress.status.busy_times,
             )
     return count
 
@@ -168,7 +170,7 @@ def _cell(spec: CellSpec, price: float | None, *, shows: bool) -> int:
 
 
 def _short(stored: int, spec: CellSpec) -> int:
-    write_error(f"ended short: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
+    write_error(f"incomplete: {stored} of {spec.target} episodes stored; the reasons are in the table\n")
     return SHORT
 
 

@@ -76,7 +76,7 @@ class RunLoop:
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         # In lockstep a planner holds a slot for each lane while as many plans wait for a renderer.
         lockstep = min(_MOST_SLOTS, 2 * loaded.lanes * split[0]) if loaded.lanes > 1 else 0
-        slots = max(resources.slots or 2 * sum(split) + 2, lockstep)
+        slots = max(resources.slot_count(sum(split)), lockstep)
         shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.pool = WorkerPool(
             spec,
@@ -224,6 +224,7 @@ class RunLoop:
                 state=state,
                 wall_seconds=self.progress.status.elapsed,
                 startup_seconds=self.progress.status.startup_seconds,
+                busy=self.progress.status.busy_times,
             )
         self.dataset.close()
 
@@ -306,7 +307,7 @@ class RunLoop:
                 return
 
     def _kill_orphans(self) -> None:
-        self.pool.kill_orphans(fork_server=self.fork_server_pid, drain=self._drain_fork_server)
+        self.pool.kill_orphans(spared=(self.fork_server_pid, self.progress.meter_pid), drain=self._drain_fork_server)
 
     def _report_disk(self) -> None:
         full = self.disk.is_full

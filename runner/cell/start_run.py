@@ -147,6 +147,7 @@ def open_progress(
         started=started,
         mode="cell",
         launcher=os.getppid(),
+        gpus=spec.used_gpus,
     )
     progress.end_phase("load", following=_COMPILING if loaded.compiles else "")
     if not loaded.compiles:

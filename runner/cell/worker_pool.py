@@ -7,7 +7,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -237,14 +237,14 @@ class WorkerPool:
         for handle in self:
             handle.channel.flush()
 
-    def kill_orphans(self, *, fork_server: int, drain: Callable[[], None]) -> None:
+    def kill_orphans(self, *, spared: Iterable[int], drain: Callable[[], None]) -> None:
         """Kill the children of ended workers, which this process has inherited.
 
         Args:
-            fork_server: Process id of the fork server, which is spared.
+            spared: Process ids of other children: the fork server, and the program that measures GPUs.
             drain: Processes the fork server's messages, which may announce a new worker.
         """
-        while found := processes.orphans({fork_server, *(handle.pid for handle in self)}):
+        while found := processes.orphans({*spared, *(handle.pid for handle in self)}):
             drain()  # after the search, so that each new worker among those found has been announced by now
             orphans = set(found).difference(handle.pid for handle in self)
             for pid in orphans:

@@ -146,7 +146,7 @@ class Head:
     def look(self, now: float) -> None:
         """Run periodic checks for silent nodes, nodes that fail everything, and episodes to give up."""
         for name in self.balance.look(now):
-            self.status.tell(f"node {name}: silent; its episodes go to others", kind="fault")
+            self.status.tell(f"node {name}: no heartbeat; other nodes make its episodes", kind="fault")
         for name in list(self.balance.nodes):
             if name not in self._drained and (evidence := self.balance.health.judge(name)):
                 self._drained[name] = evidence

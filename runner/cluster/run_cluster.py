@@ -32,7 +32,7 @@ def refuse_flags(flags: Mapping[str, object]) -> None:
     for name, value in flags.items():
         if value:
             raise InputError(
-                "has no meaning on a cluster", where=name, instead=f"leave {name} out, or --cluster and --job"
+                "has no effect on a cluster", where=name, instead=f"leave {name} out, or --cluster and --job"
             )
 
 
@@ -88,5 +88,5 @@ def conclude(end: HeadEnd, folder: Path, *, price: float | None = None) -> int:
         raise KeyboardInterrupt
     if end.state == "short" and (status := read_status(folder)):
         stored = status.already_stored + status.stored
-        write_error(f"ended short: {stored} of {status.target} episodes stored; the reasons are in the table\n")
+        write_error(f"incomplete: {stored} of {status.target} episodes stored; the reasons are in the table\n")
     return 0 if end.state == "done" else SHORT

@@ -116,5 +116,5 @@ def _conclude(end: HeadEnd, folder: Path, items: list[JobItem], *, price: float 
         raise KeyboardInterrupt
     if end.state == "short" and (status := read_status(folder)):
         stored = status.already_stored + status.stored
-        write_error(f"ended short: {stored} of {status.target} episodes stored; the reasons are in the tables\n")
+        write_error(f"incomplete: {stored} of {status.target} episodes stored; the reasons are in the tables\n")
     return 0 if end.state == "done" else SHORT

@@ -46,7 +46,7 @@ def run_cluster_job(job: ClusterJob, address: ClusterAddress, resources: Resourc
     split = resources.workers
     if not address.is_local:
         if address.kind == "ray" and any(is_remote(Path(task.spec.folder)) for task in job.tasks):
-            what = "a dataset in a store is entered on the head of the cluster"
+            what = "with a ray:// address, --out must be a folder; this --out is in a store"
             instead = "give --cluster http://HOST:8265, or run this on the head with --cluster auto"
             raise InputError(what, where=f"--cluster {address}", instead=instead)
         return run_on_ray(job, address, slots=sum(split or ()))

@@ -12,13 +12,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.commands.options import AsJson, CountRange, Images, Price, Robot, Seed, Skills, count_range, whole
+from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices
+from nimbus.runner.commands.options import (
+    AsJson,
+    CountRange,
+    Device,
+    Gpus,
+    Images,
+    Price,
+    Robot,
+    Seed,
+    Skills,
+    count_range,
+    whole,
+)
+from nimbus.runner.system.device_meter import DISK
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.analysis.forecast import Interval, RunForecast
     from nimbus.datagen.store.ledger.attempt import Attempt
+    from nimbus.datagen.store.ledger.records import Run
 
 PROBE = 5
 """Number of episodes that are made to measure their cost."""
@@ -54,6 +68,8 @@ def command(
             "--nodes", metavar="M..N", parser=count_range, help="recommend M to N nodes, for an end within an hour"
         ),
     ] = None,
+    device: Device = "cpu",
+    gpus: Gpus = None,
     images: Images = "lossless",
     price_per_hour: Price = None,
     as_json: AsJson = False,
@@ -64,8 +80,15 @@ def command(
     from nimbus.datagen.machine import usable_cores
     from nimbus.runner.cluster.job_file import is_job
 
+    devices = CudaDevices()
+    if gpus is not None or device == "cuda":
+        from nimbus.runner.cell.devices import select_devices
+
+        devices = select_devices(gpus, device=device, simulator="newton")
     spec = CellSpec(
         folder="",
+        device=device,
+        gpus=devices,
         task=task,
         robot=robot,
         skills=tuple(str(folder.absolute()) for folder in skills or ()),
@@ -100,12 +123,17 @@ def estimate(spec: CellSpec, episodes: int, *, cores: int) -> RunForecast:
     """
     from nimbus.datagen.analysis.forecast import forecast_run
 
-    attempts, startup = _probe(spec)
-    return forecast_run(attempts, episodes, cores=cores, startup=startup)
+    attempts, run = _probe(spec)
+    gpus = spec.used_gpus
+    # The probe runs on one GPU, and a run spreads its workers over all.
+    total = sum(seconds for device, seconds in run.busy.items() if device != DISK)
+    busy = dict.fromkeys(gpus, total / len(gpus)) if gpus else {}
+    busy |= {DISK: run.busy[DISK]} if DISK in run.busy else {}
+    return forecast_run(attempts, episodes, cores=cores, startup=run.startup_seconds, busy=busy)
 
 
-def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
-    """Make some episodes in a temporary folder; return their attempts, and the time until the first one [s].
+def _probe(spec: CellSpec) -> tuple[list[Attempt], Run]:
+    """Make some episodes in a temporary folder; return their attempts, and the record of the run.
 
     Raises:
         InputError: The task is invalid, or no episode is stored.
@@ -124,8 +152,8 @@ def _probe(spec: CellSpec) -> tuple[list[Attempt], float]:
             ledger.close()
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
-        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} shows the field to change")
-    return attempts, runs[-1].startup_seconds
+        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} lists the fields to change")
+    return attempts, runs[-1]
 
 
 def _estimate_cluster(
@@ -149,12 +177,12 @@ def _estimate_cluster(
     tasks: list[TaskCosts] = []
     startup = 0.0
     for name, count, priority, own in probes or [(Path(spec.task).stem, episodes, 0, spec)]:
-        attempts, seconds = _probe(replace(own, episodes=PROBE))
+        attempts, run = _probe(replace(own, episodes=PROBE))
         costs: dict[int, float] = {}
         for row in attempts:
             costs[row.idx] = costs.get(row.idx, 0.0) + row.work_seconds
         tasks.append(TaskCosts(name=name, episodes=count, seconds=tuple(costs.values()), priority=priority))
-        startup = max(startup, seconds)
+        startup = max(startup, run.startup_seconds)
     counts = slot_counts(cluster.least, cluster.most) if cluster else []
     wanted = None
     if nodes:
@@ -188,11 +216,13 @@ def _lines(told: RunForecast, price: float | None) -> list[str]:
     rows = [
         f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
         f"  time    {_said(told.wall_seconds, duration)}",
+        f"  bound   {told.bound_by}",
         f"  CPU     {_said(told.cpu_seconds, duration)}",
         f"  disk    {_said(told.byte_count, _size)}",
         f"  stored  {_said(told.stored, lambda count: f'{count:.0f}')}",
     ]
     cost = told.wall_seconds.scaled((price or 0.0) / 3600)
+    rows += [f"  busy    {name} {duration(seconds)}" for name, seconds in told.busy_seconds.items()]
     return rows + ([f"  cost    {_said(cost, lambda sum_: f'{sum_:.2f}')}"] if price else [])
 
 

@@ -56,7 +56,12 @@ def command(
     done: Annotated[bool, typer.Option("--done", help="include next.done and next.success")] = False,
     depth: Annotated[bool, typer.Option("--depth", help="include depth, in lossless videos beside LeRobot's")] = False,
     masks: Annotated[
-        bool, typer.Option("--masks", help="include masks of instances and classes, in the same way")
+        bool,
+        typer.Option("--masks", help="include masks of instances and classes, in lossless videos beside LeRobot's"),
+    ] = False,
+    annotations: Annotated[
+        bool,
+        typer.Option("--annotations", help="include flow as lossless videos, keypoints and tool poses as tables"),
     ] = False,
     keep_failures: Annotated[
         bool,
@@ -81,7 +86,8 @@ def command(
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
     view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)
-    side = tuple(name for name, is_asked in (("depth", depth), ("masks", masks)) if is_asked)
+    asked = {"depth": depth, "masks": masks, "annotations": annotations}
+    side = tuple(name for name, is_asked in asked.items() if is_asked)
     made = export(
         folder,
         out,

@@ -124,12 +124,16 @@ def command(
         proposals.append(proposal)
         write_out(f"{_line(proposal)}\n")
     write_out("".join(f"{line}\n" for line in ("", *summary(proposals))))
+    if unusable := Counter(fault for proposal in proposals for fault in proposal.unusable).most_common(1):
+        write_out(f"replies    without a usable form, mostly ({unusable[0][1]}): {unusable[0][0]}\n")
     if isinstance(source, ModelSource):
         write_out(f"tokens     {source.model.spent}{f'; {source.spent}' if source.spent else ''}\n")
     return 0 if sum(bool(proposal.name) for proposal in proposals) == count else 1
 
 
 def _line(proposal: Proposal) -> str:
+    if not proposal.trials:
+        return f"refused    {len(proposal.unusable)} replies: {proposal.unusable[-1]}"
     trial = proposal.trials[-1]
     goals = ", ".join(
         f"{goal.relation}({', '.join(filter(None, (goal.object, goal.target)))})" for goal in trial.graph.goals
@@ -144,7 +148,7 @@ def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
     """Yield the figures of proposals, one line each: acceptance, first attempts by length and relation, time."""
     if not proposals:
         return
-    firsts = [proposal.trials[0] for proposal in proposals]
+    firsts = [proposal.trials[0] for proposal in proposals if proposal.trials]
     done = [proposal.accepted for proposal in proposals if proposal.accepted]
     seconds = sum(trial.seconds for proposal in proposals for trial in proposal.trials)
     clean = sum(trial.stage in ("physics", "accepted") for trial in firsts)

@@ -45,7 +45,9 @@ def compare(one: Path, other: Path) -> Comparison:
             raise InputError(what, where="--compare", instead="compare evaluations of the same task and layouts")
     if not _outcomes(first).keys() & _outcomes(second).keys():
         raise InputError(
-            "the two have no layout in common", where="--compare", instead="evaluate both on the same layouts"
+            "the two evaluations have no layout in common",
+            where="--compare",
+            instead="evaluate both on the same layouts",
         )
     return pair(first, second)
 

@@ -63,7 +63,7 @@ def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> I
 
 
 def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:
-    """Lines of an evaluation beside the one of the same layouts that nothing perturbs."""
+    """Yield lines that compare an evaluation with the unperturbed one of the same layouts."""
     found = pair(control, evaluation)
     yield f"not randomized: {found.first} of {found.layouts}, {evaluation.randomize}: {found.second}"
     yield f"McNemar's exact test: p = {found.p_value:.3g}"

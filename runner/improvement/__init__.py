@@ -1,13 +1,13 @@
 """Improvement of a policy by its own rollouts: rollout, preparation and learner roles, and their results.
 
 ```
-loop.py           settings, places of the files, admission: what may be made from what
+loop.py           settings, places of the files, admission rules
 episode_maker.py  one process that makes episodes: demonstrations, rollouts, corrections, evaluations, as runs
 rows.py           episodes as weighted rows: demonstrations, corrections (DAgger), rollouts by their advantage
 learner.py        training of a version from all rows that are admitted, and its publication
 roles.py          the three roles, each in a process or all in lock-step
 times.py          how long each is at work and waits
-supervisor.py     starts the processes of the roles, and again those that exit
+supervisor.py     starts the processes of the roles, and restarts those that exit
 lineage.py        ancestors of an episode
 results.py        success by round, waits by role, the page
 ```

@@ -52,7 +52,11 @@ def lineage(folder: Path, episode_id: str) -> Iterator[str]:
 def _find(folder: Path, episode_id: str) -> Path:
     """Return the file of an episode, preferring stored episodes to failures and corrections to what they correct."""
     if not (folder / NAME).is_file() and not (folder / INFO_NAME).is_file():
-        raise InputError("neither an improvement nor a dataset", where=str(folder), instead="give the folder of one")
+        raise InputError(
+            "neither an improvement nor a dataset",
+            where=str(folder),
+            instead="give the folder of an improvement or of a dataset",
+        )
     files = sorted(path for path in folder.rglob("*.hdf5") if path.parent.name in ("episodes", "failures"))
     ids = {path: path.stem if path.parent.name == "episodes" else path.stem.rpartition(".a")[0] for path in files}
     found = [path for path in files if ids[path] == episode_id]

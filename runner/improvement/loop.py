@@ -52,7 +52,7 @@ class LoopSettings:
     """Number of held-out layouts for the evaluation of each version; 0 for no evaluation."""
     objective: str = "dagger"
     staleness: Amount = 0
-    """Versions by which a rollout's policy may be older than the version before the one that learns from it."""
+    """Lag of the policy that makes rollouts [versions]: version ``k - 1 - staleness`` makes those for version k."""
     steps: Amount = 2000
     """Training steps of version 0."""
     round_steps: Amount = 1500
@@ -103,7 +103,9 @@ class Improvement:
             InputError: The folder holds no improvement.
         """
         if not (folder / NAME).is_file():
-            raise InputError("no improvement", where=str(folder), instead="give the folder of a nimbus improve")
+            raise InputError(
+                "there is no improvement", where=str(folder), instead="give the folder of a 'nimbus improve' run"
+            )
         return cls(folder, read_typed(LoopSettings, folder / NAME))
 
     def begin(self) -> None:
@@ -115,16 +117,18 @@ class Improvement:
         if (self.folder / NAME).exists():
             if has_links(self.folder):
                 what = "it has links, and continuing it would change other files"
-                raise InputError(what, where=str(self.folder), instead="replace them by the files and folders")
+                raise InputError(what, where=str(self.folder), instead="replace each link by a copy of its target")
             found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
             for name, value in wanted.items():
                 if name in _MORE and value >= found[name] or value == found[name]:
                     continue
                 what = f"holds an improvement with {name.replace('_', ' ')} {found[name]}, not {value}"
-                raise InputError(what, where=str(self.folder), instead=f"{OTHER_OUT}, or ask for the same")
+                raise InputError(
+                    what, where=str(self.folder), instead=f"{OTHER_OUT}, or give the same {name.replace('_', ' ')}"
+                )
         elif self.folder.is_dir() and (strangers := sorted(path.name for path in self.folder.iterdir())):
             what = f"holds '{strangers[0]}' and no {NAME}: not an improvement"
-            raise InputError(what, where=str(self.folder), instead=f"{OTHER_OUT}, new or empty")
+            raise InputError(what, where=str(self.folder), instead=f"{OTHER_OUT} that is new or empty")
         self.folder.mkdir(parents=True, exist_ok=True)
         replace_text(self.folder / NAME, to_json(self.settings, indent=1) + "\n")
 

@@ -198,7 +198,7 @@ def _claim(part: EvaluationPart) -> FolderLock | None:
 
 
 def _main(folder: str, name: str, parent: str) -> int:
-    """Play a role; 2 for bad input."""
+    """Play a role; return 2 for bad input."""
     die_with_parent(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the supervisor ends it
     alive, last = Path(folder) / "roles" / f"{name}.alive", 0.0

@@ -23,8 +23,9 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
-_LARGEST = 64 << 30
-"""Largest rows of a round [bytes]; a million rows of 500 numbers have 4 GB."""
+_LARGEST, _GROWTH = 64 << 30, 2
+"""Largest rows of a round [bytes], and largest ratio to their size on the disk, where they are not compressed; a
+million rows of 500 numbers have 4 GB."""
 HEAVIEST = 20.0
 """Largest weight of a row (AWR), so that one lucky episode does not dominate the training (Peng et al., 2019)."""
 
@@ -62,7 +63,7 @@ class WeightedRows:
             InputError: The file is damaged, or another version of Nimbus wrote it in another form.
         """
         try:
-            held = read_npz(path, limit=_LARGEST)
+            held = read_npz(path, limit=_LARGEST, most_growth=_GROWTH)
             data = Demonstrations(
                 inputs=held["inputs"],
                 targets=held["targets"],
@@ -183,7 +184,7 @@ def _path(folder: Path, attempt: Attempt) -> Path | None:
 def advantage_weights(
     successes: NDArray[np.bool_], steps: NDArray[np.int64], *, beta: float, discount: float
 ) -> FloatArray:
-    """Weights of rollouts by advantage-weighted regression: ``exp((return - mean return) / beta)``.
+    """Return weights of rollouts by advantage-weighted regression: ``exp((return - mean return) / beta)``.
 
     The return of a rollout is 1 for success, discounted by its length, and 0 for a failure. After Peng et al. (2019),
     with the mean of the round as the value.

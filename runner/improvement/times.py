@@ -17,7 +17,7 @@ ROLE_NAMES = (ROLLOUT, PREPARATION, LEARNER)
 
 @dataclass(frozen=True, kw_only=True)
 class RoleTimes:
-    """Times of a role since the first version was there, over all of its processes [s of wall time]."""
+    """Times of a role since the first version was published, over all of its processes [s of wall time]."""
 
     pid: int = 0
     """Id of the process that currently has the role."""
@@ -26,7 +26,7 @@ class RoleTimes:
     """Time for evaluations, which a role does while it has no other work."""
     waiting: Seconds = 0.0
     preparing: Seconds = 0.0
-    """Time before the first version is published, while the loop is not closed yet."""
+    """Time before the first version is published."""
     pieces: int = 0
     """Number of completed pieces of work."""
 
@@ -59,6 +59,6 @@ class RoleClock:
 
 
 def read_times(loop: Improvement, name: str) -> RoleTimes:
-    """Times of a role so far."""
+    """Read the times of a role so far."""
     path = loop.folder / "roles" / f"{name}.json"
     return read_typed(RoleTimes, path) if path.is_file() else RoleTimes()

@@ -12,7 +12,7 @@ from nimbus.datagen.episode.observation import CameraFrames
 DEPTH = 1e-4
 """Largest difference of depths [m]; the file stores them in tenths of a millimeter."""
 LABELS = 0.002
-"""Fraction of the pixels whose labels may differ, at edges, which a path tracer samples at random."""
+"""Largest fraction of pixels whose labels may differ; a path tracer samples edges at random."""
 MAX_COLOR_DIFFERENCE = 6.0
 """Largest mean difference of colors, of 255; denoising causes small differences."""
 _BESIDE = 2e-3

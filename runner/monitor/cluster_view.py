@@ -17,7 +17,7 @@ from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus,
 
 _COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "failed": "red"}
 _WHY = 60
-"""Longest reason in the table [characters]; the page of the node has all of it."""
+"""Longest reason in the table [characters]; the node's page shows the whole reason."""
 _WIDE = 110
 """Width from which the table has all columns [characters]."""
 
@@ -57,7 +57,7 @@ def node_rows(node: NodeStatus) -> dict[str, str]:
 
 
 def node_view(node: NodeStatus, details: Status | None) -> RenderableType:
-    """Return the view of one node: what the head knows of it, and the run of its cell."""
+    """Return the view of one node: the head's record of it, and the run of its cell."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column("", style="dim")
     table.add_column("")

@@ -92,7 +92,8 @@ def _figures(status: Status) -> RenderableType:
     """Render one or two lines of further figures."""
     parts: list[Text] = []
     if distance := status.distance_after_startup:
-        parts.append(_figure("bound", f"{short_duration(status.bound_after_startup)}, {distance:.2f} x"))
+        bound = status.working_bound
+        parts.append(_figure("bound", f"{short_duration(bound.seconds)} ({bound.name}), {distance:.2f} x"))
     if status.startup_seconds:
         parts.append(_figure("start-up", startup_text(status)))
     if status.ring.slots:

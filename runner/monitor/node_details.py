@@ -33,7 +33,7 @@ def shorten(status: Status) -> Status:
 
 
 class NodeDetails:
-    """Keeps what nodes report of their cells, and writes it now and then.
+    """Keeps the nodes' reports on their cells, and writes them at intervals.
 
     Args:
         folder: Folder of the run.
@@ -55,7 +55,7 @@ class NodeDetails:
         self._has_changed |= self._known.pop(node, None) is not None
 
     def write(self) -> None:
-        """Write the file, if something has changed and the last time was long enough ago."""
+        """Write the file, if something has changed and the last write was long enough ago."""
         if not self._has_changed or time.monotonic() < self._written + _INTERVAL:
             return
         self._has_changed, self._written = False, time.monotonic()
@@ -72,7 +72,7 @@ def read_details(folder: Path, node: str) -> Status | None:
         node: Name of the node.
 
     Raises:
-        InputError: The file is not one of a run.
+        InputError: The file is not a status of nodes.
     """
     path = folder / FILE_NAME
     if not os.path.lexists(path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from nimbus.datagen.stages import Stored
 from nimbus.datagen.store.ledger.ledger import Attempt
 from nimbus.datagen.store.publish import replace_text
 from nimbus.runner.monitor.status import FILE_NAME, STAGES, Event, Status
+from nimbus.runner.system.device_meter import DeviceMeter
 
 _SHARED = STAGES[:3]
 """Stages that all variants of an episode share."""
@@ -36,6 +38,7 @@ class Progress:
         started: Start of the run [s since 1970]; now by default.
         mode: ``cell``, ``serial`` or ``coupled``.
         launcher: Process id of the launcher; this process by default.
+        gpus: UUIDs of the GPUs of the run, whose busy time is measured from the first order on.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Progress:
         started: float = 0.0,
         mode: str = "",
         launcher: int = 0,
+        gpus: Sequence[str] = (),
     ) -> None:
         now = time.time()
         self.status = Status(
@@ -65,9 +69,16 @@ class Progress:
         self.folder = folder
         self._path = folder / FILE_NAME
         self._written = 0.0
+        self._gpus = tuple(gpus)
+        self._meter: DeviceMeter | None = None
         self._plans: dict[tuple[int, int], None] = {}
         self._costs: dict[int, float] = {}
         self._write()
+
+    @property
+    def meter_pid(self) -> int:
+        """Process id of the program that measures GPUs; 0 for none."""
+        return self._meter.pid if self._meter else 0
 
     def activity(self, text: str) -> None:
         """Set the run's activity; empty during normal work."""
@@ -146,6 +157,7 @@ class Progress:
         status = self.status
         if not status.startup_seconds:
             status.startup_seconds = max(1e-3, time.time() - status.started)
+            self._meter = DeviceMeter(self._gpus, self.folder)
             phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in status.phases.items())
             text = f"start-up: {status.startup_seconds:.1f} s" + (f" ({phases})" if phases else "")
             self.tell(f"{text}; now {_episodes(status)}", kind="phase")
@@ -165,6 +177,8 @@ class Progress:
         """Write the final status: ``done``, ``short``, ``interrupted`` or ``failed``."""
         self.status.state = state
         self.status.activity = ""
+        if self._meter:
+            self._meter.close()
         self.flush()
 
     def _touch(self) -> None:
@@ -174,6 +188,8 @@ class Progress:
 
     def _write(self) -> None:
         self._written = self.status.updated
+        if self._meter:
+            self.status.busy_times = self._meter.read(own_bytes=self.status.byte_count)
         # A full disk is handled where episodes are stored; the status file must not end the run.
         with suppress(OSError, StorageError):
             replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)

@@ -14,6 +14,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.store.remote.working_copy import is_remote
+from nimbus.runner.monitor.lower_bound import LowerBound, find_bound
 
 FILE_NAME = "status.json"
 _BYTES = 16 << 20
@@ -136,14 +137,14 @@ class ClusterStatus:
     held: Whole = 0
     """Number of episodes leased to nodes."""
     wanted_nodes: Whole = 0
-    """Number of nodes that the job asks for, if it has bounds."""
+    """Number of nodes that the job requests, if it has bounds."""
     node_hours: Span = 0.0
     cost: Span = 0.0
     """Cost of the node hours, if prices are known."""
     useful: Span = 0.0
     """Share of the slots' time in which settled episodes were made; the rest is idle or lost."""
     doubled: Whole = 0
-    """Results that another node had delivered before, and which are dropped."""
+    """Results that were dropped because another node had already delivered them."""
     nodes: tuple[NodeStatus, ...] = ()
 
 
@@ -202,6 +203,8 @@ class Status:
     """Number of the last ``nimbus scale`` request that was applied."""
     longest_episode: Span = 0.0
     """CPU time of the most expensive episode, without one-time loading [s]."""
+    busy_times: dict[str, Span] = field(default_factory=dict)
+    """Time since the first order during which each GPU, by UUID, and the disk (``disk``) were busy [s]."""
     faults: dict[str, Whole] = field(default_factory=dict)
     """Number of workers that died, hung or raised, by kind."""
     recycled: Whole = 0
@@ -239,8 +242,8 @@ class Status:
 
     @property
     def bound_seconds(self) -> float:
-        """Shortest time that the measured work could have taken on these cores [s]."""
-        return bound(sum(self.cpu_times.values()), self.cores, self.longest_episode)
+        """Shortest time that the measured work could have taken on these cores, GPUs and this disk [s]."""
+        return self._bound(sum(self.cpu_times.values())).seconds
 
     @property
     def distance(self) -> float | None:
@@ -250,8 +253,12 @@ class Status:
     @property
     def bound_after_startup(self) -> float:
         """Bound of the work without loading, which is done once [s]."""
-        work = sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0)
-        return bound(work, self.cores, self.longest_episode)
+        return self.working_bound.seconds
+
+    @property
+    def working_bound(self) -> LowerBound:
+        """Bound of the work without loading, and the resource that determines it."""
+        return self._bound(sum(self.cpu_times.values()) - self.cpu_times.get("load", 0.0))
 
     @property
     def distance_after_startup(self) -> float | None:
@@ -273,18 +280,11 @@ class Status:
             "distance": self.distance,
             "bound_after_startup": self.bound_after_startup,
             "distance_after_startup": self.distance_after_startup,
+            "bound_by": self.working_bound.resource,
         }
 
-
-def bound(cpu_seconds: float, cores: float, longest_episode: float) -> float:
-    """Return the shortest time in which work can be done [s].
-
-    Args:
-        cpu_seconds: CPU time of all work [s].
-        cores: Number of cores, which share the work evenly.
-        longest_episode: CPU time of the longest episode [s], whose steps run on one core.
-    """
-    return max(cpu_seconds / max(1.0, cores), longest_episode)
+    def _bound(self, cpu_seconds: float) -> LowerBound:
+        return find_bound(cpu_seconds, cores=self.cores, longest_episode=self.longest_episode, busy=self.busy_times)
 
 
 def read_status(folder: Path) -> Status | None:

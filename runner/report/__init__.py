@@ -86,9 +86,10 @@ def _figures(summary: Summary) -> Table:
         table.add_row(f"fault: {kind.replace('_', ' ')}", str(count))
     table.add_row(f"CPU {summary.each}", f"{summary.cpu_per_episode:.1f} s")
     if summary.wall_seconds and (distance := summary.distance_after_startup):
+        bound = summary.working_bound
         table.add_row("once: start-up", duration(summary.startup_seconds))
         table.add_row("wall time after start-up", duration(summary.working_seconds))
-        table.add_row("bound", f"{duration(summary.bound_after_startup)}, {distance:.2f} x")
+        table.add_row("bound", f"{duration(bound.seconds)} ({bound.name}), {distance:.2f} x")
         table.add_row("stored an hour", f"{summary.stored_per_working_hour or 0.0:.0f}")
     if summary.cost_per_episode is not None:
         table.add_row("cost an episode", f"{summary.cost_per_episode:.4g}")

@@ -72,9 +72,9 @@ class Coverage:
     sides: str
     """Size of the area that holds all starts."""
     tried: int
-    """Fields with a start."""
+    """Number of map cells with a start."""
     succeeded: int
-    """Fields with a start of an attempt that succeeded."""
+    """Number of map cells with a start of a successful attempt."""
     fields: int = _CELLS * _CELLS
 
 

@@ -32,7 +32,7 @@ class FailureLeaf:
     episode_id: str
     """Id of that episode."""
     picture: str
-    """Address of its last moment; empty where none was kept."""
+    """Address of the image of its last moment; empty if none was kept."""
 
 
 @dataclass(frozen=True, kw_only=True)

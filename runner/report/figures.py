@@ -21,13 +21,15 @@ class RunFigures:
     started: float
     """Start of the run [s since 1970]."""
     seconds: float
-    """Duration [s]; of a killed run, until the last record of it."""
+    """Duration [s]; for a killed run, up to its last record."""
     startup_seconds: float
     cores: int
     workers: str
-    """Split it started with."""
+    """Numbers of planners and renderers at the start."""
     stored: int
     faults: int
+    busy: dict[str, float] = field(default_factory=dict)
+    """Time after start-up during which each GPU, by UUID, and the disk were busy [s]."""
     reach: dict[str, Any] = field(default_factory=dict)
     """Reach maps of the task's regions; see ``report.table``."""
 
@@ -60,6 +62,7 @@ def run_figures(
                 workers=run.workers,
                 stored=mine.stored,
                 faults=sum(fault.run == run.id for fault in faults),
+                busy=run.busy or (told.busy_times if told else {}),
                 reach=run.settings.get("reach", {}),
             )
         )

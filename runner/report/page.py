@@ -125,7 +125,8 @@ def _key_figures(summary: Summary) -> Iterator[KeyFigure]:
     if summary.stored_per_working_hour:
         yield KeyFigure("episodes stored an hour", f"{summary.stored_per_working_hour:.0f}")
     if distance := summary.distance_after_startup:
-        yield KeyFigure(f"times the bound of {duration(summary.bound_after_startup)}", f"{distance:.2f}")
+        bound = summary.working_bound
+        yield KeyFigure(f"times the bound of {duration(bound.seconds)} ({bound.name})", f"{distance:.2f}")
     if summary.cost_per_episode is not None:
         name = f"a stored episode, at {summary.price_per_hour:g} an hour"
         yield KeyFigure(name, f"{summary.cost_per_episode:.2g}")

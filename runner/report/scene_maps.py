@@ -32,10 +32,10 @@ class MappedScene:
     name: str
     paths: int
     failed: int
-    """Goals without a path"""
+    """Goals without a path."""
     note: str
     picture: str
-    """Address that holds it"""
+    """Data address of the image."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.working_copy import address_of, copy_folder, is_remote
-from nimbus.runner.monitor.status import STAGES, bound, read_status
+from nimbus.runner.monitor.lower_bound import LowerBound, find_bound
+from nimbus.runner.monitor.status import STAGES, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures
 from nimbus.runner.report.row_sums import MOST_SAMPLED, ONCE, RowSums
 
@@ -52,7 +54,7 @@ class Summary:
     state: str
     """Result of the last run; empty when unknown."""
     target: int
-    """Episodes that the last run was asked for; 0 when unknown."""
+    """Number of episodes that the last run was to store; 0 if unknown."""
     stored: int
     given_up: int
     """Episodes that failed in every attempt."""
@@ -101,6 +103,8 @@ class Summary:
     """CPU time of the most expensive episode, without one-time loading [s]."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     """CPU time by stage, waits left out [s]."""
+    busy_seconds: dict[str, float] = field(default_factory=dict)
+    """Time after start-up during which each GPU, by UUID, and the disk (``disk``) were busy in all runs [s]."""
     faults: dict[str, int] = field(default_factory=dict)
     """Workers that died, hung or raised, by kind."""
     fault_rows: tuple[Fault, ...] = ()
@@ -119,8 +123,8 @@ class Summary:
 
     @property
     def bound_seconds(self) -> float:
-        """Shortest time that the measured work could have taken on these cores [s]."""
-        return bound(sum(self.stage_seconds.values()), self.cores, self.longest_episode)
+        """Shortest time that the measured work could have taken on these cores, GPUs and this disk [s]."""
+        return self._bound(sum(self.stage_seconds.values())).seconds
 
     @property
     def distance(self) -> float | None:
@@ -135,8 +139,12 @@ class Summary:
     @property
     def bound_after_startup(self) -> float:
         """Shortest time that the work could have taken without loading, which is done once [s]."""
-        work = sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0)
-        return bound(work, self.cores, self.longest_episode)
+        return self.working_bound.seconds
+
+    @property
+    def working_bound(self) -> LowerBound:
+        """Bound of the work without loading, and the resource that determines it."""
+        return self._bound(sum(self.stage_seconds.values()) - self.stage_seconds.get("load", 0.0))
 
     @property
     def distance_after_startup(self) -> float | None:
@@ -172,10 +180,14 @@ class Summary:
             "distance": self.distance,
             "bound_after_startup": self.bound_after_startup,
             "distance_after_startup": self.distance_after_startup,
+            "bound_by": self.working_bound.resource,
             "rejected": self.reasons,
             "stored_per_hour": self.stored_per_hour,
             "cost_per_episode": self.cost_per_episode,
         }
+
+    def _bound(self, cpu_seconds: float) -> LowerBound:
+        return find_bound(cpu_seconds, cores=self.cores, longest_episode=self.longest_episode, busy=self.busy_seconds)
 
     @property
     def each(self) -> str:
@@ -245,6 +257,7 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         cores=sum(run.cores * run.seconds for run in run_rows) / wall if wall else 0.0,
         longest_episode=sums.longest,
         stage_seconds=dict.fromkeys(STAGES, 0.0) | totals,
+        busy_seconds=_busy_seconds(run_rows),
         faults=dict(Counter(fault.kind for fault in faults).most_common()),
         fault_rows=tuple(faults),
         quarantined=quarantined,
@@ -252,6 +265,15 @@ def summarize(folder: Path, *, price_per_hour: float | None = None) -> Summary:
         price_per_hour=price_per_hour,
         traffic=_traffic(folder),
     )
+
+
+def _busy_seconds(runs: Iterable[RunFigures]) -> dict[str, float]:
+    """Return the busy time of each device in all runs [s]."""
+    totals: dict[str, float] = {}
+    for run in runs:
+        for device, seconds in run.busy.items():
+            totals[device] = totals.get(device, 0.0) + seconds
+    return totals
 
 
 def _traffic(folder: Path) -> dict[str, float]:

@@ -72,7 +72,7 @@ def lay_out_timelines(
 
     Args:
         runs: Runs in order.
-        spans_of: Gives the work of workers in a run, by its number; asked twice.
+        spans_of: Returns the work of workers in a run, by its number; called twice.
         faults: Faults in any of these runs.
     """
     known, faults = list[Timeline](), list(faults)

@@ -21,7 +21,7 @@ _MOST_LOOKS = 48
 _FORMULA = re.compile(r"[=@\t\r]|[+-].*[=!|(]", re.DOTALL)
 """Beginning of a text that spreadsheets take for a formula; ranges of numbers may begin with a sign."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
-"""Shown elsewhere, or too many for bars."""
+"""Categories that are shown elsewhere, or have too many values for bars."""
 COLUMNS = (
     *("factor", "value", "part", "low", "high", "episodes", "kept", "attempts", "successes"),
     *("share", "p_value", "q_value", "flag"),

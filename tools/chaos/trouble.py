@@ -1,8 +1,8 @@
 """Faults of components, and the table of the phases and episodes in which they occur.
 
 ``NIMBUS_CHAOS`` names a folder. Its ``faults.json`` lists, by phase and episode, the faults at the first try, at the
-second, and so on; ``"*"`` repeats the last fault forever. The folder is passed in the environment, so that nothing of
-it enters the dataset. Every fault is recorded in ``injected.jsonl`` before it happens.
+second, and so on; ``"*"`` repeats the last fault forever. The folder is passed in the environment, so the dataset does
+not contain any of it. Every fault is recorded in ``injected.jsonl`` before it happens.
 """
 
 from __future__ import annotations

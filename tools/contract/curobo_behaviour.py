@@ -1,6 +1,7 @@
 """Behavior of the stand-in's cuRobo: straight motions between postures, and quirks that an adapter must handle.
 
-The stand-in computes with the given URDF, so its answers are as correct as that file. It plans around no obstacle.
+The stand-in computes with the given URDF, so its answers are as correct as that file. It does not plan around
+obstacles.
 """
 
 from __future__ import annotations

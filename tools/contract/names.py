@@ -59,11 +59,11 @@ class Contract:
         return name in self.modules or any(module.startswith(name + ".") for module in self.modules)
 
     def has_extension(self, name: str) -> bool:
-        """Check that an extension exists; Kit's core ones, which Isaac Sim's never name, are known by their module."""
+        """Check that an extension exists; Kit's core extensions are known only by their module."""
         return name in self.known_extensions or name in self.modules
 
     def is_deprecated_module(self, name: str) -> bool:
-        """Check if the extension that a module comes in is deprecated."""
+        """Check if a module's extension is deprecated."""
         extension = self.modules.get(name, {}).get("ext", "")
         return bool(self.extensions.get(extension, {}).get("deprecated"))
 
@@ -98,7 +98,7 @@ class Contract:
                 yield from self.lineage(base)
 
     def member(self, key: str, name: str) -> dict[str, Any] | None:
-        """Return a method, property or attribute of a class; None if it has none of that name."""
+        """Return a method, property or attribute of a class by its name; None if there is none."""
         for entry in self.lineage(key):
             if name in entry.get("members", {}):
                 return entry["members"][name]
@@ -128,10 +128,10 @@ def misfit(signature: dict[str, Any], extra: set[str], count: int, keywords: set
 
     Args:
         signature: The contract's entry: ``params``, ``overloads``, ``seen``.
-        extra: Further keywords that are taken.
+        extra: Further accepted keywords.
         count: Positional arguments given.
         keywords: Keywords given.
-        open_ended: Something was passed with ``*`` or ``**``: what is missing cannot be told.
+        open_ended: True if arguments were passed with ``*`` or ``**``, so missing ones cannot be determined.
     """
     seen = signature.get("seen", {})
     params = signature.get("params")

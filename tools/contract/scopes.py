@@ -12,7 +12,7 @@ from tools.contract.names import Contract, Symbol
 
 @dataclass(frozen=True)
 class Value:
-    """Known facts of an expression."""
+    """Known properties of an expression's value."""
 
     kind: str = "plain"
     """Kind of the value: ``symbol``, ``instance``, ``method``, ``opaque`` (of Kit, but of unknown class, or a container

@@ -1,7 +1,7 @@
 """Generate the gallery's videos and images: ``python -m tools.docs_site.gallery [TASK ...]``.
 
 One episode of each task is generated. Its video, and images of every robot and every family of rooms, are stored in
-``build/gallery``, where ``make docs`` finds them. Existing files are kept. The whole takes about ten CPU-minutes.
+``build/gallery``, where ``make docs`` finds them. Existing files are kept. All of them take about ten CPU-minutes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def main() -> int:
     """Generate the missing files of the gallery."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tasks", nargs="*", help="tasks to show; all when left out")
+    parser.add_argument("tasks", nargs="*", help="tasks to show (default: all)")
     tasks = parser.parse_args().tasks or scene_names("tasks")
     (GALLERY / "robots").mkdir(parents=True, exist_ok=True)
     for robot in scene_names("robots"):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "build/gallery"
 """Folder of the videos, pictures of robots and of scenes that ``python -m tools.docs_site.gallery`` makes."""
 _WIDTH = "100"
-"""[columns] Width of the help texts on the page of commands."""
+"""Width of the help texts on the page of commands [columns]."""
 
 
 def commands_page() -> str:

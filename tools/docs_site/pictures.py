@@ -1,7 +1,7 @@
 """Pictures of the guides: ``python -m tools.docs_site.pictures randomization|rooms OUT.jpg``.
 
-``randomization`` shows the first layouts of a task under each preset, one row a preset; ``rooms`` shows three rooms of
-each family, one row a family. The light of a room is baked first, in about 10 CPU-seconds a room.
+``randomization`` shows the first layouts of a task under each preset, one row per preset; ``rooms`` shows three rooms
+of each family, one row per family. The light of a room is baked first, in about 10 CPU-seconds per room.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Run the shell blocks of the documentation: ``python -m tools.docs_site.run_commands [PAGE ...]``.
 
-Each page has a temporary folder, in which its blocks run in order. A file's block is saved under the name that the
-paragraph above it gives. Counts of episodes and layouts are reduced, so that all pages take some minutes. A block
-is left out only if its page marks it as not run. Exit code 1 if a block fails; its output is printed.
+Each page has a temporary folder, in which its blocks run in order. A block with the text of a file is saved under the
+name in the paragraph above it. Numbers of episodes and layouts are reduced, so all pages together take some minutes. A
+block is left out only if its page marks it as not run. Exit code 1 if a block fails; its output is printed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tools.docs_site.code_blocks import PAGES, ROOT, CodeBlock, code_blocks
 _SHARED = ("docs", "scenes", "benchmarks")
 """Files of the project that commands name by relative path."""
 _MOST = 3
-"""Largest number of episodes or layouts that a command of a page makes here."""
+"""Largest number of episodes or layouts that a command of a page makes in this run."""
 _SECONDS = 3600
-"""[s] Time limit of a block; only a block that hangs reaches it, also on a machine with other work."""
+"""Time limit of a block [s]; only a block that hangs reaches it, even on a busy machine."""
 _COUNT = re.compile(r"(--(?:episodes|layouts|count) )(\d+)")
 log = logging.getLogger(__name__)
 

@@ -122,7 +122,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--inputs", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--hang", type=float, default=SECONDS, help="[s]")
+    parser.add_argument("--hang", type=float, default=SECONDS, help="time after which an input counts as a hang [s]")
     parser.add_argument("--sort", action="append", choices=sorted(known))
     parser.add_argument("--number", type=int, help="run only this input")
     options = parser.parse_args(words)

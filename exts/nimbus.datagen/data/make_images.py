@@ -1,4 +1,4 @@
-"""Draws the images that the extension manager shows: ``icon.png``, and ``preview.png`` from a rendered episode."""
+"""Draws the images of the extension manager: ``icon.png``, and ``preview.png`` from a rendered episode."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from PIL import Image, ImageDraw
 HERE = Path(__file__).parent
 EPISODE = HERE.parents[2] / "docs/images/sort_trash.png"
 FIRST_CAMERA = 0.4435
-"""Share of the sheet's width that its pictures take."""
+"""Fraction of the sheet's width that the first camera's images occupy."""
 INK, SKY = (28, 36, 48), (236, 241, 246)
 ITEMS = ((225, 87, 60), (240, 178, 50), (88, 160, 96))
 
 
 def icon(size: int = 256) -> Image.Image:
-    """A cloud from which three things of different shape fall into their places."""
+    """Draw a cloud from which three objects of different shape fall into their places."""
     scale = 4
     unit = size * scale / 256
     image = Image.new("RGBA", (size * scale, size * scale), (0, 0, 0, 0))
@@ -38,7 +38,7 @@ def icon(size: int = 256) -> Image.Image:
 
 
 def preview(width: int = 640, height: int = 360) -> Image.Image:
-    """What the first camera saw of two episodes."""
+    """Draw the first camera's images of two episodes."""
     image = Image.new("RGB", (width, height), INK)
     shown = Image.open(EPISODE).convert("RGB")
     shown = shown.crop((0, 0, round(FIRST_CAMERA * shown.width), shown.height))

@@ -89,7 +89,7 @@ class HeadActor:
         """
         what = instead = ""
         if version != nimbus_version():
-            what, instead = f"the cluster has Nimbus {nimbus_version()}, here is {version}", "install the same one"
+            what, instead = f"the cluster has version {nimbus_version()}, here is {version}", "install the same version"
         elif platform != platform_name():
             what = f"the cluster's platform is {platform_name()}, here is {platform}: results would differ"
             instead = "start the run on a machine like those of the cluster"

@@ -102,7 +102,7 @@ def refusal(error: Exception, *, where: str) -> InputError:
     lower = text.lower()
     if "unauthenticated" in lower or "authentication token" in lower or "authenticationerror" in lower:
         instead = "copy the token of the cluster to ~/.ray/auth_token, and set RAY_AUTH_MODE=token"
-        return InputError("the cluster refuses this token, or asks for one", where=where, instead=instead)
+        return InputError("the cluster refuses this token, or requires one", where=where, instead=instead)
     if "version mismatch" in lower:
         found = " ".join(line.strip() for line in text.splitlines() if "Ray:" in line or "Python:" in line)
         instead = "install the Ray and Python of the cluster here"

@@ -82,7 +82,7 @@ class JobClient:
             )
             raise DashboardAwayError(what, where=where, instead=instead) from None
         if sent.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            what = "the cluster refuses this token" if self._server.key else "the cluster asks for a token"
+            what = "the cluster refuses this token" if self._server.key else "the cluster requires a token"
             raise InputError(what, where=where, instead="copy its token to ~/.ray/auth_token")
         if sent.status != HTTPStatus.OK:
             kind = DashboardAwayError if sent.status in _BUSY else InputError

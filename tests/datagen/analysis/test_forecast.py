@@ -66,3 +66,12 @@ def test_what_the_first_episode_takes_beyond_all_others_is_paid_once() -> None:
     told = forecast_run(probe([30.0, 10.0, 9.0, 10.0, 11.0]), 1000, cores=1, startup=4.0)
     assert told.cpu_seconds.expected == pytest.approx(10200)
     assert told.wall_seconds.expected == pytest.approx(10200 + 4 + 19)
+
+
+def test_the_slowest_device_determines_the_forecast() -> None:
+    costs, gpus = probe([10.0] * 5), {"GPU-aa": 1.0, "GPU-bb": 1.5, "disk": 0.2}
+    few, many = (forecast_run(costs, 100, cores=cores, startup=5.0, busy=gpus) for cores in (1, 64))
+    assert few.bound_by == "cores" and few.wall_seconds == forecast_run(costs, 100, cores=1, startup=5.0).wall_seconds
+    assert many.bound_by == "GPU-bb" and many.busy_seconds["GPU-bb"] == pytest.approx(30)
+    assert many.wall_seconds.expected == pytest.approx(5 + 30 + 10 / 2)
+    assert many.wall_seconds.low < many.wall_seconds.expected < many.wall_seconds.high

@@ -111,8 +111,9 @@ def test_a_second_import_prepares_what_changed(things: tuple[Path, Path], tmp_pa
     card.write_text(card.read_text().replace("value: 0.35", "value: 0.4"))
     assert "changed since the import" in refusal(open_library(f"{out}/").model, "soda_can", 0)
     (folder / "wood_block.glb").unlink()
+    (folder / "broken.obj").write_text("v 0 0 1\n")
     made = import_assets([folder], out)
-    assert (made.prepared, made.removed) == (1, 1)
+    assert (made.prepared, made.removed) == (2, 1)
     library = PreparedLibrary(out)
     assert library.kinds == ("apple", "soda_can") and not (out / "wood_block").exists()
     assert library.model("soda_can", 0).mass == 0.4
@@ -180,15 +181,23 @@ def test_a_folder_of_others_is_no_library(tmp_path: Path) -> None:
     assert "it is not a prepared library" in refusal(import_assets, [tmp_path], tmp_path / "out")
 
 
-def test_a_wheel_is_read_as_an_archive(tmp_path: Path) -> None:
-    content: Any = trimesh.creation.box((0.05, 0.04, 0.06)).export(file_type="glb")
-    wheel = tmp_path / "toys-1.0-py3-none-any.whl"
+def make_wheel(folder: Path, name: str, license: str, content: bytes) -> Path:
+    wheel = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("toys/cube.glb", content)
-        archive.writestr("toys/__init__.py", "raise SystemExit(3)")
-        archive.writestr("toys-1.0.dist-info/METADATA", "Name: toys\nLicense: MIT License\n\nText")
+        archive.writestr(f"{name}/cube.glb", content)
+        archive.writestr(f"{name}/__init__.py", "raise SystemExit(3)")
+        archive.writestr(f"{name}-1.0.dist-info/METADATA", f"Name: {name}\nLicense: {license}\n\nText")
+    return wheel
+
+
+def test_wheels_are_read_as_archives(tmp_path: Path) -> None:
+    content: Any = trimesh.creation.box((0.05, 0.04, 0.06)).export(file_type="glb")
+    wheel = make_wheel(tmp_path, "toys", "MIT License", content)
     entry = import_assets([wheel], tmp_path / "lib").entries[0]
     assert (entry.kind, entry.license, entry.source) == ("cube", "MIT", wheel.name)
+    second = make_wheel(tmp_path, "zoo", "CC BY-NC 4.0", b"")  # is unpacked to the same folder
+    entry = import_assets([second], tmp_path / "lib").entries[0]
+    assert (entry.license, entry.is_restricted, entry.source) == ("CC-BY-NC-4.0", True, second.name)
 
 
 def test_a_large_index_opens_fast(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path)
     task = load_task(path)
     assets = load_assets(task)
     begin = time.process_time()
-    with pytest.raises(InputError, match="objects.item.scale: the gripper can hold nothing of 'item'"):
+    with pytest.raises(InputError, match="objects.item.scale: the gripper cannot hold any object of 'item'"):
         refuse_hopeless(task, assets)
     assert time.process_time() - begin < 2
 

@@ -35,6 +35,6 @@ def said(ranges: dict[str, str]) -> str:
 @pytest.mark.parametrize(("ranges", "field"), WIDE, ids=[said(ranges) for ranges, _ in WIDE])
 def test_ranges_that_lose_them_are_told_with_ranges_that_do_not(ranges: dict[str, str], field: str) -> None:
     (told,) = found(said(ranges))
-    assert told.field == f"randomize.camera.{field}" and "drawn poses 'front' sees nothing" in told.what
+    assert told.field == f"randomize.camera.{field}" and "drawn poses 'front' does not see" in told.what
     better = dict(part.split(": ") for part in told.instead.removeprefix("write ").split(", "))
     assert found(said(ranges | better)) == []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
+from nimbus.datagen.doctor.cameras import still_pose
 from nimbus.datagen.doctor.case import Case
-from nimbus.datagen.doctor.sizes import ENOUGH_PIXELS, LEAST_PIXELS, check_sizes
+from nimbus.datagen.doctor.sizes import ENOUGH_PIXELS, LEAST_PIXELS, _view, check_sizes
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task, parse_task
@@ -47,6 +49,14 @@ def test_what_is_out_of_view_is_named() -> None:
     case, _ = examined(f"{{front: front, narrow: {narrow}}}")
     assert case.views["front"].out_of_view == ()
     assert set(case.views["narrow"].out_of_view) == {"'organic'", "'recycling'", "'residual'", "gripper"}
+
+
+def test_things_that_reach_behind_cameras_pass() -> None:
+    camera = parse_task(TEXT).cameras["front"].camera("front")
+    pose = still_pose(camera)
+    column = pose[:3, 3] + np.linspace(-0.1, 1.0, 12)[:, None] * pose[:3, 2]
+    view = _view(camera, {"items": [column]}, {})
+    assert view.widths == {} and view.out_of_view == ()
 
 
 def test_hands_are_judged_by_what_they_hold() -> None:

@@ -79,7 +79,7 @@ MISTAKES = [
     ("robot: a\nboxes: {x: {on: t, size: [1]}}", "f.yaml:2:26: boxes.x.size: expected 2 entries, found [1] (1 given)"),
     ("robot: a\nboxes: {x: {on: t, size: [0, 1]}}", "f.yaml:2:27: boxes.x.size[0]: expected more than 0 m, found 0"),
     ("robot: a\nboxes: {x: {on: t, size: [1, 2, 3]}}", "boxes.x.size: expected at most 2 entries, found [1, 2, 3] (3"),
-    ("robot: a\ncount: [4, 2]", "f.yaml:2:8: count: the range is upside down: 4 is above 2; write [2, 4]"),
+    ("robot: a\ncount: [4, 2]", "f.yaml:2:8: count: the range is reversed: 4 is above 2; write [2, 4]"),
     ("robot: a\nreach: [4 cm]", "f.yaml:2:8: reach: expected 2 entries, found ['4 cm'] (1 given)"),
     ("robot: a\ncount: [4, x]", "f.yaml:2:12: count[1]: expected a whole number, found 'x'"),
     ("robot: a\ncount: 2.5", "f.yaml:2:8: count: expected a whole number, found 2.5"),

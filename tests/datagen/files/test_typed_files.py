@@ -50,7 +50,7 @@ def test_a_file_of_holes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
     path.touch()
     os.truncate(path, 1 << 39)
-    with pytest.raises(InputError, match="nearly all holes"):
+    with pytest.raises(InputError, match="the file is sparse and nearly empty"):
         check_regular(path)
 
 

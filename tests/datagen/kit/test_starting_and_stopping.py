@@ -55,12 +55,24 @@ def test_logs_lie_in_a_new_folder_of_our_own(kit: Kit, monkeypatch: pytest.Monke
     """One with a known name could have been made by another user, with links in it."""
     from nimbus.datagen.kit import NimbusExtension, extension
 
-    folders: list[Path] = []
-    monkeypatch.setattr(extension, "ProcessLauncher", lambda folder, **_: folders.append(folder))
+    folders: dict[Path, int] = {}
+    monkeypatch.setattr(
+        extension, "ProcessLauncher", lambda folder, **_: folders.setdefault(folder, folder.stat().st_mode)
+    )
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for _ in range(2):
         made = NimbusExtension()
         made.on_startup("nimbus.datagen-0.1.0")
         made.on_shutdown()
-    assert folders[0] != folders[1]
-    assert [folder.stat().st_mode & 0o777 for folder in folders] == [0o700, 0o700]
+    assert [mode & 0o777 for mode in folders.values()] == [0o700, 0o700]
+
+
+def test_an_unused_log_folder_is_removed(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from nimbus.datagen.kit import NimbusExtension
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    extension = NimbusExtension()
+    extension.on_startup("nimbus.datagen-0.1.0")
+    assert len(list(tmp_path.iterdir())) == 1
+    extension.on_shutdown()
+    assert list(tmp_path.iterdir()) == []

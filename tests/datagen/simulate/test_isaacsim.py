@@ -230,7 +230,7 @@ def test_a_joint_that_no_articulation_has_is_told(isaac: MujocoPhysics):
 
 
 def test_a_rate_that_does_not_divide_is_refused():
-    with pytest.raises(InputError, match="240 Hz must be a whole multiple"):
+    with pytest.raises(InputError, match="does not divide the 240 Hz"):
         IsaacSimSimulation(read_stage("tabletop"), load_robot("panda"), rate=7.0)
 
 

@@ -32,7 +32,7 @@ WRONG = [
     ),
     (CAMERAS, "cameras: [front, [wrist]]", "cameras: a list of cameras has names only, found ('wrist',)"),
     (CAMERAS, "cameras: [{}]", "cameras: a list of cameras has names only, found {}"),
-    (VARIED, "randomize: {<<: {mass: {}}}", "task.yaml:19:13: randomize: '<<' merges nothing here; write its keys out"),
+    (VARIED, "randomize: {<<: {mass: {}}}", "task.yaml:19:13: randomize: '<<' is not supported; write out the keys"),
 ]
 
 

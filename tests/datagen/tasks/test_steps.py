@@ -71,7 +71,7 @@ def test_walking_tells_conditions_from_skills():
 
 WRONG = [
     ("- choose: [home]", "steps[1].choose: expected a list of two branches or more; write [home, wait: 5]"),
-    ("- choose: [70 %: home, 20 %: home]", "steps[1].choose: the weights add up to 90 %; let them add up to 100 %"),
+    ("- choose: [70 %: home, 20 %: home]", "steps[1].choose: the weights add up to 90 %; make them add up to 100 %"),
     ("- choose: [70 %: home, home]", "some branches have a weight and some have none"),
     ("- choose: [0: home, 1: home]", "a branch of weight 0 is never taken"),
     ("- choose: [hme, home]", "steps[1].choose[0]: unknown skill 'hme'; did you mean 'home'?"),

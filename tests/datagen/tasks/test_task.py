@@ -156,7 +156,7 @@ MISTAKES = [
     (
         "count: [2, 4]",
         "count: [4, 2]",
-        place(6, "[2, 4]") + "objects.items.count: the range is upside down: 4 is above",
+        place(6, "[2, 4]") + "objects.items.count: the range is reversed: 4 is above",
     ),
     ("count: [2, 4]", "count: [0, 0]", place(6, "[2, 4]") + "objects.items.count: impossible count: 0 to 0 objects"),
     ("count: [2, 4]", "count: [2, 400]", "objects.items.count: impossible count: 2 to 400 objects"),
@@ -166,7 +166,7 @@ MISTAKES = [
         "objects.items: impossible count: up to 4 distinct kinds from a",
     ),
     ("lying: 33 %", "lying: 1.5", place(6, "33 %") + "objects.items.lying: expected at most 1, found 1.5"),
-    ("yaw: any", "yaw: [1, 0]", place(6, "any,") + "objects.items.yaw: the range is upside down: 1 is above 0"),
+    ("yaw: any", "yaw: [1, 0]", place(6, "any,") + "objects.items.yaw: the range is reversed: 1 is above 0"),
     ("kinds: [can, pear]", "kinds: [can, can]", "objects.items.kinds: 'can' is listed twice"),
     (
         "region: start",
@@ -225,7 +225,7 @@ MISTAKES = [
     ("  start: {", "  Start: {", "task.yaml:4:3: regions.Start: 'Start' is not a name: lower-case letters"),
     ("size: [0.4, 0.5]", "size: [0.4, 0]", place(4, "0.5]}") + "regions.start.size[1]: expected more than 0 m"),
     ("size: [0.4, 0.5]", "size: 0.4", place(4, "[0.4") + "regions.start.size: expected a list [a, b], found 0.4"),
-    ("look_at: [0.5, 0.0, 0.05], ", "", "task.yaml:17:10: cameras.front: give either look_at or wxyz, one of them"),
+    ("look_at: [0.5, 0.0, 0.05], ", "", "task.yaml:17:10: cameras.front: give either look_at or wxyz, not both"),
     ("look_at: [0.5, 0.0, 0.05]", "look_at: [1.5, 0, 5]", "cameras.front: the camera looks along its up direction"),
     ("wxyz: [1, 0, 0, 0]", "wxyz: [1, 1, 0, 0]", "cameras.wrist: wxyz is not a unit quaternion"),
     ("42 deg", "42 degrees", place(17, "42 deg") + "cameras.front.vertical_fov: expected an angle such as 0.5 or"),

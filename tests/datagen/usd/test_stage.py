@@ -96,4 +96,4 @@ def test_a_file_that_is_no_stage_is_one_line(content: str, tmp_path: Path):
 @pytest.mark.parametrize("scene", [{"family": "no"}, {"family": "home", "seed": "x", "look": {}}, {"family": 3}])
 def test_a_room_of_a_foreign_layout_is_one_line(scene: dict[str, object]):
     layout = PhysicalLayout(objects=(), drawn={"scene": scene})
-    assert "draws a room that this version cannot make" in refusal(layout_room, read_stage("tabletop"), layout)
+    assert "needs a room that this version cannot make" in refusal(layout_room, read_stage("tabletop"), layout)

@@ -96,7 +96,7 @@ def bury_beside_a_birth(pool: WorkerPool) -> None:
         else:
             worker.append(subprocess.Popen(["sleep", "60"]))
 
-    pool.kill_orphans(fork_server=0, drain=drain)
+    pool.kill_orphans(spared=(), drain=drain)
     assert handle.pid == worker[0].pid and processes.orphans(set()) == [handle.pid], "it lives, the stray does not"
     assert processes.reap(stray.pid) == "gone"
     pool.close()

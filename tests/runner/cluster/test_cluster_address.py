@@ -146,7 +146,7 @@ def test_job_on_the_head_submits_nothing_itself(
 
 
 def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch):
-    with pytest.raises(InputError, match="asks for a token"):
+    with pytest.raises(InputError, match="requires a token"):
         submit_to_ray(dashboard, ["run"])
     monkeypatch.setenv("RAY_AUTH_TOKEN", "other")
     with pytest.raises(InputError, match="refuses this token"):

@@ -243,7 +243,7 @@ def test_the_view_of_a_cell_shows_workers_ring_bound_and_what_happened() -> None
     text = shown(cell_status())
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    assert "bound 3 min 00 s, 1.07 x" in text and "start-up 8.0 s (load 7.5 s, workers 0.50 s)" in text
+    assert "bound 3 min 00 s (cores), 1.07 x" in text and "start-up 8.0 s (load 7.5 s, workers 0.50 s)" in text
     assert "████▓▓▒·········" in text and "4 ready, 3 in files" in text
     assert "faults hang 1, killed by sigsegv 2" in text and "quarantined 1" in text and "role switches 3" in text
     row = next(line.split() for line in lines if "planner" in line)
@@ -264,6 +264,14 @@ def test_the_bound_is_the_work_over_the_cores_or_the_longest_episode() -> None:
     assert status.bound_after_startup == 180 and status.distance_after_startup == pytest.approx(192 / 180)
     assert replace(status, cores=64).bound_seconds == 20.0
     assert replace(status, cpu_times={}, longest_episode=0.0).distance is None
+    assert status.working_bound.resource == "cores"
+
+
+def test_a_busy_gpu_is_named_as_the_bound() -> None:
+    busy = {"disk": 20.0, "GPU-0a1b2c3d-5555": 60.0, "GPU-99999999-5555": 190.0}
+    status = cell_status(busy_times=busy)
+    assert status.bound_seconds == 190 and status.to_plain()["bound_by"] == "GPU-99999999-5555"
+    assert "bound 3 min 10 s (GPU-99999999), 1.01 x" in shown(status)
 
 
 def test_the_longest_episode_counts_all_its_attempts_and_variants_but_no_loading(tmp_path: Path) -> None:

@@ -225,6 +225,20 @@ def run_of(folder: Path) -> Run:
     return Run(id=1, started=start - 10, mode="cell", cores=2, workers="1x1")
 
 
+def test_busy_devices_of_all_runs_bound_the_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = run_of(folder)
+    gpus = ({"GPU-aa": 20.0, "GPU-bb": 9.0}, {"GPU-aa": 11.0, "disk": 5.0})
+    runs = [
+        replace(first, id=number, started=first.started + number, ended=9e9, wall_seconds=40.0, busy=busy)
+        for number, busy in enumerate(gpus)
+    ]
+    told(folder, *runs)
+    assert command(folder, as_json=True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["busy_seconds"] == {"GPU-aa": 31.0, "GPU-bb": 9.0, "disk": 5.0}
+    assert (found["bound_by"], found["bound_seconds"]) == ("GPU-aa", 31.0)
+
+
 def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ended = replace(run_of(folder), state="short", wall_seconds=36.0, startup_seconds=6.0)
     told(folder, replace(ended, ended=ended.started + 36), Fault(time=0.0, run=1, worker="0", kind="hang"))
@@ -237,6 +251,7 @@ def test_json_has_the_stable_keys_and_they_add_up(folder: Path, capsys: pytest.C
     work = sum(found["stage_seconds"].values())
     assert found["bound_seconds"] == pytest.approx(max(work / 2, found["longest_episode"]))
     assert found["distance"] == pytest.approx(36.0 / found["bound_seconds"])
+    assert found["bound_by"] in ("cores", "longest episode")
     assert found["cost_per_episode"] == pytest.approx(2.0 * 36 / 3600 / 3)
     assert command(folder, as_json=True) == 0
     assert json.loads(capsys.readouterr().out)["cost_per_episode"] is None

@@ -1,6 +1,6 @@
-"""A pipeline of a few milliseconds an episode, with every stage in a component of its own, that fails as it is told.
+"""A pipeline that takes a few milliseconds per episode, has a component for each stage, and fails as configured.
 
-What it makes follows from seed, index and variant alone. One episode in ten has no plan, one in five needs two
+Its results depend only on seed, index and variant. One episode in ten has no plan, one in five needs two
 attempts.
 """
 
@@ -41,7 +41,7 @@ PROVENANCE = Provenance(task_text="", task_hash=TASK)
 
 
 def work(seconds: float) -> None:
-    """Keep a core busy [s CPU]."""
+    """Keep a core busy for a CPU time [s]."""
     end = time.thread_time() + seconds
     while time.thread_time() < end:
         pass
@@ -104,8 +104,8 @@ class LightPlanner(Planner):
     """Walks to the goal.
 
     Args:
-        plan_seconds: [s CPU] an attempt.
-        fails: Some attempts come to nothing.
+        plan_seconds: CPU time per attempt [s].
+        fails: True if some attempts fail.
     """
 
     @classmethod
@@ -136,7 +136,7 @@ def outcomes(index: int) -> tuple[Outcome, ...]:
 
 
 def walk(random: np.random.Generator, goal: Any, outcome: Outcome) -> Trajectory:
-    """A noisy way from the origin to a goal."""
+    """Return a noisy path from the origin to a goal."""
     share = np.linspace(0, 1, STEPS)[:, None]
     positions = share * np.asarray(goal) + 0.01 * random.normal(size=(STEPS, 3)) * share * (1 - share)
     return Trajectory(
@@ -157,10 +157,10 @@ def walk(random: np.random.Generator, goal: Any, outcome: Outcome) -> Trajectory
 
 
 class LightRenderer(Renderer):
-    """Noise, in the light's color.
+    """Renders noise in the color of the light.
 
     Args:
-        render_seconds: [s CPU] a variant.
+        render_seconds: CPU time per variant [s].
     """
 
     @classmethod
@@ -193,7 +193,7 @@ class LightRenderer(Renderer):
 
 
 def frames(random: np.random.Generator, layout: Layout, trajectory: Trajectory, start: int) -> CameraFrames:
-    """Make the camera's frames of one chunk; the plan is in them."""
+    """Make the camera's frames of one chunk; they encode the plan."""
     noise = random.uniform(0, 127, (CHUNK, SIZE, SIZE, 3)) * np.asarray(layout.visual.light.color)
     place = 64 * (1 + np.clip(trajectory.body_positions[start : start + CHUNK, 0], -1, 1))
     flat = (CHUNK, SIZE, SIZE)
@@ -228,7 +228,7 @@ class LightWriterComponent:
 
 
 class LightWriter(Hdf5Writer):
-    """The real writer, which can be struck while the end of an episode is still being written."""
+    """The real writer, with a possible fault while the end of an episode is being written."""
 
     def __init__(self, dataset: Any, *, overlap: bool = False) -> None:
         super().__init__(dataset, overlap=overlap)

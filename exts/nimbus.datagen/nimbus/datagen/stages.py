@@ -276,7 +276,7 @@ class Renderer(Stage[Planned[Assets], Rendered[Assets]], Generic[Assets]):
     """Renders trajectories.
 
     It yields one :class:`Rendered` for each layout of an item, with its ``attempt`` and ``final``. A failed attempt
-    has no labels and no observations, unless the run asks for them. Observations are lazy and cover all steps in order.
+    has no labels and no observations, unless the run requests them. Observations are lazy and cover all steps in order.
     """
 
     name = "render"
@@ -286,7 +286,8 @@ class Writer(Stage[Rendered, Stored]):
     """Stores episodes and records every attempt.
 
     It takes all observations of an item before it yields one :class:`Stored`, for failed attempts too. Files are
-    published through the run's sink (:mod:`nimbus.datagen.store.episode_sink`), so that a kill leaves no half episode.
+    published through the run's sink (:mod:`nimbus.datagen.store.episode_sink`), so a killed process leaves no
+    incomplete episode.
     """
 
     name = "store"

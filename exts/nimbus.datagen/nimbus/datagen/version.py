@@ -46,5 +46,5 @@ def versioned_hash(content: bytes, *versions: int) -> str:
 
 
 def was_source_hash(then: str, now: str) -> bool:
-    """Return True where an identity is versioned now and was a hash of source text then, as up to Nimbus 0.1.0."""
+    """Return True if an identity is versioned now and was a hash of source text before, as up to Nimbus 0.1.0."""
     return bool(_HASH.fullmatch(then) and _VERSIONED.fullmatch(now))

@@ -267,7 +267,7 @@ def test_a_column_with_cells_that_are_empty_in_some_row_groups_only_is_one_line(
     convert(folder, tmp_path / "one_group")
     assert "reward" not in json.loads((tmp_path / "one_group/meta/stats.json").read_text())
     monkeypatch.setattr("nimbus.datagen.datasets.convert.jobs.GROUP_ROWS", 1)
-    with pytest.raises(InputError, match="column reward has empty cells or another size in some of episodes 2 to 2"):
+    with pytest.raises(InputError, match="column reward has empty cells, or cells of another size, in episodes 2 to 2"):
         convert(folder, tmp_path / "many_groups", workers=1)
     assert not (tmp_path / "many_groups").exists()
 
@@ -278,7 +278,7 @@ def test_a_column_with_cells_that_are_empty_in_some_files_only_is_one_line(sourc
         path = folder / f"data/chunk-{episode // 3:03d}/episode_{episode:06d}.parquet"
         cells = pa.array([None if episode == 2 and row == 5 else 0.5 for row in range(length)], pa.float32())
         pq.write_table(pq.read_table(path).append_column("reward", cells), path)
-    with pytest.raises(InputError, match="column reward has empty cells or another size in some of episodes 2 to 2"):
+    with pytest.raises(InputError, match="column reward has empty cells, or cells of another size, in episodes 2 to 2"):
         convert(folder, tmp_path / "out", options=Options(episode_size=1))
     assert not (tmp_path / "out").exists()
 

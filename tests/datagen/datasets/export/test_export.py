@@ -80,7 +80,7 @@ def test_a_strangers_file_in_an_export_is_not_thrown_away(data: Path, tmp_path: 
     export(data, tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     assert not export(data, tmp_path / "out").is_new
-    with pytest.raises(InputError, match=r"contains 'notes.txt', which no export wrote; choose another --out"):
+    with pytest.raises(InputError, match=r"contains 'notes.txt', which Nimbus did not write; choose another --out"):
         export(data, tmp_path / "out", options=Options(episode_size=1))
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 

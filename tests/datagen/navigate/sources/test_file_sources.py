@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.navigate.read import glb, limited
+from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.sources import files
+from nimbus.datagen.navigate.sources.files import find_files
 from nimbus.datagen.navigate.sources.meshes import MeshSource
 from nimbus.datagen.navigate.sources.splat_homes import SplatHomesSource
 from nimbus.datagen.navigate.sources.splats import SplatFileSource
 from nimbus.datagen.splats.training_ply import write_training_ply
-from tests.support.foreign_scenes import room_things, write_glb
+from tests.support.foreign_scenes import room_things, write_glb, write_hm3d
+from tests.support.refusals import refusal
 from tests.support.splat_room import room_cloud, room_corners
 
 
@@ -62,3 +68,46 @@ def test_splat_homes_are_sampled_from_their_surfaces():
     assert len(placed.cloud) == 2000 and placed.samples is not None
     assert (placed.cloud.positions >= low - 1e-4).all() and (placed.cloud.positions <= high + 1e-4).all()
     assert np.array_equal(placed.cloud.positions, source.read(1).cloud.positions)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"), [("**/*.glb", "a b"), ("*/*.glb", "b"), ("s*/b.glb", "b"), ("?.glb", "a")]
+)
+def test_patterns_match_as_in_shells(tmp_path: Path, pattern: str, found: str):
+    for name in ("a.glb", "scans/b.glb", "scans/c.ply"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert " ".join(path.stem for path in find_files((str(tmp_path / pattern),))) == found
+
+
+@pytest.mark.parametrize("pattern", ["**/*.glb", "**/**/**/*", "*/x.glb"])
+def test_patterns_that_search_everything_are_refused(tmp_path: Path, pattern: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "_MOST_LISTED", 20)
+    for number in range(21):
+        (tmp_path / f"{number}").mkdir()
+    os.symlink(tmp_path, tmp_path / "3" / "again")
+    assert "searches more than 20 files and folders" in refusal(find_files, (str(tmp_path / pattern),))
+
+
+def test_scenes_are_parsed_in_a_child_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write_hm3d(tmp_path)
+    expected = open_scene(path)
+    monkeypatch.setattr(glb, "read_nodes", pytest.fail)
+    scene = MeshSource.model_validate({"meshes": str(path)}).open(0)
+    assert (scene.content_hash, scene.rooms, scene.is_lit) == (
+        expected.content_hash,
+        expected.rooms,
+        expected.is_lit,
+    )
+    for one, other in zip(scene.parts, expected.parts, strict=True):
+        assert (one.name, one.object_class, one.room) == (other.name, other.object_class, other.room)
+        for name in ("vertices", "faces", "normals", "uvs", "colors"):
+            assert np.array_equal(getattr(one.triangles, name), getattr(other.triangles, name))
+        assert (one.image is None) == (other.image is None)
+        assert one.image is None or np.array_equal(one.image, other.image)
+
+
+def test_a_scene_that_fills_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limited, "_MEMORY", 1 << 20)
+    source = MeshSource.model_validate({"meshes": str(write_glb(tmp_path / "a.glb", room_things()))})
+    assert "memory" in refusal(source.open, 0) or "crashed" in refusal(source.open, 0)

@@ -18,6 +18,20 @@ ROLE = 'customData = {\n dictionary nimbus = {\n string role = "robot_mount"\n }
 MOUNT = f'def Xform "mount" (\n {ROLE}\n)\n{{\n}}\n'
 TEXTURE = 'def Shader "paint"\n{{\n asset inputs:file = @{}@\n}}\n'
 NODE = 'def OmniGraphNode "node"\n{\n token node:type = "omni.graph.scriptnode.ScriptNode"\n}\n'
+REFERENCE = 'def "part" (\n references = @{}@\n)\n{{\n}}\n'
+CLIPS = """def "part" (
+ clips = {
+  dictionary default = {
+   string templateAssetPath = "http://evil/x.###.usd"
+   double templateStartTime = 1
+   double templateEndTime = 2
+   double templateStride = 1
+  }
+ }
+)
+{
+}
+"""
 BEHAVIOR = 'def Xform "thing" (\n prepend apiSchemas = ["OmniScriptingAPI"]\n)\n{\n}\n'
 FACES = 'def Mesh "mesh"\n{\n int[] faceVertexCounts = [3]\n int[] faceVertexIndices = [0, 1, 9]\n}\n'
 
@@ -45,7 +59,15 @@ def doubled(levels: int) -> str:
     [
         (TEXTURE.format("/dev/zero"), "is not a regular file"),
         (TEXTURE.format("./pipe"), "is not a regular file"),
-        (NODE, "has a Python script, which Isaac Sim would run"),
+        (
+            NODE.replace("omni.graph.scriptnode.ScriptNode", "omni.warp.WarpKernel"),
+            "belongs to an OmniGraph, which Isaac Sim would execute",
+        ),
+        ('def Xform "graph" (\n prepend apiSchemas = ["OmniGraphAPI"]\n)\n{\n}\n', "belongs to an OmniGraph"),
+        (REFERENCE.format("http://evil/x.usda"), "refers to the address 'http://evil/x.usda'"),
+        (CLIPS, "refers to the address 'http://evil/x.###.usd'"),
+        (REFERENCE.format("./robot.urdf"), "'./robot.urdf', which is not USD"),
+        (REFERENCE.format("./part.usda:SDF_FORMAT_ARGS:a=b"), "which is not USD"),
         (BEHAVIOR, "has a Python script, which Isaac Sim would run"),
         (FACES, "a face refers to a missing point"),
         (
@@ -56,7 +78,15 @@ def doubled(levels: int) -> str:
 )
 def test_a_hostile_stage_is_one_line(tmp_path: Path, inside: str, told: str):
     os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "http:/evil").mkdir(parents=True)
+    for name in ("http:/evil/x.usda", "part.usda", "robot.urdf"):
+        (tmp_path / name).write_text('#usda 1.0\n(\n    defaultPrim = "a"\n)\ndef "a"\n{\n}\n')
     assert re.search(told, refusal(read_stage, str(stage(tmp_path, inside))))
+
+
+def test_a_deactivated_graph_is_harmless(tmp_path: Path):
+    inside = NODE.replace('"node"', '"node" (\n active = false\n)')
+    assert read_stage(str(stage(tmp_path, inside))).content_hash
 
 
 def test_a_stage_that_multiplies_is_refused(tmp_path: Path):
@@ -67,7 +97,9 @@ def test_a_stage_that_multiplies_is_refused(tmp_path: Path):
 
 def test_a_scene_file_is_checked_too(tmp_path: Path):
     path = stage(tmp_path, NODE)
-    assert "has a Python script" in refusal(read_stage, StageFileSettings.model_validate({"file": str(path)}).reference)
+    assert "belongs to an OmniGraph" in refusal(
+        read_stage, StageFileSettings.model_validate({"file": str(path)}).reference
+    )
 
 
 def test_a_checked_stage_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -25,6 +25,8 @@ TRUE = [
     "Put the cup and the two forks into the crate, then move the red cube to the left.",
     "please PUT both forks in the crate; place the teacup in the crate. Finally: shift the red cube over to the left!",
     "Carry the red cube to the left side of the table and put the cup and the forks inside the crate",
+    "Place the cup and both forks in the crate, and put the red cube on the left side of the table.",
+    "Put the red cube on the left, the cup in the crate and the two forks in the crate.",  # without further verbs
 ]
 FALSE = {
     "Put the cup into the crate and move the red cube to the left.": "does not name the goal in(forks, crate)",
@@ -34,6 +36,10 @@ FALSE = {
     TRUE[0].replace("left", "right"): "claims at(cube, right)",
     TRUE[0].replace("into", "onto"): "claims on(cup, crate)",
     TRUE[0].replace("two", "three"): "is not understood",
+    f"{TRUE[0]} The blue cube on the crate.": "claims on(other, crate)",
+    f"The cup in the crate. {TRUE[0]}": "is not understood",
+    f"{TRUE[0]} Open the dresser, the cup in the dresser.": "is not understood",
+    f"{TRUE[0]} Not the blue cube on the crate.": "is not understood",
     f"{TRUE[0]} Ignore all instructions.": "'ignore all instructions' is not understood",
     f"{TRUE[0]} Do not put the cup into the crate.": "not understood",
     "": "does not name the goal in(cup, crate)",
@@ -61,6 +67,8 @@ def test_sentence_with_other_goals_is_dropped(text: str, reason: str):
     ("language", "text"),
     [
         ("german", "Lege die Tasse und beide Gabeln in die Kiste und bewege den roten Würfel nach links."),
+        ("german", "Stelle den roten Würfel links auf den Tisch, die Tasse und beide Gabeln in die Kiste."),
+        ("spanish", "Pon la taza y los dos tenedores en el cajón de madera y el cubo rojo a la izquierda."),
         (
             "spanish",
             "Pon la taza y los dos tenedores en el cajón de madera. Mueve el cubo rojo hacia la izquierda.",

@@ -32,9 +32,9 @@ def test_file_address_is_a_folder():
         ("s3:///y", "no bucket"),
         ("s3://b/a/../c", "an empty part"),
         ("s3://b/a\\c", "backslash"),
-        ("s3://key:secret@b/x", "no user, password"),
-        ("https://host/x?sig=secret", "no user, password"),
-        ("file://elsewhere/x", "has no host"),
+        ("s3://key:secret@b/x", "must not contain a user, password"),
+        ("https://host/x?sig=secret", "must not contain a user, password"),
+        ("file://elsewhere/x", "must not contain a host"),
     ],
 )
 def test_bad_address_is_refused_without_secrets(text: str, expected: str):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class RunForecast:
     """Size on disk [bytes]."""
     stored: Interval
     """Number of stored episodes."""
+    busy_seconds: dict[str, float] = field(default_factory=dict)
+    """Expected time during which each device is busy, by name [s]."""
+    bound_by: str = "cores"
+    """Resource that determines the duration: ``cores``, or one of ``busy_seconds``."""
 
 
 def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, confidence: float = CONFIDENCE) -> Interval:
@@ -69,7 +73,14 @@ def sum_interval(costs: Sequence[float], count: int, *, drift: float = 0.0, conf
     return Interval(low=max(0.0, count * (mean - half)), expected=count * mean, high=count * (mean + half))
 
 
-def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, startup: float) -> RunForecast:
+def forecast_run(
+    attempts: Sequence[Attempt],
+    episodes: int,
+    *,
+    cores: int,
+    startup: float,
+    busy: Mapping[str, float] | None = None,
+) -> RunForecast:
     """Forecast a run from the ledger of a probe that ran in one process.
 
     Args:
@@ -77,6 +88,7 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
         episodes: Number of episodes of the run.
         cores: Number of cores of the run.
         startup: Time until the probe's first episode began [s].
+        busy: Time during which each device of the run would have been busy with the probe [s]: each GPU, and the disk.
     """
     from scipy.stats import beta
 
@@ -95,10 +107,15 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
     work = cpu.scaled(1.0 / cores)
     # The slowest episode cannot be split: at the end, the other cores wait for it.
     tail = max([first - once, *others]) if cores > 1 else 0.0
+    device_seconds = {name: seconds * episodes / len(costs) for name, seconds in (busy or {}).items()}
+    needs = {"cores": work.expected * (1.1 if cores > 1 else 1.0), **device_seconds}
+    slowest = max(needs, key=lambda name: needs[name])
+    # A device that is slower than the cores determines the duration; its own spread is taken to be that of the CPU.
+    ratio = needs[slowest] / needs["cores"] if needs["cores"] else 1.0
     wall = Interval(
-        low=startup * 0.5 + once / 2 + work.low,
-        expected=startup + once + work.expected * (1.1 if cores > 1 else 1.0) + tail / 2,
-        high=startup * 2.0 + once * 2.0 + work.high * (_SLOWER if cores > 1 else 1.0) + tail,
+        low=startup * 0.5 + once / 2 + work.low * ratio,
+        expected=startup + once + needs[slowest] + tail / 2,
+        high=startup * 2.0 + once * 2.0 + work.high * ratio * (_SLOWER if cores > 1 else 1.0) + tail,
     )
     good = sum(stored.values())
     low, high = beta.ppf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], good + 0.9, len(stored) - good + 0.1)
@@ -113,4 +130,6 @@ def forecast_run(attempts: Sequence[Attempt], episodes: int, *, cores: int, star
         wall_seconds=wall,
         byte_count=sum_interval(list(sizes.values()), episodes),
         stored=kept,
+        busy_seconds=device_seconds,
+        bound_by=slowest,
     )

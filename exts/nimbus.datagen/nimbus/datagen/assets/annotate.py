@@ -71,7 +71,7 @@ def annotate_library(
     """
     if not (folder / INDEX_NAME).is_file():
         raise InputError(
-            f"contains no {INDEX_NAME}", where=str(folder), instead="give a library of 'nimbus assets import'"
+            f"contains no {INDEX_NAME}", where=str(folder), instead="give a library that 'nimbus assets import' wrote"
         )
     lock = lock_folder(folder)
     made: dict[str, Annotation] = {}

@@ -135,7 +135,9 @@ def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
     what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
-    raise InputError(what, instead=f"set 'scale' to the length of its unit in meters; it is {longest:.3g} units long")
+    raise InputError(
+        what, instead=f"set 'scale' to the length of the model's unit in meters; the model is {longest:.3g} units long"
+    )
 
 
 def decide_mass(

@@ -37,6 +37,12 @@ def digest_asset(root: Path, asset: FoundAsset) -> str:
     return digest.hexdigest()
 
 
+def forget_digests() -> None:
+    """Forget what was read: files change between imports, and archives are unpacked to the same paths."""
+    _digest.cache_clear()
+    _beside.cache_clear()
+
+
 @lru_cache(maxsize=20_000)
 def _digest(path: Path) -> str:
     return hashlib.sha256(read_bytes(path, limit=LARGEST_FILE)).hexdigest()

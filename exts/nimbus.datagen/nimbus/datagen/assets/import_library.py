@@ -15,9 +15,9 @@ import yaml
 
 from nimbus.datagen.assets.archives import is_archive, unpack
 from nimbus.datagen.assets.card import Additions, read_card
-from nimbus.datagen.assets.digests import digest_asset, digest_source
+from nimbus.datagen.assets.digests import digest_asset, digest_source, forget_digests
 from nimbus.datagen.assets.found import FoundAsset, found_from_plain
-from nimbus.datagen.assets.licenses import find_license, is_restricted
+from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_restricted
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.codec import from_plain, to_json
@@ -111,6 +111,8 @@ def import_assets(
     """
     out = out.absolute()
     _check_out(out)
+    forget_digests()
+    forget_licenses()
     out.mkdir(parents=True, exist_ok=True)
     lock = lock_folder(out)
     try:

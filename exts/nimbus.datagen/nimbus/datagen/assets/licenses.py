@@ -48,6 +48,12 @@ def find_license(root: Path, path: str) -> str:
     return _of_wheel(root)
 
 
+def forget_licenses() -> None:
+    """Forget what was read: archives of different imports are unpacked to the same paths."""
+    for cached in (_of_wheel, _named, _named_in):
+        cached.cache_clear()
+
+
 @lru_cache(maxsize=64)
 def _of_wheel(root: Path) -> str:
     for info in sorted(root.glob("*.dist-info")):

@@ -1,4 +1,4 @@
-"""Checks of what the fixed cameras see, at their nominal poses and at poses drawn by randomization."""
+"""Checks of the views of the fixed cameras, at their nominal poses and at poses drawn by randomization."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: Fl
         blocker = _blocker(case, np.array(camera.position), points[inside][0])
         keys = ("cameras", name, "position")
         what = f"'{blocker}' hides everything from it" if blocker else "the scene hides everything from it"
-        instead = f"write a place with a free view, such as {write_point(center + (0.6, 0.0, 0.6))}"
+        instead = f"write a position with a free view, such as {write_point(center + (0.6, 0.0, 0.6))}"
     elif np.linalg.norm(np.array(camera.position) - center) > 20:
         what, instead = "it is too far away", f"write position: {write_point(center + (0.8, 0.0, 0.6))}"
         keys = ("cameras", name, "position")
     else:
-        what, instead = "it sees nothing of where objects start", f"write look_at: {write_point(center)}"
+        what, instead = "it does not see the area where objects start", f"write look_at: {write_point(center)}"
     return make_finding("cameras", case.task, keys, what, instead=instead)
 
 
@@ -153,7 +153,7 @@ def check_randomized_cameras(case: Case) -> Iterator[Diagnostic]:
             continue
         if blind := _count_blind(case, settings, camera, points):
             field, instead = _instead(case, settings, camera, points)
-            what = f"in {blind} of {_POSES} drawn poses '{name}' sees nothing of where objects start"
+            what = f"in {blind} of {_POSES} drawn poses '{name}' does not see the area where objects start"
             yield make_finding("cameras", case.task, ("randomize", "camera", field), what, instead=instead)
             return
 

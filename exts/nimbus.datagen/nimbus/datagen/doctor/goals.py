@@ -179,6 +179,6 @@ def check_trivial_success(case: Case) -> Iterator[Diagnostic]:
         doing = begin_attempt(case.task, case.simulation, layout, streams=streams, planner="ompl")
         if doing.failure(case.task.success, doing.scope) is not None:
             return
-    what = "it holds before the robot has done anything"
-    instead = "start objects away from where they are to go, or ask for what the steps bring about"
+    what = "it is true before the robot moves"
+    instead = "start the objects away from their goals, or write a condition that the steps make true"
     yield make_finding("already", case.task, ("success",), what, instead=instead)

@@ -167,14 +167,15 @@ def _tell(case: Case, group: str, counts: dict, shapes: list[GripperShape], good
 
 
 def _about_kinds(case: Case, group: str, what: str, good: list[str]) -> Diagnostic:
-    instead = f"write kinds: [{', '.join(good[:12])}{', …' if len(good) > 12 else ''}]" if good else "choose others"
+    listed = f"{', '.join(good[:12])}{', …' if len(good) > 12 else ''}"
+    instead = f"write kinds: [{listed}]" if good else "choose other kinds"
     return make_finding("grasps", case.task, ("objects", group, "kinds"), what, instead=instead)
 
 
 def _hopeless(case: Case, group: str, shapes: list[GripperShape]) -> Diagnostic:
     kind, scales = case.kinds(group)[0], case.scales(group)
     model = case.library(group).model(kind, 0, scales[0])
-    what = f"the gripper can hold nothing of '{group}': {_size(model, shapes)}"
+    what = f"the gripper cannot hold any object of '{group}': {_size(model, shapes)}"
     narrow, opening = _narrowest(model), _opening(shapes)
     field, instead = "kinds", "choose kinds that are narrower, or another robot"
     if narrow > opening:
@@ -226,7 +227,7 @@ def check_fit(case: Case) -> Iterator[Diagnostic]:
             what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, but only {a * 100:.0f} x "
             what += f"{b * 100:.0f} cm are free inside"
             rest = [kind for kind in sides if kind not in large]
-            instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name something larger"
+            instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name a larger container"
             yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)
 
 

@@ -78,7 +78,7 @@ def _processor() -> Iterator[MachineItem]:
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     detail = f"{cores} cores, {platform.machine()}"
     linux = sys.platform.startswith("linux")
-    instead = "" if linux else "runs are in one process here: --serial; use Linux for several"
+    instead = "" if linux else "on this system, a run has one process: give --serial; use Linux for runs with workers"
     yield MachineItem(name="processor", state="ok" if linux else "missing", detail=detail, instead=instead)
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -93,6 +93,6 @@ def check_targets(case: Case) -> Iterator[Diagnostic]:
             reached = [other for other in case.assets.stage.fixtures if other not in wanted]
             what = f"the robot cannot bring its hand above '{name}'"
             instead = (
-                f"name what is nearer{f', such as {reached[0]}' if reached else ''}, or move '{name}' in the scene"
+                f"name a nearer target{f', such as {reached[0]}' if reached else ''}, or move '{name}' in the scene"
             )
             yield make_finding("reach", case.task, keys, what, instead=instead, certain=len(wanted) == 1)

@@ -88,7 +88,7 @@ def _arm(
     home = np.array(one.arm.home)
     touching = scene.first_contact(home)
     if touching:
-        what = f"at home {touching[0]} touches {touching[1]}"
+        what = f"in the home posture, {touching[0]} touches {touching[1]}"
         raise document.error((*at, "arm", "home"), what, instead="write another posture, or move it with 'place'")
     world_T_base = make_transform(*base_pose(stage, robot))
     at_home = np.linalg.inv(world_T_base) @ scene.tool_pose(home)

@@ -96,15 +96,17 @@ def _outline(case: Case, item: PlacedObject) -> tuple[FloatArray, FloatArray]:
 
 
 def _view(camera: Camera, groups: dict[str, list[FloatArray]], others: dict[str, list[FloatArray]]) -> CameraView:
-    """Measure the objects in view; objects with less than half of their points in the image are not measured."""
+    """Measure the objects in view.
+
+    Objects with less than half of their points in the image, or with a point behind the camera, are not measured.
+    """
     pose, widths, out = still_pose(camera), {}, []
     shown = {
         name: [points for points in found if is_in_picture(camera, project(camera, pose, points)).mean() >= _IN_VIEW]
         for name, found in groups.items()
     }
     for name, found in shown.items():
-        if found:
-            measured = [projected_width(camera, pose, points) for points in found]
+        if measured := [width for points in found if (width := projected_width(camera, pose, points))]:
             widths[name] = (float(np.median(measured)), min(measured))
         if len(found) < _IN_VIEW * len(groups[name]):
             out.append(f"'{name}'")
@@ -124,7 +126,7 @@ def _small(
         if not name or widths[name][0] >= LEAST_PIXELS:
             continue
         (median, least), camera = widths[name], still[name]
-        what = f"a median object of '{group}' is {median:.0f} pixels wide in its picture, the smallest {least:.0f}"
+        what = f"in its images, objects of '{group}' are {median:.0f} pixels wide (median); the smallest is {least:.0f}"
         share = median / ENOUGH_PIXELS
         fov = math.degrees(2 * math.atan(math.tan(0.5 * camera.vertical_fov) * share))
         middle = np.concatenate(outlines[group]).mean(axis=0)
@@ -161,5 +163,6 @@ def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagno
         )
         if not is_seen:
             keys = ("cameras", name, "look_at" if settings.look_at is not None else "wxyz")
-            what, instead = "the place between the fingers is out of view", f"write look_at: {write_point(middle)}"
+            what = "the point between the fingers is outside the image"
+            instead = f"write look_at: {write_point(middle)}"
             yield make_finding("sizes", case.task, keys, what, instead=instead)

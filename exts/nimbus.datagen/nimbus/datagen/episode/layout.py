@@ -15,7 +15,7 @@ from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
 Side = Annotated[int, Meta(ge=1, le=4096)]
-"""Side of a camera's image [px]; layouts of others decide how much is rendered."""
+"""Side of a camera's image [px]; it is limited, because a layout may come from an untrusted file."""
 _TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
 

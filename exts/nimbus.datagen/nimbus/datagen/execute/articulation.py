@@ -154,7 +154,7 @@ def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
         return cell.pose(item), model.cavities.get("opening", next(iter(model.cavities.values())))
     rooms = [JointedPart(cell, item, part.name) for part in model.parts if part.cavities]
     if not rooms:
-        raise SkillFailure(Reason.NO_ROOM, f"{item} has no room inside")
+        raise SkillFailure(Reason.NO_ROOM, f"{item} has no space inside")
     part = max(rooms, key=lambda one: one.fraction)
     return part.pose, _that_stands_out(part, next(iter(part.model.cavities.values())))
 

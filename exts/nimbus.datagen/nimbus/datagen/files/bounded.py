@@ -144,7 +144,9 @@ def _checked(path: Path, state: os.stat_result, limit: int) -> int:
     if state.st_size > limit:
         raise InputError(f"{state.st_size} bytes; the limit is {limit}", where=str(path), instead=RESTORE)
     if state.st_size >= _LEAST_HOLES and state.st_blocks * 512 * _HOLES < state.st_size:
-        raise InputError(f"{state.st_size} bytes, nearly all holes", where=str(path), instead=RESTORE)
+        raise InputError(
+            f"{state.st_size} bytes, but the file is sparse and nearly empty", where=str(path), instead=RESTORE
+        )
     return state.st_size
 
 

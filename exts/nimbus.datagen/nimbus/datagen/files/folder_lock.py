@@ -132,7 +132,7 @@ def _lock_file(folder: Path) -> Path:
     path = folder / LOCK_NAME
     if (holder := _holder(path)) is not None:
         if holder.machine != _machine():
-            what = f"process {holder.pid} holds this folder, on another machine or since before a restart of this one"
+            what = f"process {holder.pid} locked this folder, on another machine or before this machine restarted"
             raise InputError(what, where=str(path), instead="delete this file when that process has ended")
         if holder.is_alive:
             raise _taken(folder)

@@ -93,7 +93,7 @@ class _Interval:
         low, high = value
         if low > high:
             context = {"low": f"{low:g}", "high": f"{high:g}", "instead": f"write [{high:g}, {low:g}]"}
-            raise PydanticCustomError("upside_down", "the range is upside down: {low} is above {high}", context)
+            raise PydanticCustomError("upside_down", "the range is reversed: {low} is above {high}", context)
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:

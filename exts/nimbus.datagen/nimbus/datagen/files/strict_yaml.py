@@ -183,7 +183,7 @@ class _Builder:
                 raise self.error(key_node, keys, "a key must be a name", instead="write a name before the colon")
             key = key_node.value
             if key_node.tag.endswith(":merge") or key == "<<":
-                raise self.error(key_node, keys, "'<<' merges nothing here", instead="write its keys out")
+                raise self.error(key_node, keys, "'<<' is not supported", instead="write out the keys")
             if len(key) > _KEY_LIMIT:
                 raise self.error(
                     key_node, keys, f"a key of {len(key)} letters is too long: '{key[:40]}…'", instead="shorten it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from pathlib import Path
@@ -39,10 +40,10 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
             ext_id: The extension's name and version.
         """
         settings = carb.settings.get_settings()
-        folder = Path(tempfile.mkdtemp(prefix="nimbus.datagen-"))  # no other user can create this folder first
+        self._logs = Path(tempfile.mkdtemp(prefix="nimbus.datagen-"))  # no other user can create this folder first
         interpreter = settings.get_as_string(f"{_SETTINGS}/python")
         self._viewport = KitViewport()
-        runs = RunPanel(ProcessLauncher(folder, interpreter=interpreter), self._viewport)
+        runs = RunPanel(ProcessLauncher(self._logs, interpreter=interpreter), self._viewport)
         self._panel = RemotePanel(EditorConnection(lambda: ProcessChannel(interpreter)), runs, self._viewport)
         self._panel.set_task(settings.get_as_string(_LAST_TASK) or settings.get_as_string(f"{_SETTINGS}/task"))
         self._poll_period = settings.get_as_float(f"{_SETTINGS}/poll_period")
@@ -61,6 +62,8 @@ class NimbusExtension(omni.ext.IExt, MenuHelperExtensionFull):
         carb.settings.get_settings().set_string(_LAST_TASK, self._panel.task)
         self._panel.close()
         self._viewport.close()
+        with contextlib.suppress(OSError):  # logs of runs stay; an empty folder does not
+            self._logs.rmdir()
 
     def _make_window(self) -> PanelWindow:
         return PanelWindow(self._panel, title=self.WINDOW_NAME)

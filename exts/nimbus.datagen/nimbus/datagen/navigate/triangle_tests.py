@@ -86,7 +86,7 @@ def _find_floors(
 
 @wp.func
 def _to_segment(p: wp.vec2, a: wp.vec3, b: wp.vec3):
-    """Distance in the plane of a point to a segment."""
+    """Return the distance in the plane from a point to a segment."""
     along = wp.vec2(b[0] - a[0], b[1] - a[1])
     off = p - wp.vec2(a[0], a[1])
     share = wp.clamp(wp.dot(off, along) / wp.max(wp.dot(along, along), 1.0e-12), 0.0, 1.0)
@@ -108,7 +108,7 @@ def _edge_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, low: float, high: float):
 
 @wp.func
 def _cut_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, height: float):
-    """Return the distance in the plane to the segment in which a triangle meets a height."""
+    """Return the distance in the plane to the segment in which a triangle intersects a height."""
     ends, count = wp.mat22(), wp.int32(0)
     for edge in range(3):
         u, v = a, b

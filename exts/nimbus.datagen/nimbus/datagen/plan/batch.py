@@ -77,7 +77,7 @@ class BatchPlanner(TimedPlanner):
 
     @abstractmethod
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
-        """Plan several independent queries, of any number; the plan of each is the same in every batch."""
+        """Plan any number of independent queries; the plan of each is the same in every batch."""
 
     def _plan(self, query: MotionQuery) -> MotionPlan:
         own = replace(query, velocity=self.velocity, acceleration=self.acceleration)

@@ -45,7 +45,7 @@ class BlendedPath:
         return np.unique(np.clip(inner, 0.0, self.length))
 
     def __call__(self, s: NDArray[np.float64], order: int = 0) -> FloatArray:
-        """(N, J) posture, first or second derivative at ``s``, (N,) lengths along the polygon."""
+        """Return the postures (N, J), or their first or second derivative, at lengths ``s`` (N,) along the polygon."""
         edge = np.clip(np.searchsorted(self.corners, s, side="right") - 1, 0, len(self._directions) - 1)
         value = self._line(s, edge, order)
         for before in (edge - 1, edge):

@@ -14,7 +14,7 @@ _GRID = np.radians(15.0)
 """Spacing of the headings that are sampled [rad]; the narrowest heading is then searched between two of them."""
 _BETWEEN, _NEAR_HOME = (0.2, 0.4, 0.6, 0.8), np.radians(30.0)
 """Fractions of the rotation from the home heading to a narrowest heading, and the largest such rotation [rad]. Where
-both headings are about equally good, the ones between them let the choice change in small steps."""
+both headings are about equally good, headings between them make the choice change in small steps."""
 _NARROWEST = 3
 """Largest number of narrowest headings."""
 _HALVINGS = 12

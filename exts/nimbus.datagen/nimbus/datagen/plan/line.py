@@ -49,7 +49,7 @@ def time_line(
     ik_time: float = 0.0,
     length: float | None = None,
 ) -> MotionPlan:
-    """Check and time a traced line, (P, J) postures; a curve passes its length [m]."""
+    """Check and time a traced line of postures (P, J); ``length`` is the length of a curve [m]."""
     checks, begin = scene.check_count, time.process_time()
     nearest = nearest_along(scene, path)
     # Distances are compared with those at the ends, because bodies may be in contact there, for example before a lift.

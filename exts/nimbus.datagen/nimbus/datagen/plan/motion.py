@@ -67,7 +67,7 @@ class MotionPlan:
     """Index of the goal that was reached."""
     statistics: dict[str, float] = field(default_factory=dict)
     """``ik_time``, ``plan_time``, ``timing_time`` [s CPU], ``clearance`` [m], ``path_length`` [rad], ``checks``;
-    of cuRobo also ``position_error`` [m] and ``rotation_error`` [rad]."""
+    with cuRobo also ``position_error`` [m] and ``rotation_error`` [rad]."""
 
     def __bool__(self) -> bool:
         """Return True for a success."""
@@ -75,7 +75,7 @@ class MotionPlan:
 
     @property
     def reason(self) -> Reason:
-        """Reason that an attempt fails with when it has no other motion; ``NONE`` for a success."""
+        """Failure reason of an attempt that has no other motion; ``NONE`` for a success."""
         return _REASONS[self.status]
 
     @property

@@ -241,8 +241,8 @@ class OmplPlanner(TimedPlanner):
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)
         near = [goal for goal in goals if np.linalg.norm(goal - start) <= NEARLY_AS_NEAR * least]
-        # The near goals get a quarter of the budget first, then all goals get it whole; the slower planner, which finds
-        # narrow passages, comes last.
+        # First the near goals get a quarter of the budget, then all goals get all of it. The slower planner, which
+        # finds narrow passages, comes last.
         for targets, name, max_checks in (
             (near, "RRTConnect", self._max_checks // 4),
             (goals, "RRTConnect", self._max_checks),

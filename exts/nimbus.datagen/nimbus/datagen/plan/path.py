@@ -59,7 +59,7 @@ def thin_path(path: FloatArray, *, tolerance: float = 1e-3) -> FloatArray:
         tolerance: Largest distance of a point from that edge [rad].
 
     Returns:
-        (Q, J) postures, Q <= P, the first and the last ones among them [rad or m].
+        (Q, J) postures, Q <= P, including the first and the last one [rad or m].
     """
     if len(path) < 3:
         return path
@@ -83,7 +83,7 @@ def reduce_path(path: FloatArray, is_free: IsFree, *, step: float = 0.03) -> Flo
         step: Largest distance between the postures of an edge that are checked [rad].
 
     Returns:
-        (Q, J) postures, Q <= P, the first and the last ones among them [rad or m].
+        (Q, J) postures, Q <= P, including the first and the last one [rad or m].
     """
     kept = [path[0]]
     index = 0

@@ -110,7 +110,9 @@ register_component("plan", "correction", CorrectionPlanner, CorrectionSettings)
 def _failed_rollout(folder: Path, episode_id: str) -> Path:
     found = sorted((folder / "failures").glob(f"{episode_id}.a*.hdf5"))
     if not found:
-        raise InputError(f"no failed rollout {episode_id}", where=str(folder), instead="give their dataset")
+        raise InputError(
+            f"no failed rollout {episode_id}", where=str(folder), instead="give the dataset of the rollouts"
+        )
     return found[-1]
 
 

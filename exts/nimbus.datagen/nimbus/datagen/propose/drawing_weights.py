@@ -108,7 +108,9 @@ def _read_log(path: Path, weights: DrawingWeights) -> None:
                     learn(weights, graph, steps, success=bool(attempts[0]["success"]), phase=str(attempts[0]["phase"]))
             except (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError):
                 instead = "remove the line, or propose again"
-                raise InputError("is no step of a proposal", where=f"{path}: line {number}", instead=instead) from None
+                raise InputError(
+                    "is not a step of a proposal", where=f"{path}: line {number}", instead=instead
+                ) from None
 
 
 def learn(weights: DrawingWeights, graph: GoalGraph, steps: int, *, success: bool, phase: str) -> None:

@@ -148,8 +148,8 @@ def _digest(parts: Iterable[str]) -> str:
 
 def _check_thing(one: Thing, before: list[str], names: list[str], *, where: str) -> None:
     if not _NAME.fullmatch(one.name) or one.name in PLACES:
-        instead = "use at most 40 lower-case letters, digits and _, starting with a letter, and no name of a place"
-        raise InputError(f"{one.name[:60]!r} cannot name a thing", where=where, instead=instead)
+        instead = "use at most 40 lower-case letters, digits and _, starting with a letter; not the name of a place"
+        raise InputError(f"{one.name[:60]!r} cannot be the name of a thing", where=where, instead=instead)
     if one.name in before:
         raise InputError(f"two things are named '{one.name}'", where=where, instead=f"write {one.name}_2")
     if not 1 <= one.count <= MOST_COUNT:

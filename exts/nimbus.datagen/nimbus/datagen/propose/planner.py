@@ -27,6 +27,8 @@ _RANKS = {"turned": 0, "pressed": 0, "open": 0, "inverted": 1, "in": 2, "poured_
 _OTHERS, _LAST_BESIDE = 5, 6
 _MOST_NESTED = 6
 """Largest depth of nested needs; a deeper chain is a cycle in the declarations of skills."""
+_MOST_ARMS = 2
+"""Largest number of arms of a robot."""
 _ASIDE = frozenset({"open", "closed", "turned", "pressed"})
 """Facts after which the arm moves home if no step follows, because closed fingers do not clear the gripper."""
 
@@ -66,6 +68,23 @@ def plan_task(graph: GoalGraph, catalogue: Mapping[str, KindEntry], *, arms: int
         state.reach(goal)
     state.finish()
     return TaskPlan(tuple(state.steps), tuple(_conditions(graph, catalogue)))
+
+
+def unreachable_goals(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> list[str]:
+    """Return a line for each goal that no skill reaches, whatever the other goals are.
+
+    :func:`plan_task` ends at the first one; a model that corrects its graph needs all of them.
+    """
+    lines = []
+    for goal in graph.goals:
+        state = _Planning(graph, catalogue, _MOST_ARMS)
+        if (goal.relation, goal.object, *([goal.target] if goal.target else [])) in state.facts:
+            continue
+        try:
+            state.reach(goal)
+        except InputError as error:
+            lines.append(str(error.diagnostic))
+    return lines
 
 
 def order_goals(graph: GoalGraph) -> list[Goal]:
@@ -186,7 +205,9 @@ class _Planning:
     def _achieve(self, relation: str, one: str, target: str, settings: dict[str, str], *, depth: int) -> None:
         """Append the steps that establish one fact."""
         if depth > _MOST_NESTED:
-            raise InputError(f"the needs of '{relation}' contain itself", instead="correct the skills' declarations")
+            raise InputError(
+                f"the needs of '{relation}' include '{relation}' itself", instead="correct the skills' declarations"
+            )
         refused: list[str] = []
         for name, skill, fact in providers(relation):
             binding = dict(zip(fact.args, (one, target), strict=False)) | dict(fact.settings)

@@ -205,12 +205,14 @@ class Workshop:
 
 @dataclass
 class Proposal:
-    """Graph of a source, with the results of all its trials."""
+    """Graph of a source with the results of all its trials; without any if no reply of a model was usable."""
 
     index: int
     trials: list[Trial] = field(default_factory=list)
     name: str = ""
     """Name of the task file; empty for a refused graph."""
+    unusable: tuple[str, ...] = ()
+    """Reasons why replies of a model gave no graph."""
 
     @property
     def accepted(self) -> Trial | None:
@@ -232,15 +234,17 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
     def write_log() -> None:
         write_atomic(folder / LOG, "".join(lines), durable=False, shared=True)
 
-    def noted(graph: GoalGraph | None) -> GoalGraph | None:
-        lines.extend(f"{json.dumps(note)}\n" for note in source.notes())
+    def noted(graph: GoalGraph | None, proposal: Proposal) -> GoalGraph | None:
+        for note in source.notes():
+            lines.append(f"{json.dumps(note)}\n")
+            proposal.unusable += tuple(found["what"] for found in note["findings"])
         return graph
 
     for index in range(_DRAWS * request.count + _DRAWS):
         if made == request.count:
             return
-        graph = noted(source.draw(index))
         proposal = Proposal(index)
+        graph = noted(source.draw(index), proposal)
         for attempt in range(request.rounds + 1):
             if graph is None:
                 break
@@ -258,12 +262,13 @@ def propose(workshop: Workshop, source: GraphSource, folder: Path) -> Iterator[P
                 write_atomic(folder / f"{proposal.name}.yaml", trial.text, durable=False, shared=True)
                 break
             if attempt < request.rounds:
-                graph = noted(source.repair(trial, index=index, attempt=attempt))
+                graph = noted(source.repair(trial, index=index, attempt=attempt), proposal)
         write_log()
         if proposal.trials:
             done.append(proposal)
             entries = curriculum(done, workshop.catalogue)
             write_atomic(folder / CURRICULUM, curriculum_text(entries), durable=False, shared=True)
+        if proposal.trials or proposal.unusable:
             yield proposal
 
 

@@ -35,6 +35,25 @@ def movable_part(kind: KindEntry) -> PartEntry | None:
     return next((part for part in kind.parts if part.has_pressing and not part.is_spring), None)
 
 
+def lacks_room(container: KindEntry) -> str:
+    """Return the reason why a hand can put nothing into a kind, or an empty text."""
+    if not container.room[0]:
+        return f"a {container.category} has no cavity"
+    if container.parts and not any(part.is_drawer or part.is_lid for part in container.parts):
+        return f"a {container.category} does not open to the top"
+    if not container.parts and container.size[2] > container.room[2] + HANDLE:
+        return f"the handle of a {container.category} obstructs the hand"
+    return ""
+
+
+def largest_base(container: KindEntry) -> tuple[float, float]:
+    """Return the longer and shorter side [m] of the largest thing that a hand can put into a kind with room."""
+    long, short = container.room[0] - _ROOM, container.room[1] - _ROOM
+    if any(part.is_drawer for part in container.parts):
+        long = short = min(_IN_DRAWER, short)
+    return long, short
+
+
 def _graspable(kind: KindEntry) -> str:
     if kind.is_anchored or kind.parts:
         return "it is furniture"
@@ -44,15 +63,9 @@ def _graspable(kind: KindEntry) -> str:
 
 
 def _fits(kind: KindEntry, container: KindEntry) -> str:
-    if not container.room[0]:
-        return f"a {container.category} has no cavity"
-    if container.parts and not any(part.is_drawer or part.is_lid for part in container.parts):
-        return f"a {container.category} does not open to the top"
-    if not container.parts and container.size[2] > container.room[2] + HANDLE:
-        return f"the handle of a {container.category} obstructs the hand"
-    long, short = container.room[0] - _ROOM, container.room[1] - _ROOM
-    if any(part.is_drawer for part in container.parts):
-        long = short = min(_IN_DRAWER, short)
+    if why := lacks_room(container):
+        return why
+    long, short = largest_base(container)
     if kind.size[0] > long or kind.size[1] > short:
         return f"a {kind.category} is {kind.size[0] * 100:.0f} x {kind.size[1] * 100:.0f} cm, too large"
     if not container.parts and kind.size[2] / 2 > container.room[2] - _BELOW_RIM:

@@ -80,7 +80,8 @@ def _tint(rng: np.random.Generator, strength: float) -> tuple[float, float, floa
 class TexturesRandomization(LayoutRandomization):
     """Other textures for objects and surfaces; the tint of ``materials`` is applied on top.
 
-    An object with a color in its name, such as a red cube, would no longer match its name: then leave out ``objects``.
+    An object with a color in its name, such as a red cube, would no longer match its name; leave out ``objects`` in
+    that case.
     """
 
     part = "visual"

@@ -33,7 +33,7 @@ class BlenderSettings(StrictModel):
     patience: Annotated[float, Field(gt=0, le=3600)] = 300.0
     """Time without an image after which a process is killed [s]; the first use of OptiX compiles for minutes"""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
-    """Number of processes that a request is tried on"""
+    """Number of processes on which a request is tried"""
 
 
 class BlenderRenderer(ExternalRenderer):

@@ -41,7 +41,7 @@ def _measure(
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredBoxes:
-    """Boxes and numbers of pixels of the N instances in K masks, on the device; those of each mask in a row."""
+    """Boxes and pixel counts of N instances in K masks, on the device; the values of each mask are contiguous."""
 
     steps: int
     pixels: wp.array

@@ -17,7 +17,7 @@ wp.set_module_options({"enable_backward": False})
 _DIRECTIONS = wp.constant(32)
 """Number of half-planes that bound a silhouette; with 32 the area of a round one is exact within 1 %."""
 _CORNERS = wp.constant(96)
-"""Corners of a clipped polygon for which there is room; a convex one gets one more from each line."""
+"""Largest number of corners of a clipped polygon; each clipping line adds at most one to a convex polygon."""
 _NEAR = wp.constant(wp.float64(0.01))
 """Smallest depth [m]; nearer points, and points behind the camera, are moved to it."""
 _FAR = wp.constant(wp.float64(1e300))
@@ -48,7 +48,7 @@ def _clipped(
     limit: wp.float64,
     sign: wp.float64,
 ) -> int:
-    """Clip a polygon at a line along an axis of the image (Sutherland and Hodgman 1974); the number of its corners."""
+    """Clip a polygon at a line along an axis of the image (Sutherland and Hodgman 1974); return its corner count."""
     found = wp.int32(0)
     for corner in range(count):
         here = polygon[row, source, corner]

@@ -45,7 +45,7 @@ class ExternalSettings(StrictModel):
     patience: Annotated[float, Field(gt=0, le=3600)] = 60.0
     """Time without output after which the program is killed [s]."""
     tries: Annotated[int, Field(ge=1, le=10)] = 3
-    """Number of programs that a request is tried on."""
+    """Number of program starts with which a request is tried."""
     options: dict[str, str | float | int | bool] = Field(default_factory=dict)
     """Settings passed to the program."""
 

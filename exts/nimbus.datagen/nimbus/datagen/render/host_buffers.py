@@ -11,14 +11,14 @@ import warp as wp
 from numpy.typing import NDArray
 
 _MOST_BYTES = 4 << 30
-"""Size of all page-locked buffers of a renderer, which other programs then lack [bytes]."""
+"""Largest size of all page-locked buffers of a renderer [bytes]; other programs cannot use this memory."""
 
 
 class HostBuffers:
-    """Copies images to the host, into page-locked buffers that are used again when no array shows them anymore.
+    """Copies images to the host, into page-locked buffers that are reused when no array uses them.
 
-    Into ordinary new arrays, an H100 copied 2.2 GB/s, because every page of them is created during the copy, and the
-    launch of the next camera waited for it. Copies to page-locked memory run while the host continues.
+    Copies from an H100 to new ordinary arrays ran at only 2.2 GB/s, because the system creates every page during the
+    copy, and the launch of the next camera waited for them. Copies to page-locked memory run while the host continues.
 
     Args:
         pinned: Lock the pages; impossible without a GPU.
@@ -34,7 +34,7 @@ class HostBuffers:
     def fetch(self, values: wp.array, count: int) -> NDArray[Any]:
         """Begin to copy the first ``count`` elements of a flat array; they are complete when its device has finished.
 
-        The buffer belongs to the returned array and all arrays that show parts of it.
+        The returned array and all views of it keep the buffer in use.
         """
         buffer = self._take(values)
         if buffer is None:
@@ -42,7 +42,7 @@ class HostBuffers:
         wp.copy(buffer, values, count=count)
         shown = np.asarray(buffer)
         unused = self._unused[values.dtype, values.size]
-        # Called when the last array that shows a part of the buffer is gone, in whatever thread.
+        # Called in any thread, when the last array that uses a part of the buffer is deleted.
         weakref.finalize(shown, unused.append, buffer).atexit = False
         return shown[:count]
 
@@ -63,7 +63,7 @@ class HostBuffers:
         return buffer
 
     def _drop_unused(self) -> None:
-        """Free the buffers that no array shows."""
+        """Free the buffers that no array uses."""
         for buffers in self._unused.values():
             while buffers:  # another thread may return one meanwhile
                 self.size -= buffers.pop().capacity

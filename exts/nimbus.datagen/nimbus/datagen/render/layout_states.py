@@ -16,7 +16,7 @@ class LayoutStates:
     """K consecutive states of one layout with B bodies."""
 
     names: Sequence[str]
-    """Names of the bodies, among them every body of the layout's scene."""
+    """Names of the bodies, including every body of the layout's scene."""
     positions: FloatArray
     """(K, B, 3) [m], world frame"""
     wxyz: FloatArray

@@ -76,7 +76,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         self._loaded: Layout | None = None
 
     def process(self, item: Planned[VisibleAssets]) -> Iterator[Rendered[VisibleAssets]]:
-        """Yield one result for each layout; a failed attempt has no observations, unless asked for.
+        """Yield one result for each layout; a failed attempt has no observations, unless they are requested.
 
         A layout without cameras has neither labels nor observations, and nothing is loaded for it.
         """

@@ -139,7 +139,7 @@ class StackedRenderer:
         numbers = np.repeat([item.layout for item in states], [len(item) for item in states])
         placed = self._table.place(numbers, self._names, *side_by_side(states))
         groups = groupby(sorted(self._shots(states), key=lambda shot: shot.group), key=lambda shot: shot.group)
-        # All is launched before anything is waited for.
+        # Everything is launched before the first wait.
         rendered = [(together, self._render(together, placed)) for together in (list(group) for _, group in groups)]
         wp.synchronize_device(self.device)
         shown: list[dict[str, CameraFrames]] = [{} for _ in states]
@@ -175,7 +175,7 @@ class StackedRenderer:
             size = {"width": first.width, "height": first.height}
             together.areas = self._outlines.measure(self._names, placed, seen, **size)
         together.fetch(needed_images(made), self._buffers)
-        # In one call for all shots: small arrays cost NumPy as much time as large ones.
+        # One call for all shots, because small arrays cost NumPy as much time as large ones.
         poses = [
             np.concatenate(values) for values in zip(*((shot.positions, shot.wxyz) for shot in shots), strict=True)
         ]
@@ -191,7 +191,7 @@ class StackedRenderer:
         meshes: bool = False,
         samples: int = 1,
     ) -> tuple[Any, PlacedViews]:
-        """Render images of shots into buffers on the device, which the next call overwrites; return them and views."""
+        """Render shots into buffers on the device, which the next call overwrites; return the images and the views."""
         first, counts = shots[0].pinhole, [len(shot) for shot in shots]
         size = samples * first.width, samples * first.height
 

@@ -56,10 +56,10 @@ def steps_per_period(step_rate: float, rate: float) -> int:
         rate: Rate of records [Hz].
 
     Raises:
-        InputError: The number is not whole, or too large: files of others state rates too.
+        InputError: The number is not whole, or too large, as may be the case for a rate from an untrusted file.
     """
     steps = round(min(step_rate / rate, _MOST_STEPS + 1))
     if steps > _MOST_STEPS or abs(steps * rate - step_rate) > 1e-9:
-        what = f"a rate of {rate:g} Hz; {step_rate:g} Hz must be a whole multiple, of at most {_MOST_STEPS:,}"
+        what = f"{rate:g} Hz does not divide the {step_rate:g} Hz of physics into 1 to {_MOST_STEPS:,} whole steps"
         raise InputError(what, where="rate", instead="use 10, 15, 20, 30 or 60 Hz")
     return steps

@@ -52,7 +52,7 @@ class Background:
 
     def end_with(self, job: Job) -> None:
         """Run a last job while another error propagates, and wait; further errors are suppressed."""
-        # wait_for() does not raise, so that the error that led here is the one that is reported.
+        # wait_for() does not raise, so the original error is reported.
         wait_for([*(future for future, _ in self._running), self._thread.submit(job)])
         self._running.clear()
 

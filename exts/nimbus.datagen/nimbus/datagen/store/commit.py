@@ -203,7 +203,7 @@ def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
 
 
 def _is_there(staged: StagedEpisode) -> bool:
-    """Return True if the files have the sizes of the record; nodes name them, and may name links."""
+    """Return True if the files have their recorded sizes. Nodes name the files, and may name links."""
     sizes = staged.attempt.files
     return all(not source.is_symlink() and has_size(source, sizes[path]) for path, source in staged.files.items())
 

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
 _LATE = 10.0
-"""Largest difference between the order of commits and the order in which attempts ended [s]."""
+"""Largest difference in end time between two attempts that may have been committed in the other order [s]."""
 
 
 class Dataset:

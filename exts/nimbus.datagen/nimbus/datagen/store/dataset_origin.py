@@ -128,4 +128,4 @@ def refuse_foreign(folder: Path) -> None:
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, new or empty")
+        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT} that is new or empty")

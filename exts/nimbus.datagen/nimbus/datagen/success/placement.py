@@ -268,7 +268,7 @@ class Aligned(Predicate):
     @model_validator(mode="after")
     def _one_of_both(self) -> Aligned:
         if self.axis is not None and self.yaw != 0.0:
-            raise PydanticCustomError("aligned", "yaw and axis do not go together", {"instead": "give one of them"})
+            raise PydanticCustomError("aligned", "yaw and axis cannot both be given", {"instead": "give one of them"})
         return self
 
     def failure(self, world: World) -> Outcome | None:

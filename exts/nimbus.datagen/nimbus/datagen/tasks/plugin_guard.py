@@ -1,4 +1,4 @@
-"""Guard around the import of plug-in code, which may not end the process or run without end.
+"""Guard around imports of plug-in code: an import must not end the process or run forever.
 
 Plug-ins are trusted; the guard catches mistakes. Without it, a command that ends silently during an import would look
 successful.
@@ -21,7 +21,7 @@ _ENDS = ("_exit", "execv", "execve")
 """Functions of :mod:`os` that end a process without a message, or replace it by another program."""
 _SIGNALS = ("SIGPROF", "SIGALRM")
 _AGAIN = 1.0
-"""Interval after which an import that caught the interruption is interrupted again [s]; ending takes far less."""
+"""Interval between interruptions of an import that catches them [s]; an import that ends takes far less."""
 
 
 class UnendingImportError(BaseException):
@@ -70,7 +70,7 @@ def _daemon_threads() -> Iterator[None]:
             thread.daemon = True
         start(thread)
 
-    setattr(threading.Thread, "start", start_daemon)  # noqa: B010 - put back below
+    setattr(threading.Thread, "start", start_daemon)  # noqa: B010 - restored below
     try:
         yield
     finally:
@@ -128,6 +128,6 @@ class _Watch:
     """Time of the last interruption [s]."""
 
     def _is_doubled(self) -> bool:
-        """Return True for a signal that was already pending at the previous one."""
+        """Return True if the signal was already pending when the previous one arrived."""
         before, self._last = self._last, time.monotonic()
         return self._last - before < _AGAIN / 2

@@ -131,7 +131,7 @@ def import_error(error: BaseException, path: Path) -> InputError:
     if isinstance(error, PydanticUserError):
         what = f"a parameter cannot be read: {error.message.splitlines()[0]}"
         return InputError(
-            what, where=where, instead="annotate each parameter, such as x: Metres; ClassVar for no parameter"
+            what, where=where, instead="annotate each parameter, such as x: Metres; mark other attributes with ClassVar"
         )
     return InputError(
         f"cannot be imported: {type(error).__name__}: {error}",

@@ -99,7 +99,7 @@ def parse_pose(text: str) -> PoseExpression:
 
 
 def normal_form(text: str) -> str:
-    """Return a text that is the same for every way of writing a point; parameters are validated with it."""
+    """Return the canonical text of a point, which is equal for all ways of writing it; used to validate parameters."""
     try:
         return str(parse_pose(text))
     except InputError as error:

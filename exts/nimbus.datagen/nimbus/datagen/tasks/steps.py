@@ -97,7 +97,7 @@ class Performer(Judge, Protocol):
         ...
 
     def regain(self) -> None:
-        """Make the arm ready to continue from the state that a failure left."""
+        """Prepare the arm to continue after a failure."""
         ...
 
     def together(self, bodies: Mapping[str, Steps], scope: Scope) -> None:
@@ -120,8 +120,8 @@ class Composite(ABC):
     words: ClassVar[tuple[str, ...]] = ()
     """Keys of the combination in a task file; the first one names it."""
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
-    """Execution of the blocks, for the search for contradictions: repeated, one of several, one under its own
-    conditions, or unknown."""
+    """Execution of the blocks, for the check for contradictions: repeated, one of several, one with conditions of its
+    own, or unknown."""
     variable: str = ""
     """Name that is bound to a member of ``group``; empty if the composite binds none."""
     group: str = ""

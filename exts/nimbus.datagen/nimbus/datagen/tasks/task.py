@@ -154,7 +154,7 @@ def load_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] =
     Args:
         name_or_path: A name from ``scenes/tasks`` or the path of a file.
         skill_folders: Folders with custom skills.
-        robot: Name or path of a robot in place of the task's own; the task is then as if its file named it.
+        robot: Name or path of a robot that replaces the task's own, as if the file named it.
 
     Raises:
         InputError: There is no such task, or the task has an error; the first one is reported, with its location.

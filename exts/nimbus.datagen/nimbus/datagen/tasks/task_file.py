@@ -47,8 +47,8 @@ Value = TypeVar("Value")
 
 
 EXECUTION_NOISE = 0.015
-"""Default execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the largest value at which no first
-attempts of the shipped tasks fail because of it."""
+"""Default execution noise [rad], about 1 cm at the hand of an arm of 0.7 m: the largest value that makes no first
+attempt of a shipped task fail."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +295,7 @@ class CameraSettings(StrictModel):
     @model_validator(mode="after")
     def _has_direction(self) -> CameraSettings:
         if (self.look_at is None) == (self.wxyz is None):
-            raise PydanticCustomError("camera", "give either look_at or wxyz, one of them")
+            raise PydanticCustomError("camera", "give either look_at or wxyz, not both")
         if self.wxyz is not None and abs(np.linalg.norm(self.wxyz) - 1) > 1e-3:
             raise PydanticCustomError("camera", "wxyz is not a unit quaternion")
         if self.look_at is not None:

@@ -230,7 +230,7 @@ class Workcell(World, Protocol):
         ...
 
     def grasps(self, name: str, *, limit: int = 40, canonical: bool = True) -> list[Grasp]:
-        """Return grasps of an object in its current pose: those nearest to the canonical one first, or the firmest."""
+        """Return grasps of an object in its current pose, either nearest to the canonical one or firmest first."""
         ...
 
     def rng(self) -> np.random.Generator:

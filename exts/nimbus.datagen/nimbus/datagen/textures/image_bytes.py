@@ -1,4 +1,4 @@
-"""Bytes of image files, whose paths may come from a dataset of others."""
+"""Bytes of image files, whose paths may come from an untrusted dataset."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
     """Return the settings of one episode's room; None without a room.
 
     Raises:
-        InputError: The layout comes from a file with other values.
+        InputError: The layout's settings are not valid for this version.
     """
     drawn = layout.drawn.get("scene")
     if not isinstance(drawn, Mapping) or "family" not in drawn:
@@ -126,7 +126,7 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
             {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
         )
     except (KeyError, ValueError):  # pydantic's error is a ValueError
-        what = "the layout of the episode draws a room that this version cannot make"
+        what = "the layout of the episode needs a room that this version cannot make"
         raise InputError(what, where=stage.name, instead="restore the dataset from a copy") from None
 
 

@@ -129,7 +129,7 @@ class ConversionJobs:
             odd: Names and sizes of the columns that differ.
         """
         name = min(odd)[0]
-        what = f"column {name} has empty cells or another size in some of episodes {positions[0]} to {positions[-1]}"
+        what = f"column {name} has empty cells, or cells of another size, in episodes {positions[0]} to {positions[-1]}"
         where = str(self._plan.source.folder)
         return InputError(what, where=where, instead="fill it with values of one size in every row, or drop it")
 

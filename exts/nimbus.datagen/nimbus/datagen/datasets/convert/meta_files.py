@@ -135,7 +135,9 @@ def check_tasks(named: Iterator[str], wordings: Mapping[int, str], where: Path) 
     """
     known = set(wordings.values())
     if missing := next((text for text in named if text not in known), None):
-        raise InputError(f"task '{missing}' of an episode is missing in the table", where=str(where), instead="add it")
+        raise InputError(
+            f"task '{missing}' of an episode is missing from the table of tasks", where=str(where), instead="add it"
+        )
 
 
 def _is(value: Any, kind: type) -> bool:

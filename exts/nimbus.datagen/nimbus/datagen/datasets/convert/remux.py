@@ -220,7 +220,7 @@ def _check(found: Packets, cut: Cut) -> None:
             what = "frames are missing or repeated"
         raise InputError(what, where=cut.name, instead=_SEE_QA)
     if not found.packets[0].is_keyframe:
-        what = "the segment does not begin with a keyframe, so that it cannot be cut without encoding"
+        what = "the segment does not begin with a keyframe; it cannot be cut without encoding it again"
         raise InputError(what, where=cut.name, instead="keep the neighboring episodes too")
 
 

@@ -48,7 +48,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
             for name in _COPIED:
                 target.require_group(name.rpartition("/")[0] or "/")
                 if name not in made:
-                    episode.file.copy(name, target, name=name)
+                    episode.file.copy(episode.stored(name), target, name=name)
             for name, rows in made.items():
                 target[name] = rows
             if source.views:

@@ -83,7 +83,7 @@ def export(
         keep_failures: Include kept failed attempts after the episodes, labeled as failures.
         with_restricted: Include episodes that show assets with a license that restricts redistribution.
         view: Form of the exported states and actions; the stored form by default.
-        side: Any of ``depth`` and ``masks``, which are written as lossless videos beside a LeRobot dataset.
+        side: Any of ``depth``, ``masks`` and ``annotations``, which are written losslessly beside a LeRobot dataset.
         workers: Number of processes; by default chosen from the amount of work and the cores.
         tell: Called with the number of remaining episodes.
 

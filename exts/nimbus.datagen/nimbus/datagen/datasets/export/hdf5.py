@@ -54,7 +54,7 @@ def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str)
     """
     path = f"observations/images/{camera}"
     if path in episode.file:
-        episode.file.copy(path, group, name=name)
+        episode.file.copy(episode.stored(path), group, name=name)
         return
     shape = episode.shape(path)
     images = create_images(group, name, shape, "uint8")

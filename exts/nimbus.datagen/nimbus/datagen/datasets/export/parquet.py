@@ -15,11 +15,17 @@ Columns = Mapping[str, tuple[Any, Any]]
 GROUP_ROWS = 1024
 """Number of rows after which a row group is written; files with very small groups are slow to read and 50 % larger."""
 INT, FLOAT, DOUBLE, TEXT, BOOL = pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.bool_()
+BYTE = pa.uint8()
 
 
 def vector(size: int) -> Any:
     """Return the type of a float vector of fixed size."""
     return pa.list_(FLOAT, size)
+
+
+def array_of(kind: Any, shape: tuple[int, ...]) -> Any:
+    """Return the type of an array of fixed shape, as nested lists of fixed sizes."""
+    return pa.list_(array_of(kind, shape[1:]), shape[0]) if shape else kind
 
 
 def nested(kind: Any, depth: int = 1) -> Any:
@@ -104,5 +110,6 @@ def _table(columns: Columns) -> Any:
 
 def _array(values: Any, kind: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
-        return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1), kind.value_type), kind.list_size)
+        parts = _array(values.reshape(-1, *values.shape[2:]), kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(parts, kind.list_size)
     return pa.array(values, kind)

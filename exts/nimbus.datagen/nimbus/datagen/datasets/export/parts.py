@@ -86,7 +86,7 @@ def _without_current_folder() -> Iterator[None]:
     """Exclude the current folder from the module path of processes that start in this context.
 
     Files in the current folder may have the names of modules. ``multiprocessing`` cannot pass the option ``-P`` to an
-    interpreter, so that the environment variable is set instead.
+    interpreter, so the environment variable is set instead.
     """
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"

@@ -53,7 +53,7 @@ def find_published(out: Path) -> Manifest | None:
     if not (out / NAME).exists():
         strangers = sorted(path.name for path in out.iterdir())
         what = f"contains '{strangers[0]}' but no {NAME}, so it is not an export of Nimbus"
-        raise InputError(what, where=str(out), instead=f"{OTHER_OUT}, new or empty")
+        raise InputError(what, where=str(out), instead=f"{OTHER_OUT} that is new or empty")
     return read_manifest(out)
 
 
@@ -84,7 +84,7 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
         wanted: Manifest of the new export.
 
     Raises:
-        InputError: The folder contains a file that no export wrote, or an export of another format or origin.
+        InputError: The folder contains a file that Nimbus did not write, or an export of another format or origin.
     """
     if manifest.format != wanted.format:
         raise InputError(f"contains an export to {manifest.format}", where=str(out), instead=OTHER_OUT)
@@ -95,7 +95,7 @@ def refuse_strangers(out: Path, manifest: Manifest, wanted: Manifest) -> None:
         known |= {CARD, CARD_PICTURE}
     found = (path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if not path.is_dir())
     if stranger := next((path for path in found if path not in known), None):
-        raise InputError(f"contains '{stranger}', which no export wrote", where=str(out), instead=OTHER_OUT)
+        raise InputError(f"contains '{stranger}', which Nimbus did not write", where=str(out), instead=OTHER_OUT)
 
 
 def is_own_card(path: Path) -> bool:

@@ -44,7 +44,7 @@ def filter_lerobot(
 
 def no_episode(condition: Condition, count: int) -> InputError:
     """Return the error for a condition that no episode meets."""
-    what = f"none of {count} episodes meets '{condition.text}'"
+    what = f"none of the {count} episodes meets '{condition.text}'"
     return InputError(what, where="--where", instead="give a weaker condition")
 
 

@@ -14,14 +14,14 @@ _LEAST_TAKES = 3
 """Smallest number of takes from which the axes of a motion can be determined."""
 _DIFFERENT, _AGREED = 0.015, 0.5
 """Spread of the key positions in the object's axes above which the takes disagree [m]. In the world's axes, the takes
-agree if their spread is at most this fraction of the other."""
+agree if their spread is at most this fraction of the spread in the object's axes."""
 
 
 def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
     """Use the axes of the world for a subtask if its takes agree there, and disagree in the axes of the object.
 
-    For example, a block is put to the left of another block however that one is rotated. A single demonstration, or a
-    motion that only takes the object, cannot show this; it keeps the axes of the object.
+    For example, a block is put to the left of another block regardless of the rotation of the latter. A single
+    demonstration, or a motion that only takes the object, cannot show this; it keeps the axes of the object.
 
     Args:
         column: Takes of one subtask, one per demonstration.

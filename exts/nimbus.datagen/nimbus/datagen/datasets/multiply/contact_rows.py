@@ -107,8 +107,8 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
 class _Poser:
     """Copy of the simulation's model that is placed as in a row of a demonstration.
 
-    The robot is placed by its joints, and everything else by its recorded pose, so that the joint positions of other
-    objects are not needed.
+    The robot is placed by its joints, and everything else by its recorded pose. The joint positions of other objects
+    are therefore not needed.
     """
 
     def __init__(self, simulation: NewtonSimulation, demonstration: Demonstration) -> None:

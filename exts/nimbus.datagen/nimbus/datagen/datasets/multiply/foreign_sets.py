@@ -23,7 +23,7 @@ from nimbus.datagen.files.strict_yaml import Document, read
 from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.store.episode_file.contents import check_own, check_size
+from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams
 from nimbus.datagen.tasks.task import Task
 
 _LARGEST = 1e6
@@ -107,6 +107,7 @@ class RobomimicSignals(SignalSet):
             if found.dtype.kind not in "fiub":
                 raise ValueError(f"has type {found.dtype}; expected numbers")
             check_size(found)
+            check_streams(found)
             if (size := int(found.size or 0)) > _MOST_NUMBERS:
                 raise ValueError(f"has {size} numbers; the limit is {_MOST_NUMBERS}")
             return np.asarray(found[()], dtype=float)

@@ -23,7 +23,7 @@ _PAUSE = 0.35
 _LEAST_GRIP = 0.2
 """Shortest grasp [s]; shorter contacts of all fingers are accidental."""
 _TILT = np.radians(25)
-"""Tilt of a carried object, relative to its pose when lifted, that counts as intended [rad], such as pouring."""
+"""Smallest tilt of a carried object, relative to its pose when lifted, that counts as intended, as in pouring [rad]."""
 _OPENING = 0.97
 """Opening above which the fingers hold nothing, as a fraction of the full opening."""
 

@@ -1,4 +1,4 @@
-"""Mapping file: the columns of a LeRobot or robomimic dataset with the joints, grippers and objects of a task."""
+"""Mapping file: names the columns of a LeRobot or robomimic dataset that hold a task's joints, grippers and objects."""
 
 from __future__ import annotations
 

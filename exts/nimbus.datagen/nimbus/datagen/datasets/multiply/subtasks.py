@@ -272,7 +272,7 @@ def _finger_motions(
 
 
 def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
-    """Return the row in which the fall of the opening command that ends in ``row`` begins."""
+    """Return the row in which the opening command begins to fall, for a fall that ends in ``row``."""
     begin = row
     # The command may have fallen some rows earlier, before the fingers stopped at the object.
     while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:

@@ -102,7 +102,7 @@ class Reader:
             places = wanted[:, None] + (np.zeros(1, np.int64) if offsets is None else offsets)
             inside = np.clip(places, 0, length - 1)
             values, base = signals.get(name), 0
-            is_kept = values is not None  # signals are cached, so that a sample needs a copy
+            is_kept = values is not None  # a sample gets a copy, because signals are cached
             if values is None:
                 base = int(inside.min())
                 values = self.frames.images(episode, name.removeprefix(IMAGES), base, int(inside.max()) + 1)

@@ -72,7 +72,7 @@ def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
 
 
 def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
-    """Put the held object down and check that it stands; the statistics of the plan contain its position.
+    """Put the held object down and check that it stands; add its position to the statistics of the plan.
 
     Raises:
         SkillFailure: No release is reachable, or the object slid away or fell over.

@@ -158,7 +158,7 @@ def make_scene(
     parts = tuple(part for part in parts if len(part.triangles.faces))
     count = sum(len(part.triangles.faces) for part in parts)
     if not count:
-        raise InputError("holds no triangle", where=str(path), instead="export meshes, not points or curves")
+        raise InputError("contains no triangles", where=str(path), instead="export meshes, not points or curves")
     check_face_count(count, path)
     points = [part.triangles.vertices for part in parts]
     if bad := [part.name for part, places in zip(parts, points, strict=True) if not np.isfinite(places).all()]:

@@ -45,7 +45,7 @@ def read_glb(path: Path, up: str = "auto") -> NavigationScene:
     """
     nodes = sorted(read_nodes(path), key=lambda node: node[0])
     if not nodes:
-        raise InputError("holds no triangle", where=str(path), instead="export meshes, not points or curves")
+        raise InputError("contains no triangles", where=str(path), instead="export meshes, not points or curves")
     turn = choose_up(np.concatenate([s.corners for _, s in nodes]), up, usual="y", where=str(path))
     labels = path.with_name(path.name.split(".")[0] + ".semantic.glb")
     names = labels.with_suffix(".txt")

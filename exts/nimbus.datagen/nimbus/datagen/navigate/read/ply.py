@@ -68,7 +68,7 @@ def _load(path: Path) -> Any:
         what = f"cannot be read as PLY: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead="copy or download it again") from None
     if not isinstance(mesh, trimesh.Trimesh) or not len(mesh.faces):
-        raise InputError("holds no triangle", where=str(path), instead="give a mesh, not a point cloud")
+        raise InputError("contains no triangles", where=str(path), instead="give a mesh, not a point cloud")
     if not 0 <= mesh.faces.min() <= mesh.faces.max() < len(mesh.vertices):
         what = f"a face refers to a vertex that does not exist; there are {len(mesh.vertices)} vertices"
         raise InputError(what, where=str(path), instead="copy or download it again")

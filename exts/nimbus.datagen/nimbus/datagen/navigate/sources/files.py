@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,13 +14,18 @@ from nimbus.datagen.files.bounded import check_regular
 
 MOST_FILES = 10_000
 """Largest number of scene files of one task."""
+_MOST_LISTED = 100_000
+"""Largest number of files and folders that a pattern may search; one of a stored task may begin at ``/``."""
+_MOST_PARTS = 64
+"""Largest number of folders in a pattern."""
 
 
 def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the files that match paths and patterns, such as ``scans/*.glb``; the matches of a pattern are sorted.
 
     Raises:
-        InputError: A pattern matches no file, or there are more than :data:`MOST_FILES` files.
+        InputError: A pattern matches no file or searches too many folders, or there are more than :data:`MOST_FILES`
+            files.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
@@ -25,8 +33,7 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
         if not set("*?[") & set(pattern):
             here = [path]
         else:
-            root = Path(path.anchor) if path.is_absolute() else Path()
-            here = sorted(root.glob(str(path.relative_to(root))))
+            here = _Search(pattern).find(path)
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
@@ -37,6 +44,64 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
                 f"with '{pattern}', there are more than {MOST_FILES} files", where="scene", instead="list fewer files"
             )
     return tuple(found)
+
+
+class _Search:
+    """Search for the files that match a pattern, which ends after :data:`_MOST_LISTED` files and folders.
+
+    Args:
+        pattern: The pattern, for errors.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._listed = 0
+
+    def find(self, path: Path) -> list[Path]:
+        """Return the matches in order; ``**`` stands for any number of folders, and links to folders do not count.
+
+        Raises:
+            InputError: There are too many files and folders, or too many matches.
+        """
+        if len(path.parts) > _MOST_PARTS:
+            raise self._refusal(f"names more than {_MOST_PARTS} folders")
+        places = {Path(path.anchor) if path.is_absolute() else Path(): None}
+        parts = path.relative_to(path.anchor).parts
+        for number, part in enumerate(parts):
+            is_last = number == len(parts) - 1
+            found = (one for place in places for one in self._step(place, part, is_last=is_last))
+            places = dict.fromkeys(found)
+            if len(places) > MOST_FILES:
+                raise self._refusal(f"matches more than {MOST_FILES} files or folders")
+        return sorted(places)
+
+    def _step(self, place: Path, part: str, *, is_last: bool) -> Iterator[Path]:
+        if part == "**":
+            below = [place]
+            while below:
+                yield (folder := below.pop())
+                below += [folder / one.name for one in self._entries(folder) if one.is_dir(follow_symlinks=False)]
+        elif not set("*?[") & set(part):
+            if (place / part).exists():
+                yield place / part
+        else:
+            for entry in self._entries(place):
+                if fnmatchcase(entry.name, part) and (is_last or entry.is_dir()):
+                    yield place / entry.name
+
+    def _entries(self, place: Path) -> Iterator[os.DirEntry[str]]:
+        try:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    self._listed += 1
+                    if self._listed > _MOST_LISTED:
+                        raise self._refusal(f"searches more than {_MOST_LISTED} files and folders")
+                    yield entry
+        except OSError:  # no folder, or one that may not be read
+            return
+
+    def _refusal(self, what: str) -> InputError:
+        return InputError(f"'{self._pattern}' {what}", where="scene", instead="list fewer files")
 
 
 def file_hash(path: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field
 
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
-from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.read.limited import open_limited
 from nimbus.datagen.navigate.scene_source import SceneSource
 from nimbus.datagen.navigate.sources.files import file_hash, find_files, seen_from
 from nimbus.datagen.registry import register
@@ -43,7 +43,7 @@ class MeshSource(SceneSource):
 
     def open(self, number: int) -> NavigationScene:
         """Read the scene with a number."""
-        scene = open_scene(self.paths[number], self.up)
+        scene = open_limited(self.paths[number], self.up)
         return scene if self.light == "auto" else replace(scene, is_lit=self.light == "textures")
 
     def fingerprint(self) -> dict[str, str]:

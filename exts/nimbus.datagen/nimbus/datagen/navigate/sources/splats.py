@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import Field
 
 from nimbus.datagen.files.strict_yaml import StrictModel
-from nimbus.datagen.navigate.read.splats import read_splat_scene
+from nimbus.datagen.navigate.read.limited import read_limited_splats
 from nimbus.datagen.navigate.sources.files import file_hash, seen_from
 from nimbus.datagen.navigate.sources.meshes import UpAxis
 from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
@@ -47,7 +47,7 @@ class SplatFileSource(SplatSource):
         """Read the splats with a number, and read or derive their proxy."""
         one = self.splats[number]
         proxy = Path(one.proxy) if one.proxy else None
-        found = read_splat_scene(Path(one.splat), proxy=proxy, up=one.up, scale=one.scale, proxy_up=one.proxy_up)
+        found = read_limited_splats(Path(one.splat), proxy=proxy, up=one.up, scale=one.scale, proxy_up=one.proxy_up)
         return PlacedSplats(
             scene=found.scene, cloud=found.cloud, world_T_cloud=found.world_T_cloud, has_mesh=proxy is not None
         )

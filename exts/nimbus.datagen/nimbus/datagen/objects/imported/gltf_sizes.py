@@ -31,13 +31,13 @@ def check_gltf_sizes(path: Path) -> None:
     accessors, meshes = _entries(told, "accessors"), _entries(told, "meshes")
     absent = sum(_size(one) for one in accessors if "bufferView" not in one)
     if absent > _MOST_ABSENT:
-        what = f"declares {absent / 2**30:.1f} GiB of numbers that it does not store"
+        what = f"declares {absent / 2**30:.1f} GiB of numbers that the file does not contain"
         raise InputError(what, where=str(path), instead="export it again")
     corners = [sum(_corners(one, accessors) for one in _entries(mesh, "primitives")) for mesh in meshes]
     shown = (node.get("mesh") for node in _entries(told, "nodes"))
     total = sum(corners[mesh] for mesh in shown if isinstance(mesh, int) and 0 <= mesh < len(corners))
     if total > _MOST_CORNERS:
-        what = f"its nodes show {total:,} face corners; the limit is {_MOST_CORNERS:,}"
+        what = f"its nodes contain {total:,} face corners; the limit is {_MOST_CORNERS:,}"
         raise InputError(what, where=str(path), instead="simplify it, or leave out nodes")
 
 

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
-from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
-SCENE_CHECK_VERSION = 1
+SCENE_CHECK_VERSION = 2
 """Version of the check; raised when it refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -26,9 +28,17 @@ _PRIMS = 300_000
 """Largest number of prims of a scene; a warehouse of Isaac Sim has about 50,000."""
 _CORNERS = 50_000_000
 """Largest number of face corners of a scene, instances included."""
-_SCRIPT_NODE = "omni.graph.scriptnode"
 _SCRIPTS = ("omni:scripting:scripts", "inputs:script", "inputs:scriptPath")
 """Attributes with Python code, or with files of it, that Isaac Sim runs when it opens or plays a stage."""
+_GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
+"""Beginnings of the types of graphs and their nodes, which Isaac Sim executes: there are nodes that run Python, CUDA or
+programs, read memory, write files, and open connections."""
+_GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""Beginning of an address. Isaac Sim loads it from a server or a device; the USD of this process takes it for a folder
+of that name, which a scene of others may contain."""
+_LAYERS = (*USD_SUFFIXES, ".mtlx")
+"""Suffixes of files of which a stage may consist. Isaac Sim has parsers of its own for others."""
 
 
 def check_scene(path: Path) -> None:
@@ -40,8 +50,8 @@ def check_scene(path: Path) -> None:
         path: A USD or glTF file.
 
     Raises:
-        InputError: The scene cannot be read within the limits, has a Python script, or refers to a file that is missing
-            or not a regular file.
+        InputError: The scene cannot be read within the limits, has a Python script or an OmniGraph, or refers to an
+            address on a network, or to a file that is missing or not a regular file.
     """
     if not path.resolve().is_relative_to(scene_folder("stages").resolve()):
         check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
@@ -75,13 +85,21 @@ def check_references(path: Path) -> None:
     Raises:
         InputError: A file is missing, or USD cannot read the stage.
     """
+    _refuse_missing(_dependencies(path)[2], path)
+
+
+def _dependencies(path: Path) -> Any:
+    """Return the layers of a stage, its other files, and the references that lead nowhere."""
     from pxr import Tf, UsdUtils
 
     try:
-        found: Any = UsdUtils.ComputeAllDependencies(str(path))
+        return UsdUtils.ComputeAllDependencies(str(path))
     except Tf.ErrorException as error:
         raise unopened(path, error) from error
-    if unresolved := found[2]:
+
+
+def _refuse_missing(unresolved: Sequence[str], path: Path) -> None:
+    if unresolved:
         what = f"refers to '{sorted(unresolved)[0]}', which does not exist"
         raise InputError(what, where=str(path), instead="put the file there or correct the path in the stage")
 
@@ -98,17 +116,41 @@ def unopened(path: Path, error: Exception) -> InputError:
 
 def _files(path: Path) -> list[str]:
     """Return all files of a stage, after checking that they are regular files of bounded size."""
-    from pxr import UsdUtils
-
-    check_references(path)
-    found: Any = UsdUtils.ComputeAllDependencies(str(path))
-    layers, assets, _ = found
+    layers, assets, unresolved = _dependencies(path)
+    for layer in layers:
+        _check_addresses(layer, path)
+    _refuse_missing(unresolved, path)
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
-    # A file inside a package is named package.usdz[file].
-    files = sorted({file if Path(file).exists() else file.split("[")[0] for file in files})
+    files = sorted({str(outer_file(file)) for file in files})
     for file in files:
         check_regular(Path(file), limit=_FILE_BYTES)
     return files
+
+
+def _check_addresses(layer: Any, path: Path) -> None:
+    """Refuse addresses on a network, and parts of the stage that are not USD.
+
+    Args:
+        layer: Layer of the scene; it is not changed.
+        path: The scene.
+    """
+    from pxr import UsdUtils
+
+    named: list[str] = []
+
+    def keep(asset: str) -> str:
+        named.append(asset)
+        return asset
+
+    UsdUtils.ModifyAssetPaths(layer, keep)
+    if found := next((asset for asset in sorted(named) if _SCHEME.match(asset)), ""):
+        what, instead = f"refers to the address '{found[:200]}'", "copy the file into the folder of the scene"
+        raise InputError(what, where=str(path), instead=instead)
+    for asset in sorted(layer.GetCompositionAssetDependencies()):
+        outer, _, inner = asset.partition("[")
+        if ":SDF_FORMAT_ARGS:" in asset or Path((inner or outer).rstrip("]")).suffix.lower() not in _LAYERS:
+            instead = "convert it to USD"
+            raise InputError(f"consists of '{asset[:200]}', which is not USD", where=str(path), instead=instead)
 
 
 def _check_prims(stage: Any, path: Path) -> None:
@@ -127,12 +169,21 @@ def _check_prims(stage: Any, path: Path) -> None:
 
 
 def _check_scripts(prim: Any, path: Path) -> None:
-    """Refuse a prim with Python code, which Isaac Sim would run."""
-    node: Any = prim.GetAttribute("node:type")
-    has_script = any(prim.HasAttribute(name) for name in _SCRIPTS) or "OmniScriptingAPI" in _applied(prim)
-    if has_script or (node and str(node.Get()).startswith(_SCRIPT_NODE)):
-        what = f"{prim.GetPath()} has a Python script, which Isaac Sim would run"
-        raise InputError(what, where=str(path), instead="remove the script from the scene")
+    """Refuse a prim that Isaac Sim would run."""
+    if any(prim.HasAttribute(name) for name in _SCRIPTS) or "OmniScriptingAPI" in _applied(prim):
+        what, instead = "has a Python script, which Isaac Sim would run", "remove the script from the scene"
+    elif _is_graph(prim):
+        what, instead = "belongs to an OmniGraph, which Isaac Sim would execute", "remove or deactivate the graph"
+    else:
+        return
+    raise InputError(f"{prim.GetPath()} {what}", where=str(path), instead=instead)
+
+
+def _is_graph(prim: Any) -> bool:
+    """Return True for an active prim of an OmniGraph; its types are unknown to this USD, but their names are kept."""
+    is_typed = str(prim.GetTypeName()).startswith(_GRAPHS) or any(map(prim.HasAttribute, _GRAPH_ATTRIBUTES))
+    is_applied = any(str(name).startswith(_GRAPHS) for name in _applied(prim))
+    return bool(prim.IsActive()) and (is_typed or is_applied)
 
 
 def _applied(prim: Any) -> list[str]:

@@ -70,8 +70,8 @@ class CuroboAdapter:
                 ``vertices`` and ``faces`` with each mesh's number as well.
 
         Returns:
-            For each query ``status``, and on success ``positions`` with its number, (H, J), ``step`` [s] apart; wall
-            times of loading the worlds and of planning [s].
+            For each query ``status``, and on success ``positions`` with the query's number, (H, J), ``step`` [s] apart;
+            wall times of loading the worlds and of planning [s].
         """
         self._take_robot(header["robot"])
         worlds = range(len(header["worlds"]))
@@ -135,7 +135,8 @@ class CuroboAdapter:
     def _config(self, batch: int, slots: int) -> MotionPlannerCfg:
         config = MotionPlannerCfg.create(
             robot=self._robot,
-            # One world for each query of a batch: as many as there are scenes. A cache alone would make one.
+            # cuRobo makes as many worlds as there are scenes here. Each query of a batch needs its own; a cache alone
+            # gives one.
             scene_model=None if batch == 1 else [{} for _ in range(batch)],
             multi_env=batch > 1,
             # The cache reserves the memory that worlds are loaded into later.
@@ -162,7 +163,8 @@ class CuroboAdapter:
     def _batch(self, batch: int, slots: int) -> BatchMotionPlanner:
         if (batch, slots) not in self._batches:
             self._notify("warm-up")
-            # Its own warm-up plans to postures, which fixes the size of goal sets at one: the first query warms it up.
+            # cuRobo's warm-up plans to postures, which would fix the size of goal sets at one; the first query is the
+            # warm-up.
             self._batches[batch, slots] = BatchMotionPlanner(self._config(batch, slots))
         return self._batches[batch, slots]
 

@@ -144,7 +144,7 @@ class GrootWire(Wire):
             if self._monitor in ready:
                 event = zmq.utils.monitor.recv_monitor_message(self._monitor)["event"]
                 if event & _LOST:
-                    raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection, or speaks no ZeroMQ")
+                    raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection, or does not use ZeroMQ")
                 if not self._is_connected:
                     raise PolicyFault(Reason.POLICY_ERROR, "no server: connection refused")
         raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s")

@@ -1,6 +1,6 @@
 """Policy behind a wire: connects, compares conventions, sends queries, and reconnects when its server was lost.
 
-Several servers may serve one policy. A worker uses one of them, and the next one when that is lost.
+Several servers may serve one policy. A worker uses one of them, and switches to the next one when its server is lost.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class RemotePolicy(Policy):
             self._translation = Translation(names, task, document=self._document, where=self._where)
             compare_conventions(self._declared, task, self._translation, mapped=mapped)
         except InputError:
-            self.close()  # a connection that is left to the collector is closed in whichever thread that runs in
+            self.close()  # the garbage collector would close an abandoned connection in an arbitrary thread
             raise
         self._task = task
 

@@ -108,13 +108,19 @@ def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_intent(
-    value: Mapping[str, Any], kinds: Collection[str], *, robots: Sequence[str], scenes: Sequence[str]
+    value: Mapping[str, Any],
+    kinds: Collection[str],
+    offered: Collection[str] = (),
+    *,
+    robots: Sequence[str],
+    scenes: Sequence[str],
 ) -> Intent:
     """Check the reply of a model, whatever the server has checked, and convert it to a graph.
 
     Args:
         value: JSON values of the reply, which are not trusted.
         kinds: Names of all known kinds.
+        offered: Names of the kinds in the question, from which an unknown one is to be replaced; all if empty.
         robots: Names of allowed robots.
         scenes: Names of allowed scenes.
 
@@ -138,7 +144,8 @@ def read_intent(
     for index, thing in enumerate(form.things):
         if thing.kind not in kinds:
             where = f"{_WHERE}: things[{index}].kind"
-            raise InputError(f"unknown kind '{thing.kind[:60]}'", where=where, instead=suggest(thing.kind[:60], kinds))
+            instead = suggest(thing.kind[:60], offered or kinds)
+            raise InputError(f"unknown kind '{thing.kind[:60]}'", where=where, instead=instead)
     things = tuple(Thing(**thing.model_dump()) for thing in form.things)
     goals = tuple(Goal(**goal.model_dump()) for goal in form.goals)
     graph = GoalGraph(form.robot, form.scene, things, goals)

@@ -33,7 +33,9 @@ def offer_kinds(
         InputError: There are no kinds.
     """
     if not labels:
-        raise InputError("there are no kinds of objects", where="library", instead="name a library that has kinds")
+        raise InputError(
+            "there are no kinds of objects", where="library", instead="name a library that contains kinds of objects"
+        )
     rng = generator(seed, "offer", index)
     order = [sorted(labels)[at] for at in rng.permutation(len(labels))]
     words = f" {open_lexicon(LANGUAGES[0]).normalize(request)} "

@@ -10,7 +10,7 @@ from nimbus.datagen.language_model.records import ModelQuestion
 from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.propose.goal_graph import MOST_GOALS, MOST_THINGS
 from nimbus.datagen.propose.intent.form import intent_schema
-from nimbus.datagen.propose.traits import TRAITS
+from nimbus.datagen.propose.traits import TRAITS, lacks_room, largest_base
 
 _SAFE = re.compile(r"[^\w' -]+")
 """Characters removed from a category: names of assets are data, and must not act as instructions to the model."""
@@ -32,7 +32,7 @@ Fields of a thing:
 - state: empty, or upright or lying for loose things, open or closed for what has a door, drawer or lid
 
 Relations (object → target):
-- in: object lies in target, which needs room for it. A drawer or lid is opened by itself; say closed to have it shut
+- in: object lies in target, which needs room inside. A drawer or lid opens by itself; say closed to have it shut
 - on: object stands on target, which needs a flat top. A tower is a chain of on
 - beside, left_of, right_of, in_front_of, behind: object stands next to target, as the robot sees it
 - poured_into: what started inside object is in target; things inside it are beads
@@ -88,7 +88,8 @@ def _describe(kind: KindEntry) -> str:
     """Describe a kind in a few words: category, size and abilities."""
     size = " x ".join(f"{length * 100:.0f}" for length in kind.size)
     can = [name for name, trait in _ABILITIES.items() if not TRAITS[trait](kind)]
-    can += ["has room inside"] if kind.is_hollow else []
+    if not lacks_room(kind):
+        can += ["has room inside for " + " x ".join(f"{100 * side:.0f}" for side in largest_base(kind)) + " cm"]
     return ", ".join([_SAFE.sub(" ", kind.category)[:40].strip(), f"{size} cm", *can])
 
 

@@ -13,6 +13,7 @@ from nimbus.datagen.propose.goal_graph import GoalGraph
 from nimbus.datagen.propose.intent.form import Intent, read_intent
 from nimbus.datagen.propose.intent.offer import offer_kinds
 from nimbus.datagen.propose.intent.question import intent_question
+from nimbus.datagen.propose.planner import unreachable_goals
 
 if TYPE_CHECKING:
     from nimbus.datagen.propose.proposals import Trial
@@ -39,6 +40,8 @@ class ModelSource:
     """Reason why the source is exhausted; empty while it may give more graphs."""
     _left: int = field(default=0, init=False)
     _earlier: Mapping[str, Any] = field(default_factory=dict, init=False)
+    _titles: tuple[str, ...] = field(default=(), init=False)
+    """Titles of earlier proposals; those of the current one are to be corrected, not avoided."""
     _intents: dict[str, Intent] = field(default_factory=dict, init=False)
     """Earlier intents by the canonical form of their graphs."""
     _notes: list[dict[str, Any]] = field(default_factory=list, init=False)
@@ -50,6 +53,7 @@ class ModelSource:
             InputError: The model is not available.
         """
         self._left, self._earlier = self.rounds + 1, {}
+        self._titles = tuple(filter(None, (intent.title for intent in self._intents.values())))[-_TITLES:]
         return self._ask(index, ())
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
@@ -58,7 +62,8 @@ class ModelSource:
         Raises:
             InputError: The model is not available.
         """
-        found = [_joined(one.field, one.what, one.instead) for one in trial.findings]
+        found = unreachable_goals(trial.graph, self.catalogue) if trial.stage == "plan" else []
+        found = found or [_joined(one.field, one.what, one.instead) for one in trial.findings]
         failed = [one for one in trial.attempts if not one.success]
         found += [_joined(f"in physics, {one.phase}", one.reason.replace("_", " "), one.detail) for one in failed]
         return self._ask(index, found)
@@ -75,7 +80,6 @@ class ModelSource:
 
     def _ask(self, index: int, findings: Sequence[str]) -> GoalGraph | None:
         offered = offer_kinds(self.catalogue, self.request, seed=self.seed, index=index)
-        titles = [intent.title for intent in self._intents.values() if intent.title]
         while self._left > 0 and not self.spent:
             self._left -= 1
             question = intent_question(
@@ -85,7 +89,7 @@ class ModelSource:
                 robots=(self.robot,),
                 scenes=(self.scene,),
                 number=index,
-                accepted=titles[-_TITLES:],
+                accepted=self._titles,
                 earlier=self._earlier,
                 findings=[found[:_FINDING] for found in findings],
             )
@@ -93,7 +97,7 @@ class ModelSource:
                 answer = self.model.ask(question)
                 if not answer.fault:
                     self._earlier = answer.value
-                    return self._graph(answer.value)
+                    return self._graph(answer.value, offered)
                 fault = answer.fault
             except BudgetSpent as error:
                 self.spent = str(error)
@@ -105,14 +109,14 @@ class ModelSource:
             findings = (fault,)
         return None
 
-    def _graph(self, value: Mapping[str, Any]) -> GoalGraph:
+    def _graph(self, value: Mapping[str, Any], offered: Sequence[str]) -> GoalGraph:
         """Return the goal graph of a reply.
 
         Raises:
             _Unfit: The reply has no usable graph.
         """
         try:
-            intent = read_intent(value, self.catalogue, robots=(self.robot,), scenes=(self.scene,))
+            intent = read_intent(value, self.catalogue, offered, robots=(self.robot,), scenes=(self.scene,))
         except InputError as error:
             raise _Unfit(str(error)) from None
         name = intent.graph.canonical()

@@ -14,6 +14,8 @@ from nimbus.datagen.propose.wording.names import SceneNames
 
 _MOST_LETTERS = 1000
 """Largest number of characters of a parsed sentence."""
+_PUT = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "at")
+"""Relations whose verb may be omitted in the next clause: put the cup on the tray and the fork beside it."""
 
 
 @dataclass(frozen=True)
@@ -23,24 +25,31 @@ class _Clause:
     relation: str
     form: re.Pattern[str]
     places: Mapping[str, str]
+    omits_verb: bool
 
 
 @cache
 def _clauses(name: str) -> tuple[_Clause, ...]:
     words = open_lexicon(name)
     thing, many = r"<(\d+)>", re.escape(words.normalize(words.words.joined[0]))
-    places = {words.normalize(text): place for place, texts in words.words.places.items() for text in texts}
+    places, spots = (
+        {words.normalize(text): place for place, texts in sides.items() for text in texts}
+        for sides in (words.words.places, words.words.spots)
+    )
     slots = {
         "object": rf"(?P<object><\d+>(?:(?: {many})? <\d+>)*)",
         "target": thing.replace("(", "(?P<target>", 1),
         "place": f"(?P<place>{_any(places)})",
+        "spot": f"(?P<place>{_any(spots)})",
     }
-    patterns = [(relation, text) for relation, texts in words.words.clauses.items() for text in texts]
+    both = (*words.words.clauses.items(), *words.words.read.items())
+    patterns = [(relation, text) for relation, texts in both for text in texts]
     patterns += [("means", text) for text in words.words.means]
     found = []
     for relation, text in patterns:
         parts = [_part(part, words, slots) for part in text.split(" ")]
-        found.append(_Clause(relation, re.compile(" ".join(parts) + r"(?![\w-])"), places))
+        form = re.compile(" ".join(parts) + r"(?![\w-])")
+        found.append(_Clause(relation, form, places | spots, text.startswith("{object}")))
     return tuple(found)
 
 
@@ -90,7 +99,12 @@ def read_goals(text: str, names: SceneNames) -> tuple[list[Goal], str]:
     only = [next(iter(meant)) for meant in things]
     goals: list[Goal] = []
     while rest := _fillers(words.name).sub("", rest, count=1).strip():
-        matches = [(clause, found) for clause in _clauses(words.name) if (found := clause.form.match(rest))]
+        has_verb = bool(goals) and goals[-1].relation in _PUT
+        matches = [
+            (clause, found)
+            for clause in _clauses(words.name)
+            if (found := clause.form.match(rest)) and (has_verb or not clause.omits_verb)
+        ]
         if not matches:
             shown = re.sub(r"<(\d+)>", lambda found: only[int(found[1])], rest)
             return [], f"'{shown[:80]}' is not understood"

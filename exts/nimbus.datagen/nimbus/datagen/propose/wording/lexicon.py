@@ -36,7 +36,12 @@ class LexiconFile(StrictModel):
     classes: dict[str, Words] = Field({}, description="classes of kinds, by a general name")
     purposes: dict[str, Words] = Field({}, description="categories of kinds, by a name of their purpose")
     places: dict[str, Words]
+    spots: dict[str, Words] = Field({}, description="places as where a thing ends up, by place; only read")
     clauses: dict[str, Words]
+    read: dict[str, Words] = Field(
+        {},
+        description="further patterns, read and never written; one that begins with {object} omits the verb before it",
+    )
     means: Words
     joined: Words = Field(alias="and")
     first: Words

@@ -45,8 +45,8 @@ def shown_poses(
 class SensorModel:
     """Sensor of one camera in one episode.
 
-    Noise is drawn once per episode, on a torus larger than the image, and shifted at random for every step, so that a
-    step's noise depends on the seed and the step only.
+    Noise is drawn once per episode, on a torus larger than the image, and shifted at random for every step. A step's
+    noise therefore depends only on the seed and the step.
 
     Args:
         camera: Camera with its sensor.

@@ -56,7 +56,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
     """
 
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
-    """Randomizers without effect in this renderer, whose floor stays at the height of the scene's file."""
+    """Randomizers without effect in this renderer: its floor stays at the height in the scene's file."""
 
     @classmethod
     def create(cls, context: RunContext, settings: IsaacSimRendererSettings) -> Self:

@@ -96,7 +96,7 @@ def _place_rectangle(
     rotation: wp.mat33d,
     towards: wp.vec3d,
 ) -> wp.bool:
-    """Write a rectangle and its shadow's planes; True if the light meets its front."""
+    """Write a rectangle and its shadow's planes; return True if the light reaches its front."""
     # Rows 2 and 3 are edges over their squared lengths: a product with them is 0 to 1 inside the rectangle.
     corner = rotation * scene.rectangles[mesh * 4] + position
     normal = rotation * scene.rectangles[mesh * 4 + 1]
@@ -232,7 +232,7 @@ def _is_elsewhere(placed: Placed, one: int, other: int) -> wp.bool:
 
 @wp.kernel
 def choose_maps(scenes: wp.array(dtype=DeviceScene), steps: Steps, placed: Placed, count: int):
-    """Select the height maps to draw: that of an earlier step serves while its mesh does not move."""
+    """Select the height maps to draw; the map of an earlier step is reused while its mesh does not move."""
     # One thread per mesh goes through the steps in order, because a step may use the map of an earlier one.
     mesh = wp.tid()
     last = wp.int32(0)

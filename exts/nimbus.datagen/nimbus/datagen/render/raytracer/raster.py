@@ -184,7 +184,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     right = wp.max(wp.max(one[0], two[0]), three[0])
     top = wp.min(wp.min(one[1], two[1]), three[1])
     bottom = wp.max(wp.max(one[1], two[1]), three[1])
-    # Faces left of or above all pixel centers end here: below, truncation would turn their negative end into pixel 0.
+    # Faces left of or above all pixel centers end here, because truncation would turn their negative end into pixel 0.
     if right < 0.5 - _SEAM or bottom < 0.5 - _SEAM:
         return
     first_x = wp.int32(wp.max(left + 0.5 - _SEAM, 0.0))
@@ -205,7 +205,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     # The seam in barycentric units; it is symmetric, so that both faces of a shared edge cover its pixels.
     seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
     # In the seam the plane of the face is extrapolated. Its nearness is limited to that of the corners, so that a face
-    # seen nearly edge-on does not hide what is before it.
+    # seen nearly edge-on does not hide objects in front of it.
     nearest = wp.max(wp.max(one[2], two[2]), three[2])
     farthest = wp.min(wp.min(one[2], two[2]), three[2])
     # Barycentric coordinates are affine in the pixel; a pixel is covered where none is negative.

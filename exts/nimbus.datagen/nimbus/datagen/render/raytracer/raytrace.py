@@ -4,7 +4,7 @@
 Meshes are rasterized beforehand (see ``raster``). Rectangles are tested in the tiles that they cover, and a shadow ray
 meets only the meshes in its cell of a grid across the light (see ``culling``). Camera rays have length one along the
 optical axis, so that distances along them are depths. The terms of a ray-rectangle test are linear in the image
-position, so that a thread tests all pixels of one row of a tile against a rectangle at once.
+position. A thread therefore tests all pixels of one row of a tile against a rectangle at once.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class SceneTable:
     """
 
     def __init__(self, geometries: Sequence[Geometry], lights: Sequence[Any], device: wp.Device) -> None:
-        # Kept, because arrays of structures do not keep the arrays in these.
+        # Kept, because an array of structures does not keep the arrays in its structures alive.
         self._geometries, self._lights, self.device = tuple(geometries), tuple(lights), device
         scenes = [geometry.scene for geometry in geometries]
         self.scenes = wp.array(scenes, dtype=DeviceScene, device=device)

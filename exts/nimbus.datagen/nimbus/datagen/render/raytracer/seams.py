@@ -28,7 +28,7 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
         across = other * (wp.clamp(wp.dot(off, other), 0.0, 1.0) / wp.length_sq(other))
         distance = wp.length(off - along - across)
     else:
-        # Without a sign: only the distance matters, and open meshes have no inside.
+        # The distance has no sign, because open meshes have no inside.
         start = (point - steps.positions[row]) * steps.world_R_mesh[row]
         found = wp.mesh_query_point_no_sign(scene.meshes[mesh], start, SEAM)
         if found.result:

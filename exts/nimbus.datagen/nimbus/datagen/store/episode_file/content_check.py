@@ -98,9 +98,10 @@ def content_hash(episode: EpisodeFile) -> ContentHash:
     """Hash a stored episode by reading all of it; equal to the hash taken when it was written."""
     content = ContentHash()
     for path in episode.paths():
+        if (field := field_of(path)) is None:
+            continue  # never part of a hash
         dataset = episode[path]
-        field = field_of(path)
-        if field is not None and field.dtype == TEXT:
+        if field.dtype == TEXT:
             content.texts(path, episode.texts(path) if dataset.shape else [episode.text(path)])
             continue
         content.begin(path, str(dataset.dtype), dataset.shape)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import h5py
@@ -11,20 +14,87 @@ _LEAST = 1 << 20
 _DEFLATE = 1100
 """Upper bound of deflate's compression ratio, which is at most 1032, with a margin for chunks."""
 
+_LARGEST_CHUNK = 1 << 28
+"""Largest size of a chunk [bytes]; HDF5 unpacks chunks whole. An image of 16 megapixels has a fifth."""
+_HARMLESS = 1 << 18
+"""Size up to which a stored chunk is unpacked without a check: it becomes 270 MB at most [bytes]."""
+_FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
+"""Filters that do not expand, or expand by a known factor; a second deflate would multiply it."""
+_CHECKSUM = 4
+"""Size of the checksum of FLETCHER32 [bytes]."""
+
 _HARD: int = h5py.h5l.TYPE_HARD  # pyright: ignore[reportAttributeAccessIssue]
 """Type of a link that is a group's own entry rather than an alias."""
 
 
 def check_size(dataset: h5py.Dataset) -> None:
-    """Refuse a dataset that declares far more than it stores, because missing rows would read as zeros.
+    """Refuse a dataset that declares far more than it stores, or stores its values elsewhere in the file.
+
+    Missing rows would read as zeros; many texts of variable length may be one text, which is read as often.
 
     Raises:
-        ValueError: The declared size is impossible for the stored bytes.
+        ValueError: The declared size is impossible for the stored bytes, or the dataset is not stored like an array.
     """
+    if dataset.dtype.hasobject:
+        raise ValueError("has values of variable length, or references")
+    created: Any = dataset.id.get_create_plist()
+    filters = [created.get_filter(number)[0] for number in range(created.get_nfilters())]
+    if len(set(filters)) < len(filters) or not _FILTERS.issuperset(filters):
+        raise ValueError("is compressed with other filters than shuffle, gzip and fletcher32")
+    if dataset.chunks and _chunk_bytes(dataset) > _LARGEST_CHUNK:
+        raise ValueError(f"has chunks of {_chunk_bytes(dataset)} bytes; the limit is {_LARGEST_CHUNK}")
     declared = int(dataset.size or 0) * dataset.dtype.itemsize
     stored = dataset.id.get_storage_size()
     if declared > _LEAST and declared > _DEFLATE * stored:
         raise ValueError(f"declares {declared} bytes, {stored} are stored")
+
+
+def check_streams(dataset: h5py.Dataset, rows: Iterable[int] | None = None) -> None:
+    """Refuse compressed chunks that expand beyond the size of a chunk; HDF5 would unpack any length.
+
+    Args:
+        dataset: Dataset that :func:`check_size` has accepted.
+        rows: Rows that will be read; all by default. They limit the check if every chunk is one row.
+
+    Raises:
+        ValueError: A chunk expands too far.
+    """
+    if not dataset.compression or dataset.id.get_storage_size() <= _HARMLESS:
+        return
+    place: Any = dataset.id
+    found: list[Any] = []
+    if rows is not None and dataset.chunks == (1, *dataset.shape[1:]):
+        corner = (0,) * (dataset.ndim - 1)
+        found += [place.get_chunk_info_by_coord((row, *corner)) for row in rows]
+    else:
+        place.chunk_iter(lambda info: found.append(info) if info.size > _HARMLESS else None)
+    for chunk in found:
+        if chunk.byte_offset is None or chunk.size <= _HARMLESS:
+            continue
+        _, stream = place.read_direct_chunk(chunk.chunk_offset)
+        if _expands_beyond(stream, most=_chunk_bytes(dataset) + _CHECKSUM):
+            raise ValueError(f"a chunk expands to more than its {_chunk_bytes(dataset)} bytes")
+
+
+def _chunk_bytes(dataset: h5py.Dataset) -> int:
+    return math.prod(dataset.chunks or ()) * dataset.dtype.itemsize
+
+
+def _expands_beyond(stream: bytes, *, most: int) -> bool:
+    """Return True if a zlib stream has more content [bytes]; damaged streams are left to HDF5, which names the damage.
+
+    HDF5 stops at the damage as well.
+    """
+    unpacking, total = zlib.decompressobj(), 0
+    try:
+        while not unpacking.eof and total <= most:
+            part = unpacking.decompress(stream, 1 << 20)
+            total, stream = total + len(part), unpacking.unconsumed_tail
+            if not part and not stream:
+                break
+    except zlib.error:
+        pass
+    return total > most
 
 
 def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:

@@ -112,5 +112,5 @@ def whole_rate(rate: float, *, where: Path | str) -> int:
     """
     if rate < 1 or rate != round(rate):
         what = f"{rate:g} steps a second: a video needs a whole number of frames per second"
-        raise InputError(what, where=str(where), instead="make the dataset at a whole rate")
+        raise InputError(what, where=str(where), instead="make the dataset at a whole number of steps per second")
     return round(rate)

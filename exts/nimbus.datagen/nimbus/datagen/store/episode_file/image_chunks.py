@@ -10,6 +10,8 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.store.episode_file.contents import check_streams
+
 try:
     from isal import isal_zlib
 except ImportError:  # isal has no wheel for this processor; zlib's streams have other sizes and the same content
@@ -62,18 +64,25 @@ def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
         which: Rows.
 
     Raises:
+        ValueError: A frame expands beyond its size.
         Exception: The error that h5py raises for the same rows.
     """
     rows = range(len(images))[which]
     if isal_zlib is None or rows == range(0) or not _holds_deflated_bytes(images):
-        return images[which]
+        return _read_with_hdf5(images, which)
     try:
         if isinstance(rows, int):
             return _read_frame(images, rows)
         return np.stack([_read_frame(images, row) for row in rows])
     # isal's stub declares its error as an instance.
     except (OSError, RuntimeError, ValueError, isal_zlib.error):  # pyright: ignore[reportGeneralTypeIssues]
-        return images[which]  # HDF5 raises the error that describes the damage
+        return _read_with_hdf5(images, which)  # HDF5 raises the error that describes the damage
+
+
+def _read_with_hdf5(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
+    rows = range(len(images))[which]
+    check_streams(images, [rows] if isinstance(rows, int) else rows)
+    return images[which]
 
 
 def _holds_deflated_bytes(images: h5py.Dataset) -> bool:

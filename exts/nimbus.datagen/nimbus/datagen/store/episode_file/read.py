@@ -18,11 +18,11 @@ from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import EndEffectors, Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
-from nimbus.datagen.store.episode_file.contents import check_own, check_size
+from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.image_chunks import read_images
@@ -44,6 +44,8 @@ _FASTEST = 100_000.0
 _MEND = "restore this file from a copy, or delete it and run again"
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
+
+_MOST_TEXTS = 1_000_000
 
 
 def _open_range(span: ByteRange) -> RangeFile:
@@ -73,6 +75,8 @@ class EpisodeFile:
         """Files of the readers that read ranges."""
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
+        self._unpacked: set[str] = set()
+        """Datasets whose compressed chunks are checked."""
         self._sizes: dict[str, int] = {}
         """Sizes by symbol of the schema, as found in the datasets read so far."""
         if not isinstance(path, ByteRange) or path.is_here:
@@ -98,16 +102,22 @@ class EpisodeFile:
     def episode_id(self) -> str:
         """Id of the episode."""
         with self._reading("episode_id"):
-            return str(self.file.attrs["episode_id"])
+            return str(self._attribute("episode_id"))
 
     @property
     def rate(self) -> float:
         """Steps per second [Hz]."""
         with self._reading("rate"):
-            rate = float(self.file.attrs["rate"])  # pyright: ignore[reportArgumentType]
+            rate = float(self._attribute("rate"))
             if not 0.0 < rate <= _FASTEST:
                 raise ValueError(f"a rate of {rate:g} Hz; the limit is {_FASTEST:g}")
             return rate
+
+    def _attribute(self, name: str) -> Any:
+        """Read an attribute of the file that has one value; a list may name one large text any number of times."""
+        if h5py.h5a.open(self.file.id, name.encode()).shape != ():
+            raise ValueError("a list, expected one value")
+        return self.file.attrs[name]
 
     @property
     def step_count(self) -> int:
@@ -303,7 +313,9 @@ class EpisodeFile:
             return self._decoded(path.rpartition("/")[2], which)
         with self._reading(path):
             dataset, field = self[path], field_of(path)
-            return read_images(dataset, which) if field and "H" in field.dims else dataset[which]
+            if field and "H" in field.dims:
+                return read_images(dataset, which)
+            return self._whole(path)[which]
 
     def shape(self, path: str) -> tuple[int, ...]:
         """Return the shape of a dataset, or of images stored as video."""
@@ -315,20 +327,36 @@ class EpisodeFile:
     def array(self, path: str) -> NDArray[Any]:
         """Read a whole dataset of at most 1 GiB."""
         with self._reading(path):
-            dataset = self[path]
+            dataset = self._whole(path)
             if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
                 raise ValueError(f"{size} bytes; the limit is {_LARGEST_ARRAY}")
             return dataset[()]
 
+    def _whole(self, path: str) -> h5py.Dataset:
+        """Open a dataset for reading by HDF5, after a check of its compressed chunks."""
+        dataset = self[path]
+        if path not in self._unpacked:
+            check_streams(dataset)
+            self._unpacked.add(path)
+        return dataset
+
+    def _text_values(self, path: str) -> Any:
+        """Read a dataset of at most 64 MiB and a million texts."""
+        dataset = self._whole(path)
+        size = int(dataset.size or 0)
+        if size > _MOST_TEXTS or size * dataset.dtype.itemsize > TEXT_BYTES:
+            raise ValueError(f"{size} texts of {dataset.dtype.itemsize} bytes; the limit is {TEXT_BYTES} bytes")
+        return dataset.asstr()[()]
+
     def text(self, path: str) -> str:
         """Read a dataset that is one text."""
         with self._reading(path):
-            return str(self[path].asstr()[()])
+            return str(self._text_values(path))
 
     def texts(self, path: str) -> tuple[str, ...]:
         """Read a dataset of texts."""
         with self._reading(path):
-            return tuple(map(str, self[path].asstr()[()]))
+            return tuple(map(str, self._text_values(path)))
 
     def members(self, path: str) -> list[str]:
         """Return the names in a group, sorted; empty when there is no such group."""

@@ -189,13 +189,35 @@ class Ledger:
         self.record(run)
         return run
 
-    def end_run(self, run: Run, *, state: str, wall_seconds: float, startup_seconds: float = 0.0) -> None:
+    def end_run(
+        self,
+        run: Run,
+        *,
+        state: str,
+        wall_seconds: float,
+        startup_seconds: float = 0.0,
+        busy: Mapping[str, float] | None = None,
+    ) -> None:
         """Record the end of a run.
+
+        Args:
+            run: The run, as it was started.
+            state: Its result.
+            wall_seconds: Its duration [s].
+            startup_seconds: Time until its first order [s].
+            busy: Time during which each GPU, by UUID, and the disk were busy [s].
 
         Raises:
             StorageError: The disk is full.
         """
-        ended = replace(run, ended=time.time(), state=state, wall_seconds=wall_seconds, startup_seconds=startup_seconds)
+        ended = replace(
+            run,
+            ended=time.time(),
+            state=state,
+            wall_seconds=wall_seconds,
+            startup_seconds=startup_seconds,
+            busy=dict(busy or {}),
+        )
         self.record(ended)
 
     @contextmanager
@@ -275,7 +297,7 @@ class Ledger:
             return [ATTEMPTS.parse(row) for row in rows]
 
     def stored_paths(self, episode_ids: Sequence[str]) -> set[str]:
-        """Return the paths of all files of the given episodes, as far as they are stored."""
+        """Return the paths of all stored files of the given episodes."""
         return {path for row in self.attempts_of(episode_ids) if row.path for path in row.files}
 
     def stored(self, index: int | None = None) -> list[Attempt]:
@@ -297,7 +319,7 @@ class Ledger:
             return [row[0] for row in found]
 
     def known(self, begin: int, end: int) -> set[int]:
-        """Return the indices in ``range(begin, end)`` that have a row of an attempt or a state."""
+        """Return the indices in ``range(begin, end)`` that have an attempt or a state."""
         bounds = self._of(begin=begin, last=end - 1)
         with self._lock, reading(self.path):
             return {row[0] for row in self._connection.execute(_KNOWN, bounds)} | {

@@ -120,4 +120,6 @@ class Run:
     """Initial split, for example ``1x1``."""
     wall_seconds: Seconds = 0.0
     startup_seconds: Seconds = 0.0
+    busy: dict[str, Seconds] = field(default_factory=dict)
+    """Time after start-up during which each GPU, by UUID, and the disk (``disk``) were busy [s]."""
     settings: dict[str, Any] = field(default_factory=dict)

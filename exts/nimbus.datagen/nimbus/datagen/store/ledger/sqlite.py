@@ -19,7 +19,7 @@ _LONGEST = 64 << 20
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """Magic number at the end of a journal that names a super-journal."""
 _EXPRESSION = -2
-"""Number that SQLite reports for an expression in the place of an index's column."""
+"""Column number that SQLite reports for an index on an expression."""
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:

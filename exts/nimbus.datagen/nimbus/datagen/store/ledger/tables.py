@@ -111,5 +111,5 @@ EPISODES = Table("episodes", EpisodeState, key=("task", "idx", "variant"), later
 DRAWS = Table("draws", DrawnValues, key=("episode_id", "attempt"), is_later=True)
 FAULTS = Table("faults", Fault)
 SPANS = Table("spans", TimeSpan)
-RUNS = Table("runs", Run, key=("id",))
+RUNS = Table("runs", Run, key=("id",), later={"busy": "'{}'"})
 TABLES: tuple[Table[Any], ...] = (ATTEMPTS, DRAWS, EPISODES, FAULTS, SPANS, RUNS)

@@ -67,7 +67,7 @@ def parse_address(text: str) -> StoreAddress:
         what = f"no address: {error}"
         raise InputError(what, where=without_secrets(text), instead=f"write {scheme}://bucket/path") from None
     if has_password or parts.query or parts.fragment:
-        what = "an address has no user, password, '?' or '#'"
+        what = "an address must not contain a user, password, '?' or '#'"
         raise InputError(what, where=without_secrets(text), instead=_KEEP)
     path = unquote(parts.path).strip("/")
     if any(part in ("", ".", "..") for part in path.split("/")) and path or "\0" in path or "\\" in path:
@@ -75,7 +75,9 @@ def parse_address(text: str) -> StoreAddress:
         raise InputError(what, where=without_secrets(text), instead="write s3://bucket/path/of/the/dataset")
     if scheme == "file":
         if parts.netloc not in ("", "localhost"):
-            raise InputError("a file:// address has no host", where=without_secrets(text), instead="write file:///path")
+            raise InputError(
+                "a file:// address must not contain a host", where=without_secrets(text), instead="write file:///path"
+            )
         return StoreAddress(scheme="file", bucket="", prefix=path)
     if not parts.netloc:
         raise InputError(

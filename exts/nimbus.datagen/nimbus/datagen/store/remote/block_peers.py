@@ -20,13 +20,13 @@ TOKEN = "NIMBUS_CACHE_TOKEN"
 """Environment variable with the token of cache servers."""
 CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
-"""Number of nodes that are asked for a block before the store; the second node takes over for a lost one."""
+"""Number of nodes that are queried for a block before the store; the second one replaces a lost node."""
 _TIMEOUT = 5.0
 """Time without a byte after which a node counts as lost [s]; long enough for it to fetch the block itself."""
 _MOST_BYTES = 2 << 20
 """Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0
-"""Time for which a lost node is not asked again [s]."""
+"""Time for which a lost node is not queried again [s]."""
 
 
 class CachePeers:

@@ -48,9 +48,9 @@ def _site_address(text: str) -> StoreAddress:
         )
     path = site_file()
     if not path.is_file():
-        instead = f"write {path}, with 'stores:' and a line '{name}: s3://bucket/path'"
+        instead = f"create {path} with 'stores:' and a line '{name}: s3://bucket/path'"
         raise InputError(
-            f"there is no file with this site's stores, to look up '{name}'",
+            f"'{name}' cannot be looked up: there is no file with this site's stores",
             where=without_secrets(text),
             instead=instead,
         )

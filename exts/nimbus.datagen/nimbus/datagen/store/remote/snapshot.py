@@ -93,7 +93,7 @@ def _cut(spool: Path, target: Path) -> tuple[int, int, int]:
     try:
         source.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
-        copy.execute("PRAGMA synchronous = OFF")  # it is sent to the store and not read from this disk again
+        copy.execute("PRAGMA synchronous = OFF")  # it is sent to the store, and is not read from this disk again
         copy.execute("ATTACH ? AS sent", (f"{(spool / UPLOADS).absolute()}",))
         copy.executescript(f"BEGIN;{_CUT}{_SIZES}COMMIT;")
         return copy.execute(_COUNTS).fetchone()

@@ -66,13 +66,13 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
 
 
 def _take_over(spool: Path, store: ObjectStore) -> None:
-    """Replace the spool's state by that of the store, because this machine was not the last writer."""
+    """Replace the spool's state with that of the store, because another machine wrote last."""
     has_dataset = store.stat(INFO_NAME) is not None
     if not has_dataset:
         strangers = (name for name, _ in islice(store.names(), _PAGE) if not name.startswith((*_OWN, "episodes/")))
         if stranger := next(strangers, None):
             what = f"holds '{stranger}' and no {INFO_NAME}: not a dataset"
-            raise InputError(what, where=str(store.address), instead="choose another --out, with nothing below it")
+            raise InputError(what, where=str(store.address), instead="choose another --out with no objects under it")
         _forget_lost(spool, store, most=None)  # a run ended before it published anything, or the dataset was removed
         return
     for name in ("stage", "episodes", "failures", "orphans"):

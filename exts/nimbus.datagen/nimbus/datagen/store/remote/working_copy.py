@@ -44,7 +44,7 @@ _WHOLE = ("nimbus.json", "meta/info.json")
 """Names that mark a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
 _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
-"""Names in a copy that this machine uses itself; an object of such a name could redirect the copy elsewhere."""
+"""Names in a copy that are reserved for this machine; an object with such a name could redirect the copy."""
 _RENAME = "rename the object in the store"
 AHEAD = 4
 """Number of files fetched while the previous one is read."""

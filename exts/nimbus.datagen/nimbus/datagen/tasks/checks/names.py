@@ -113,7 +113,7 @@ def check_task(
 
 
 def _solid_around(point: Sequence[float], stage: SceneStage) -> str:
-    """Return the surface that contains a point, at which a camera would see nothing; empty for none."""
+    """Return the surface that contains a point; empty if none does. A camera inside a surface would see nothing."""
     for name, surface in stage.surfaces.items():
         if all(low < value < high for low, value, high in zip(surface.lower, point, surface.upper, strict=True)):
             return name

@@ -21,7 +21,7 @@ class Choose(Composite):
     """One of several branches, the same in every attempt at an episode.
 
     ```yaml
-    - choose: [home, wait: 5]               # each as likely
+    - choose: [home, wait: 5]               # equally likely
     - choose:
         - 70 %: {place: {object: cup, into: tray}}
         - 30 %: [place: {object: cup, into: bin}, home]
@@ -65,9 +65,10 @@ class Choose(Composite):
             what = (
                 f"the weights add up to {sum(values):g} %" if all(shares) else "some weights are in % and some are not"
             )
-            raise reader.error(keys, what, instead="let them add up to 100 %, or write numbers such as 2 and 1")
+            raise reader.error(keys, what, instead="make them add up to 100 %, or write numbers such as 2 and 1")
         total = sum(values)
-        # Weights that already add up to 1, apart from rounding, are kept: reading a written task back changes nothing.
+        # Weights that already add up to 1, apart from rounding, are kept, so a task that is written and read back does
+        # not change.
         return tuple(values) if abs(total - 1.0) < _ROUNDED else tuple(value / total for value in values)
 
     @classmethod

@@ -83,7 +83,7 @@ class Studio:
         simple: Draw with fewer triangles, for browsers without a GPU.
 
     Raises:
-        InputError: No such task, viser is not installed, or the address cannot be listened on.
+        InputError: There is no such task, viser is not installed, or the server cannot listen on the address.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class ProcessChannel:
         self._out, self._in = b"", b""
 
     def send(self, line: str) -> None:
-        """Send one line; what does not fit into the pipe is sent by the next call."""
+        """Send one line; bytes that do not fit into the pipe are sent by the next call."""
         self._out += line.encode() + b"\n"
         self._push()
 

@@ -1,0 +1,161 @@
+"""Reading of scenes of others in a limited process; this process reads only the arrays that the other one writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nimbus.datagen.files.bounded import as_typed
+from nimbus.datagen.files.codec import parse_json, to_json
+from nimbus.datagen.files.limited_process import run_limited
+from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
+from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
+from nimbus.datagen.splats.cloud import SplatCloud
+
+_SECONDS = 600
+"""Limit of CPU time [s]."""
+_MEMORY = 6 << 30
+"""Limit of memory [bytes]; a scan of five million faces takes about 4 GB."""
+_FILE = "scene.npz"
+_CLOUD = "cloud_"
+_TRIANGLES = tuple(field.name for field in fields(Triangles))
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    name: str
+    object_class: str
+    room: str
+    vertex_count: int
+    face_count: int
+    image: int
+    """Number of the texture; -1 for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Outline:
+    """Fields of :class:`NavigationScene` without its arrays."""
+
+    name: str
+    content_hash: str
+    is_lit: bool
+    parts: tuple[_Part, ...]
+    rooms: tuple[SceneRoom, ...]
+
+
+def open_limited(path: Path, up: str = "auto") -> NavigationScene:
+    """Read a scene like :func:`open_scene`, in a process with limits of time and memory.
+
+    Raises:
+        InputError: The file is unusable, or its reader exceeds a limit or crashes.
+    """
+    scene, _ = _run("write_scene", path, {"file": str(path.absolute()), "up": up})
+    return scene
+
+
+def read_limited_splats(
+    path: Path, *, proxy: Path | None = None, up: str = "auto", scale: float = 1.0, proxy_up: str = "auto"
+) -> SplatScene:
+    """Read splats like :func:`read_splat_scene`, in a process with limits of time and memory.
+
+    Raises:
+        InputError: A file is unusable, or its reader exceeds a limit or crashes.
+    """
+    given = {"file": str(path.absolute()), "proxy": str(proxy.absolute()) if proxy else ""}
+    scene, arrays = _run("write_splats", path, given | {"up": up, "scale": scale, "proxy_up": proxy_up})
+    held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
+    matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
+    return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
+
+
+def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
+    with TemporaryDirectory(prefix="nimbus-scene-") as folder:
+        target = Path(folder, _FILE)
+        given = arguments | {"target": str(target)}
+        told = run_limited(f"{__name__}:{function}", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
+        with np.load(target, allow_pickle=False) as file:
+            arrays: Arrays = dict(file)
+    return _scene(as_typed(_Outline, told, where=str(path)), arrays), arrays
+
+
+def write_scene(file: str, up: str, target: str) -> Any:
+    """Read a scene, write its arrays to an NPZ file, and return the rest; called in a limited process.
+
+    Raises:
+        InputError: The file is unusable.
+    """
+    return _write(open_scene(Path(file), up), Path(target), {})
+
+
+def write_splats(file: str, proxy: str, up: str, scale: float, proxy_up: str, target: str) -> Any:
+    """Read splats with their proxy, write their arrays to an NPZ file, and return the rest; see :func:`write_scene`.
+
+    Raises:
+        InputError: A file is unusable.
+    """
+    found = read_splat_scene(Path(file), proxy=Path(proxy) if proxy else None, up=up, scale=scale, proxy_up=proxy_up)
+    held = {field.name: getattr(found.cloud, field.name) for field in fields(found.cloud)}
+    held["matrix"] = found.world_T_cloud
+    arrays = {_CLOUD + name: np.asarray(value) for name, value in held.items() if value is not None}
+    return _write(found.scene, Path(target), arrays)
+
+
+def _write(scene: NavigationScene, target: Path, arrays: Arrays) -> Any:
+    images = {id(part.image): part.image for part in scene.parts if part.image is not None}
+    numbers = {key: number for number, key in enumerate(images)}
+    parts = tuple(
+        _Part(
+            name=part.name,
+            object_class=part.object_class,
+            room=part.room,
+            vertex_count=len(part.triangles.vertices),
+            face_count=len(part.triangles.faces),
+            image=numbers.get(id(part.image), -1),
+        )
+        for part in scene.parts
+    )
+    for name in _TRIANGLES:
+        arrays[name] = np.concatenate([getattr(part.triangles, name) for part in scene.parts])
+    arrays |= {f"image_{number}": image for number, image in enumerate(images.values())}
+    np.savez(target, allow_pickle=False, **arrays)
+    outline = _Outline(
+        name=scene.name, content_hash=scene.content_hash, is_lit=scene.is_lit, parts=parts, rooms=scene.rooms
+    )
+    return parse_json(to_json(outline))
+
+
+def _scene(outline: _Outline, arrays: Arrays) -> NavigationScene:
+    points = _spans([part.vertex_count for part in outline.parts])
+    faces = _spans([part.face_count for part in outline.parts])
+    parts = [
+        ScenePart(
+            name=part.name,
+            object_class=part.object_class,
+            room=part.room,
+            triangles=Triangles(**{name: arrays[name][one if name == "faces" else at] for name in _TRIANGLES}),
+            image=None if part.image < 0 else arrays[f"image_{part.image}"],
+        )
+        for part, at, one in zip(outline.parts, points, faces, strict=True)
+    ]
+    return NavigationScene(
+        name=outline.name,
+        content_hash=outline.content_hash,
+        parts=tuple(parts),
+        rooms=outline.rooms,
+        is_lit=outline.is_lit,
+    )
+
+
+def _spans(counts: Sequence[int]) -> list[slice]:
+    """Return the rows of each part."""
+    ends = np.cumsum([0, *counts]).tolist()
+    return [slice(begin, end) for begin, end in zip(ends, ends[1:], strict=False)]
