@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES
@@ -49,6 +51,15 @@ def has_pictures(path: Path) -> bool:
         return True
     drawn = (one for mesh in _entries(told, "meshes") for one in _entries(mesh, "primitives"))
     return any(isinstance(found := one.get("attributes"), Mapping) and "COLOR_0" in found for one in drawn)
+
+
+def gltf_files(path: Path) -> list[Path]:
+    """Return the paths of a glTF file and of the existing files that it names, in any folder."""
+    told = _document(path)
+    names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
+    plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
+    found = [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
+    return [path, *(file for file in found if os.path.isfile(file))]
 
 
 def _document(path: Path) -> Mapping[str, object]:
