@@ -1,4 +1,4 @@
-"""Texts beside assets of others: long and deep ones are read in linear time, or end the reading of that text alone."""
+"""Foreign texts of assets: long and deep ones are read in linear time, or only this text is skipped."""
 
 from __future__ import annotations
 

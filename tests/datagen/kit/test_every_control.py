@@ -43,7 +43,7 @@ def test_every_control_has_widgets_and_no_others(opened: Started):
 
 
 def names(control: Control) -> list[str]:
-    """Identifiers of a control's widgets."""
+    """Return the identifiers of a control's widgets."""
     if control.kind == "note":
         return []
     if control.kind == "range":
