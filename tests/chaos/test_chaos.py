@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ce
 
 @pytest.mark.slow
 def test_workers_that_die_at_their_first_work_do_not_end_a_run_that_gets_somewhere(tmp_path: Path):
-    """Of every six episodes, the first kills a worker and the second kills its successor; the others are stored."""
+    """The first of every six episodes kills a worker and the second kills its successor; the others are stored."""
     table = {f"render:{index}": ["sigkill"] for index in range(90) if index % 6 < 2 and index % 10 != 7}
     spec = processes.light(tmp_path / "data", episodes=90, workers=(1, 1), fixed_roles=True, render_seconds=0.03)
     started = processes.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))

@@ -200,7 +200,7 @@ for line in sys.stdin:
 
 
 def test_programs_that_write_much_are_not_held_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Of 4 MiB on standard error, only the end is kept, and only in memory."""
+    """Only the end of 4 MiB on standard error is kept, and only in memory."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = ExternalProgram([sys.executable, "-c", TALKATIVE], patience=20.0)
     try:

@@ -1,4 +1,4 @@
-"""The panel without a toolkit: what it starts as processes, and what loads in a Python without our dependencies."""
+"""The panel without a toolkit: its processes, and its modules that load in a Python without Nimbus's dependencies."""
 
 from __future__ import annotations
 
