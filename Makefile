@@ -92,9 +92,10 @@ gpu: .venv/installed-dev
 short-gpu: .venv/installed-dev
 	$(BIN)/python -m benchmarks.gpu --device cpu --seconds 0 --json out/gpu.json
 
-# The same for a machine with Python 3.12 and no network: files to carry there, in build/gpu-bundle.
+# The same for a machine with Python 3.12 and no network: files to carry there, in build/gpu-bundle. CUROBO=DIR names a
+# checkout of cuRobo V2 to pack.
 gpu-bundle: .venv/installed-dev
-	$(BIN)/python -m benchmarks.gpu.bundle
+	$(BIN)/python -m benchmarks.gpu.bundle $(if $(CUROBO),--curobo $(CUROBO))
 
 # Damaged and hostile inputs of every sort: each is read, or refused in one line. On two cores
 # with other work (load 10), 2,000 took 24 minutes, so that 5,000 take about an hour there.

@@ -1,7 +1,8 @@
 """Packs the files that a bare GPU machine needs: ``python -m benchmarks.gpu.bundle``, as ``make gpu-bundle`` does.
 
-The machine has Linux on x86-64, Python 3.12 with pip, and no network. The bundle holds Warp, MuJoCo, MuJoCo-Warp, NumPy
-and msgspec as wheels, this project's sources, and the recorded render inputs; all of them are concatenated and cut into
+The machine has Linux on x86-64, Python 3.12 with pip, and no network. The bundle holds Warp, MuJoCo, MuJoCo-Warp,
+NumPy, msgspec and the packages of the default planner as wheels, this project's sources, the recorded render inputs and
+the arm of the motion problems; with ``--curobo`` also the sources of cuRobo. All of them are concatenated and cut into
 parts. The same files give the same bundle, byte for byte.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -18,25 +20,45 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.gpu.curobo_wheel import COMPANIONS, pack_curobo
 from benchmarks.gpu.install import BundleFile, BundlePart, Manifest
+from nimbus.datagen.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "build/gpu-bundle"
 PART_SIZE = 48 << 20
 """Largest part [bytes]; the limit of a transfer is 60 MiB, including its overhead."""
 _PACKAGES = ("warp-lang", "mujoco", "mujoco-warp", "numpy", "msgspec")
+_PLANNER = ("mink", "ompl", "pydantic", "pyyaml", "ruckig", "scipy", "toppra")
+"""Packages of the default planner, which plans the motion problems."""
+_ARM = "robots/panda_description"
+"""Folder of the arm of the motion problems in the package example-robot-data, under the Apache license 2.0."""
+_ARM_FILES = ("LICENSE", "urdf/panda.urdf", "meshes/collision/*.stl")
+"""Its files that planning needs: 0.2 of 11 MB."""
+_PROBLEMS = ("benchmarks/motion_plan.py", "tests/__init__.py", "tests/support/__init__.py")
+_PROBLEMS += ("tests/support/panda_table.py", "tests/support/batch_planners/reference.py")
+"""Sources of the motion problems."""
 _PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _DAY_ONE = (1980, 1, 1, 0, 0, 0)
 """Earliest date that a zip archive can store."""
 _SOURCES = "sources.zip"
 
 
-def main() -> None:
+def main() -> int:
     """Download the wheels, pack them with the sources, and write the parts."""
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--curobo", type=Path, metavar="DIR", help="checkout of cuRobo V2, which is packed too")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         wheels = Path(folder)
-        download(wheels)
+        if options.curobo:
+            try:
+                pack_curobo(options.curobo, wheels)
+            except InputError as error:
+                sys.stderr.write(f"{error}\n")
+                return 2
+            download(wheels, COMPANIONS, "--no-deps")
+        download(wheels, (*_PACKAGES, *_PLANNER))
         sources = pack_sources(wheels / _SOURCES)
         shutil.rmtree(BUNDLE, ignore_errors=True)
         # Large files are last, so a missing part affects few other files.
@@ -46,14 +68,21 @@ def main() -> None:
     for part in manifest.parts:
         sys.stdout.write(f"{BUNDLE / part.name}  {part.size / (1 << 20):.1f} MiB\n")
     sys.stdout.write("carry them with install.py and manifest.json, then run: python3 install.py\n")
+    return 0
 
 
-def download(folder: Path) -> None:
-    """Download the wheels in the versions of ``constraints.txt``."""
+def download(folder: Path, packages: Sequence[str], *flags: str) -> None:
+    """Download wheels in the versions of ``constraints.txt``.
+
+    Args:
+        folder: Folder of the wheels.
+        packages: Names of the packages.
+        flags: Further options of pip.
+    """
     line = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--implementation", "cp"]
     line += ["--python-version", "3.12", "--constraint", str(ROOT / "constraints.txt"), "--dest", str(folder)]
     line += [word for platform in _PLATFORMS for word in ("--platform", platform)]
-    subprocess.run([*line, *_PACKAGES], check=True)
+    subprocess.run([*line, *flags, *packages], check=True)
 
 
 def pack_sources(path: Path) -> Path:
@@ -113,10 +142,26 @@ def _sources() -> Iterator[tuple[Path, str]]:
         for name in sorted(names):
             path = Path(folder, name)
             yield path, f"nimbus/{path.relative_to(package).as_posix()}"
-    yield ROOT / "benchmarks/__init__.py", "benchmarks/__init__.py"
+    for place in ("benchmarks/__init__.py", *_PROBLEMS):
+        yield ROOT / place, place
+    yield from _arm_files()
     for path in sorted(Path(__file__).parent.glob("*")):
         if path.is_file():
             yield path, f"benchmarks/gpu/{path.name}"
+
+
+def _arm_files() -> Iterator[tuple[Path, str]]:
+    """Files of the arm, with the places at which the package has them; none where it is not installed."""
+    package = importlib.util.find_spec("cmeel")
+    if package is None or not package.submodule_search_locations:
+        return
+    around = Path(package.submodule_search_locations[0])
+    share = "cmeel.prefix/share/example-robot-data"
+    # The arm is looked for beside the package cmeel, for which any file in its folder is enough.
+    yield around.parent / share / _ARM / "LICENSE", "cmeel/LICENSE"
+    for pattern in _ARM_FILES:
+        for path in sorted((around.parent / share / _ARM).glob(pattern)):
+            yield path, f"{share}/{_ARM}/{path.relative_to(around.parent / share / _ARM).as_posix()}"
 
 
 def _write_part(folder: Path, place: int, content: bytes) -> BundlePart:
@@ -126,4 +171,4 @@ def _write_part(folder: Path, place: int, content: bytes) -> BundlePart:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

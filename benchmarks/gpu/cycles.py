@@ -1,12 +1,14 @@
 """Frames per second of Cycles with OptiX in 1, 2 and 4 processes on one GPU.
 
 The scene, 40 shaded spheres on a plane under one lamp, is built in Blender's own process by the script below; no
-episode of Nimbus is rendered. Each process renders the same frames, whose mean color is compared between processes.
+episode of Nimbus is rendered. The interpreter is that of ``NIMBUS_BLENDER_PYTHON``, or this one. Each process renders
+the same frames, whose mean color is compared between processes.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,7 @@ from benchmarks.gpu.physics import need
 from benchmarks.gpu.result import PartResult, Row
 from nimbus.datagen.render.stacked import find_device
 
+_VARIABLE = "NIMBUS_BLENDER_PYTHON"
 _PROCESSES, _CPU_PROCESSES = (1, 2, 4), (1,)
 _FRAMES, _CPU_FRAMES = 16, 1
 _LONGEST = 600.0
@@ -73,14 +76,16 @@ def measure(device: str) -> PartResult:
         InputError: The device does not exist.
         MissingError: Blender's module is not installed.
     """
-    need("bpy")
+    python = os.environ.get(_VARIABLE, "")
+    if not python:
+        need("bpy")
     find_device(device)
     small = device == "cpu"
     rows: list[Row] = []
     problems: list[str] = []
     means: list[float] = []
     for processes in _CPU_PROCESSES if small else _PROCESSES:
-        found, failed = _render(device, processes, _CPU_FRAMES if small else _FRAMES, small=small)
+        found, failed = _render(python or sys.executable, device, processes, _CPU_FRAMES if small else _FRAMES)
         problems += failed
         if failed:
             continue
@@ -94,14 +99,14 @@ def measure(device: str) -> PartResult:
     return PartResult(rows=tuple(rows), problems=tuple(problems))
 
 
-def _render(device: str, processes: int, frames: int, *, small: bool) -> tuple[list[dict[str, float]], list[str]]:
+def _render(python: str, device: str, processes: int, frames: int) -> tuple[list[dict[str, float]], list[str]]:
     """Return the results of the processes, and one line for each failed process."""
-    size = ("64", "48", "4") if small else ("640", "480", "64")
+    size = ("64", "48", "4") if device == "cpu" else ("640", "480", "64")
     with tempfile.TemporaryDirectory() as folder:
         running = []
         for number in range(processes):
             (place := Path(folder) / str(number)).mkdir()
-            line = [sys.executable, "-c", _SCRIPT, str(place), device, str(frames), *size]
+            line = [python, "-c", _SCRIPT, str(place), device, str(frames), *size]
             running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         found, problems, end = [], [], time.monotonic() + _LONGEST
         for one in running:

@@ -1,9 +1,10 @@
 """Motion planning on the same problems: cuRobo V2 on the GPU, and OMPL on one core.
 
 The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins;
-a plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once; the number of
-motions that are equal in both, bit for bit, is a figure. Every stage has a limit of wall time and reports its progress
-on stderr. If it fails, the results of earlier stages are still reported.
+a plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once, each problem in the
+same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit, is a
+figure. On a CPU the same stages run with the planner of the tests that has the interface of batches. Every stage has a
+limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from benchmarks.gpu.result import MissingError, PartResult, Row
 from nimbus.datagen.render.stacked import find_device
+
+if TYPE_CHECKING:
+    from nimbus.datagen.plan.batch import BatchPlanner
 
 NEEDED = ("mink", "mujoco", "ompl", "ruckig", "toppra", "pydantic")
 """Packages of the default planner."""
@@ -66,6 +70,9 @@ def measure(device: str) -> PartResult:
     bench = _Bench(stages.say, _CPU_PROBLEMS if is_small else _PROBLEMS)
     stages.run("ompl, one core", lambda name: bench.singly(name, OmplPlanner(**limits), _ENOUGH["ompl"]))
     if is_small:
+        from tests.support.batch_planners.reference import ReferencePlanner
+
+        run_batches(stages, bench, "reference", ReferencePlanner(**limits))
         return stages.result("cuRobo plans on a GPU only")
     if importlib.util.find_spec("curobo") is None:
         return stages.result("no package curobo")
@@ -89,10 +96,14 @@ def run_curobo(stages: _Stages, bench: _Bench, limits: dict[str, Any]) -> None:
 
     if not stages.run("curobo v2, first plan", start, limit=_FIRST):
         return
-    if not stages.run("curobo v2", lambda name: bench.singly(name, planner, _ENOUGH["curobo"]), limit=_LAST):
-        return
-    together = f"{planner.batch_size} at once"
-    stages.run(f"curobo v2, {together}", lambda name: bench.at_once(name, planner), limit=_LAST)
+    run_batches(stages, bench, "curobo v2", planner)
+
+
+def run_batches(stages: _Stages, bench: _Bench, name: str, planner: BatchPlanner) -> None:
+    """Plan the problems one by one, and then in batches."""
+    if stages.run(name, lambda stage: bench.singly(stage, planner, _ENOUGH["curobo"]), limit=_LAST):
+        together = f"{name}, {planner.batch_size} at once"
+        stages.run(together, lambda stage: bench.at_once(stage, planner), limit=_LAST)
 
 
 class _Stages:
@@ -164,7 +175,11 @@ class _Bench:
         self._single: dict[int, bytes] = {}
 
     def singly(self, name: str, planner: Any, enough: float) -> Measured:
-        """Plan the problems one by one; the first is planned beforehand, so compiling is not measured."""
+        """Plan the problems one by one; the first is planned beforehand, so compiling is not measured.
+
+        A problem is in the row that it has in its batch: the rows before it hold copies.
+        """
+        rows = getattr(planner, "batch_size", 1)
         self.plan_at_once(planner, range(1))
         plans: dict[int, Any] = {}
         seconds: list[float] = []
@@ -173,7 +188,7 @@ class _Bench:
             if time.perf_counter() - begin > enough:
                 self._say(f"{name}: stopped after {index} problems")
                 break
-            (plans[index],), spent = self.plan_at_once(planner, range(index, index + 1))
+            (*_, plans[index]), spent = self.plan_at_once(planner, [index] * (index % rows + 1))
             seconds.append(spent)
             if index % 10 == 9 or spent > 5.0:
                 self._say(f"{name}: problem {index} took {spent:.3f} s")
@@ -197,7 +212,7 @@ class _Bench:
         row, problems = self._checked(name, plans, seconds)
         return row | {"equal_to_single": f"{equal} of {len(both)}"}, problems
 
-    def plan_at_once(self, planner: Any, indices: range) -> tuple[list[Any], float]:
+    def plan_at_once(self, planner: Any, indices: Sequence[int]) -> tuple[list[Any], float]:
         """Plan some problems in one call, and return the plans with the wall time [s]."""
         from benchmarks.motion_plan import draw_problem
         from nimbus.datagen.plan.motion import MotionQuery

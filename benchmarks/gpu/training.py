@@ -19,7 +19,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.render.stacked import find_device
 
 _SIZE, _CPU_SIZE = 64, 2
-_STEPS, _CPU_STEPS = 30, 2
+_STEPS, _CPU_STEPS = 30, 1
 _WIDTH, _CPU_WIDTH = 512, 32
 _LONGEST = 60
 """Length of the longest instruction [bytes]."""
@@ -39,7 +39,7 @@ def measure(device: str) -> PartResult:
     """
     torch = need("torch")
     find_device(device)
-    kinds = ("fp32",) if device == "cpu" else ("fp32", "bf16", "fp8")
+    kinds = ("fp32", "bf16") if device == "cpu" else ("fp32", "bf16", "fp8")
     rows: list[Row] = []
     losses: dict[str, float] = {}
     problems: list[str] = []

@@ -10,6 +10,9 @@ from nimbus.runner.cell.transport.spec import CudaDevices, Instances
 from nimbus.runner.isaac.find import find_instances
 from nimbus.runner.system.gpus import list_gpus, select_gpus
 
+_HIDDEN = ("", "-1", "NoDevFiles")
+"""Values of ``CUDA_VISIBLE_DEVICES`` with which CUDA finds no device."""
+
 
 def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
     """Return the GPUs that workers are spread over: those of ``--gpus``, of ``CUDA_VISIBLE_DEVICES``, or all.
@@ -20,7 +23,7 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
         simulator: Name of the simulator.
 
     Raises:
-        InputError: A named GPU does not exist, or no part of the run uses a GPU.
+        InputError: A named GPU does not exist, every GPU is hidden, or no part of the run uses a GPU.
     """
     if device == "cpu":
         if gpus is not None and simulator != "isaacsim":
@@ -29,10 +32,15 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
             )
         return CudaDevices()
     visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
+    if gpus is None and visible is not None and visible.strip() in _HIDDEN:
+        # Workers get the variable of their own GPU, so that it would be used although it is hidden.
+        what, instead = "CUDA_VISIBLE_DEVICES hides every GPU", "unset it, name GPUs by --gpus, or use --device cpu"
+        raise InputError(what, where="--device cuda", instead=instead)
     if gpus is None and not known:
         return CudaDevices()  # no driver tool: workers use the device that Warp finds
     where = "--gpus" if gpus is not None or visible is None else "CUDA_VISIBLE_DEVICES"
-    chosen = select_gpus(gpus or visible or "all", known, where=where)
+    text = gpus if gpus is not None else "all" if visible is None else visible
+    chosen = select_gpus(text, known, where=where)
     return CudaDevices(uuids=tuple(gpu.uuid for gpu in chosen), worker_counts=tuple(gpu.worker_count for gpu in chosen))
 
 

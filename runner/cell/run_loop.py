@@ -76,7 +76,7 @@ class RunLoop:
         self.dataset, self.run = open_dataset(spec, loaded, split=split, started=started)
         # In lockstep a planner holds a slot for each lane while as many plans wait for a renderer.
         lockstep = min(_MOST_SLOTS, 2 * loaded.lanes * split[0]) if loaded.lanes > 1 else 0
-        slots = max(resources.slots or 2 * sum(split) + 2, lockstep)
+        slots = max(resources.slot_count(sum(split)), lockstep)
         shared_slots = SharedSlots.create(slot_count=slots, slot_bytes=resources.slot_bytes)
         self.pool = WorkerPool(
             spec,

@@ -171,7 +171,10 @@ Device = Annotated[
 Gpus = Annotated[
     str | None,
     typer.Option(
-        "--gpus", metavar="all|0,2|UUID,…", help="GPUs of --device cuda or --sim isaacsim: numbers, UUIDs (all)"
+        "--gpus",
+        metavar="all|0,2|UUID,…",
+        parser=str,
+        help="GPUs of --device cuda or --sim isaacsim: numbers, UUIDs (all)",
     ),
 ]
 Stack = Annotated[

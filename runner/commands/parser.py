@@ -110,7 +110,7 @@ class OneLineCommand(TyperCommand):
                     known = [*options, _HELP[-1]]
                     raise InputError("unknown flag", where=flag, instead=suggest(flag, known))
                 continue
-            count = options[flag].nargs if _parser(options[flag]) else 0
+            count = 0 if getattr(options[flag], "is_flag", False) else options[flag].nargs
             if equals:
                 if not count:
                     raise InputError(f"takes no value, found '{text}'", where=flag, instead=f"write {flag} alone")
@@ -162,7 +162,7 @@ def _value(ctx: Context, param: Parameter, words: str | Sequence[str] | bool | N
 
 
 def _parser(param: Parameter) -> Callable[[str], object] | None:
-    """Return the parser of a parameter's value; None for a flag without a value."""
+    """Return the parser of a parameter's value; None for a flag without a value, and for a text."""
     assert isinstance(param, (TyperOption, TyperArgument))
     return param.type_descriptor.parameter_info.parser
 

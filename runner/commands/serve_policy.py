@@ -1,4 +1,4 @@
-"""``nimbus serve-policy P``: serves a policy over openpi's wire, to this machine only."""
+"""``nimbus serve-policy P``: serves a policy over openpi's wire, to this user of this machine only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def command(
     except ImportError as error:
         raise InputError(f"needs the package {error.name}", where="serve-policy", instead=INSTALL) from None
     server = PolicyServer(partial(open_policy, policy), port=port)
-    write_out(f"{policy} answers on {server.address}\n")
+    write_out(f"{policy} answers on {server.address}; clients other than nimbus send the token {server.token}\n")
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -53,12 +53,17 @@ def command(
     if not is_remote(folder):
         raise InputError("a local folder needs no fetch", where=str(folder), instead="give the address of a dataset")
     if serve:
+        from nimbus.datagen.files.server_tokens import new_token
+        from nimbus.datagen.local_server import is_loopback
         from nimbus.datagen.store.remote.block_peers import TOKEN
         from nimbus.datagen.store.remote.block_server import BlockServer
         from nimbus.datagen.store.remote.working_copy import address_of
 
-        with BlockServer(serve.host, serve.port, [address_of(folder)], token=os.environ.get(TOKEN, "")) as server:
-            write_error(f"serving {address_of(folder)} at {server.url}; Ctrl-C ends it\n")
+        token = os.environ.get(TOKEN, "")
+        made = new_token() if not token and is_loopback(serve.host) else ""
+        with BlockServer(serve.host, serve.port, [address_of(folder)], token=token or made) as server:
+            told = f"; readers set {TOKEN}={made}" if made else ""
+            write_error(f"serving {address_of(folder)} at {server.url}{told}; Ctrl-C ends it\n")
             server.serve_forever()
     before, begin = read_traffic(folder), time.monotonic()
     count = warm(folder, report_pending)

@@ -23,8 +23,9 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
-_LARGEST = 64 << 30
-"""Largest rows of a round [bytes]; a million rows of 500 numbers have 4 GB."""
+_LARGEST, _GROWTH = 64 << 30, 2
+"""Largest rows of a round [bytes], and largest ratio to their size on the disk, where they are not compressed; a
+million rows of 500 numbers have 4 GB."""
 HEAVIEST = 20.0
 """Largest weight of a row (AWR), so that one lucky episode does not dominate the training (Peng et al., 2019)."""
 
@@ -62,7 +63,7 @@ class WeightedRows:
             InputError: The file is damaged, or another version of Nimbus wrote it in another form.
         """
         try:
-            held = read_npz(path, limit=_LARGEST)
+            held = read_npz(path, limit=_LARGEST, most_growth=_GROWTH)
             data = Demonstrations(
                 inputs=held["inputs"],
                 targets=held["targets"],

@@ -1,4 +1,7 @@
-"""Server of a run's status on loopback: a page with the nodes, the status as JSON, and metrics for Prometheus."""
+"""Server of a run's status on loopback: a page with the nodes, the status as JSON, and metrics for Prometheus.
+
+Requests need the token of the printed address, because any user of the machine can connect.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from rich.console import RenderableType
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.server_tokens import VARIABLE, new_token
 from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.dashboard_view import view
@@ -37,7 +41,7 @@ td {{ padding: 0 2rem 0.2rem 0; vertical-align: top; }} td:first-child {{ color:
 
 
 class StatusServer(LocalServer):
-    """Serves ``/``, ``/node/NAME``, the ``status.json`` of both, and ``/metrics`` on 127.0.0.1.
+    """Serves ``/``, ``/node/NAME``, the ``status.json`` of both, and ``/metrics`` on 127.0.0.1, below the token.
 
     Args:
         port: Port; 0 for any free one.
@@ -51,7 +55,7 @@ class StatusServer(LocalServer):
     def __init__(
         self, port: int, read: Callable[[], Status], read_node: Callable[[str], Status | None] = lambda _: None
     ) -> None:
-        self.read, self.read_node = read, read_node
+        self.read, self.read_node, self.token = read, read_node, new_token()
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -61,7 +65,7 @@ class StatusServer(LocalServer):
     @property
     def address(self) -> str:
         """Address of the page."""
-        return f"http://127.0.0.1:{self.server_address[1]}/"
+        return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
 
 
 class _Handler(LocalHandler):
@@ -70,10 +74,14 @@ class _Handler(LocalHandler):
         if why := self.why_foreign():
             self._answer(f"{why}\n", "text/plain", HTTPStatus.FORBIDDEN)
             return
+        assert isinstance(self.server, StatusServer)
+        if (asked := self.without_token(self.server.token)) is None:
+            told = f"open the address that was printed at the start, or send its token; see {VARIABLE}\n"
+            self._answer(told, "text/plain", HTTPStatus.FORBIDDEN)
+            return
         try:
-            assert isinstance(self.server, StatusServer)
             status = self.server.read()
-            path = unquote(self.path.partition("?")[0])
+            path = unquote(asked.partition("?")[0])
             name = path.removeprefix("/node/").removesuffix(_STATUS) if path.startswith("/node/") else ""
             node = _node(status, name)
             details = self.server.read_node(name) if node else None
@@ -109,7 +117,7 @@ class _Handler(LocalHandler):
 
 def page(status: Status) -> str:
     """Return the page of a run, which shows the same as the terminal and links each node to its own page."""
-    shown = status_view(status, link=lambda node: f"/node/{quote(node.name, safe='')}")
+    shown = status_view(status, link=lambda node: f"node/{quote(node.name, safe='')}")
     return _PAGE.format(title=html.escape(f"{status.task}: {status.state}"), body=_exported(shown))
 
 
@@ -137,9 +145,9 @@ def node_page(status: Status, node: NodeStatus, details: Status | None = None) -
         f"<tr><td>{_clock(event)}</td><td>{html.escape(event.text)}</td></tr>" for event in reversed(named)
     )
     name = html.escape(node.name)
-    body = f'<p><a href="/">{html.escape(status.task)}</a></p><h1>node {name}</h1><table>{rows}</table>'
+    body = f'<p><a href="..">{html.escape(status.task)}</a></p><h1>node {name}</h1><table>{rows}</table>'
     if details and node.state not in LEFT_STATES:
-        address = f"/node/{quote(node.name, safe='')}{_STATUS}"
+        address = f"{quote(node.name, safe='')}{_STATUS}"
         body += f'<h2>its cell (<a href="{html.escape(address)}">status.json</a>)</h2>{_exported(view(details))}'
     if events:
         body += f"<h2>events</h2><table>{events}</table>"

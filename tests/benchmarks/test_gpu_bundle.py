@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import stat
 import subprocess
@@ -13,7 +15,9 @@ import pytest
 
 from benchmarks.gpu import install
 from benchmarks.gpu.bundle import find_packages, pack, pack_sources
+from benchmarks.gpu.curobo_wheel import pack_curobo
 from benchmarks.gpu.install import BundleError, Manifest, assemble, find_absent, unpack
+from nimbus.datagen.errors import InputError
 
 PART_SIZE = 1000
 
@@ -113,7 +117,15 @@ def test_sources_hold_package_and_suite(tmp_path: Path):
     assert first.read_bytes() == second.read_bytes()
     names = set(zipfile.ZipFile(first).namelist())
     assert {"nimbus/datagen/render/stacked.py", "nimbus/skills/pick.py", "benchmarks/gpu/recorded.npz"} <= names
-    assert not {name for name in names if "__pycache__" in name or not name.startswith(("nimbus/", "benchmarks/"))}
+    assert {
+        "benchmarks/motion_plan.py",
+        "tests/support/panda_table.py",
+        "tests/support/batch_planners/reference.py",
+    } <= names
+    arm = "cmeel.prefix/share/example-robot-data/robots/panda_description"
+    assert {f"{arm}/LICENSE", f"{arm}/urdf/panda.urdf", f"{arm}/meshes/collision/hand.stl", "cmeel/LICENSE"} <= names
+    places = ("nimbus/", "benchmarks/", "tests/", "cmeel/", arm)
+    assert not {name for name in names if "__pycache__" in name or not name.startswith(places)}
 
 
 def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path: Path):
@@ -127,3 +139,49 @@ def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert "part-1.bin of the bundle did not arrive" in done.stdout
     assert "every check SKIPPED" in done.stdout
+
+
+def make_checkout(folder: Path, *, license_text: str = "Apache License\nVersion 2.0") -> Path:
+    files = {
+        "curobo/__init__.py": "",
+        "curobo/motion_planner.py": "answer = 42\n",
+        "curobo/_src/kernel.cuh": "// kernel\n",
+        "curobo/content/configs/task.yml": "a: 1\n",
+        "curobo/content/assets/robot/arm.stl": "mesh",
+        "curobo/tests/test_planner.py": "",
+        "LICENSE": license_text,
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_wheel_of_curobo_lists_its_files(tmp_path: Path):
+    wheel = pack_curobo(make_checkout(tmp_path / "checkout"), tmp_path)
+    assert find_packages(wheel) == ("curobo",)
+    with zipfile.ZipFile(wheel) as file:
+        names = file.namelist()
+        *rows, own = file.read("nvidia_curobo-0.8.0.dist-info/RECORD").decode().splitlines()
+        for row in rows:
+            name, digest, size = row.split(",")
+            found = base64.urlsafe_b64encode(hashlib.sha256(file.read(name)).digest()).decode().rstrip("=")
+            assert (digest, int(size)) == (f"sha256={found}", len(file.read(name)))
+    assert [row.split(",")[0] for row in (*rows, own)] == names
+    assert [name for name in names if name.startswith("curobo/")] == [
+        "curobo/__init__.py",
+        "curobo/_src/kernel.cuh",
+        "curobo/content/configs/task.yml",
+        "curobo/motion_planner.py",
+    ]
+
+
+@pytest.mark.parametrize("text", ["NVIDIA License: research or evaluation purposes only", ""])
+def test_curobo_of_another_license_is_refused(tmp_path: Path, text: str):
+    with pytest.raises(InputError, match="its license is not Apache 2.0"):
+        pack_curobo(make_checkout(tmp_path / "checkout", license_text=text), tmp_path)
+
+
+def test_folder_without_curobo_is_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="not a checkout of cuRobo V2"):
+        pack_curobo(tmp_path, tmp_path)

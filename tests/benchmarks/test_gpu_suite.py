@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -191,6 +192,8 @@ def test_motions_of_the_default_planner_are_free(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(motion, "_CPU_PROBLEMS", 1)
     found = motion.measure("cpu")
     assert (found.problems, found.rows[0]["solved"]) == ((), 1)
+    assert [row["planner"] for row in found.rows] == ["ompl, one core", "reference", "reference, 8 at once"]
+    assert found.rows[2]["equal_to_single"] == "1 of 1"
     assert found.skipped == "cuRobo plans on a GPU only"
 
 
@@ -211,6 +214,7 @@ def test_a_stage_that_fails_leaves_the_others(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(("part", "package"), [(training, "torch"), (cycles, "bpy")], ids=["training", "cycles"])
 def test_parts_without_their_package_are_skipped(part: ModuleType, package: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delenv("NIMBUS_BLENDER_PYTHON", raising=False)
     result = suite.run_part(lambda: part.measure("cpu"), absent={}, label=package)
     assert (result.state, result.skipped) == (State.SKIPPED, f"no package {package}")
 
@@ -219,22 +223,40 @@ def test_padded_and_packed_steps_agree():
     pytest.importorskip("torch")
     found = training.measure("cpu")
     assert not found.problems and {row["sequences"] for row in found.rows} == {"padded", "packed"}
+    assert {row["precision"] for row in found.rows} == {"fp32", "bf16"}
 
 
-def test_the_renderer_needs_no_package_beyond_the_bundle():
+@pytest.mark.parametrize(("mean", "problem"), [(0.4, ""), (0.001, "the frames are black")])
+def test_cycles_runs_in_the_named_interpreter(mean: float, problem: str, tmp_path: Path, monkeypatch):
+    program = tmp_path / "python"
+    program.write_text(f'#!/bin/sh\necho \'RESULT {{"seconds": 0.5, "mean": {mean}}}\'\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("NIMBUS_BLENDER_PYTHON", str(program))
+    found = cycles.measure("cpu")
+    assert found.problems == ((problem,) if problem else ()) and found.rows == ({"processes": 1, "frames_per_s": 2.0},)
+
+
+def test_the_renderer_needs_no_package_beyond_the_bundle(tmp_path: Path):
     """A machine with the bundle alone has Warp, NumPy and msgspec."""
     code = """
 import sys
+ABSENT = "pydantic yaml pxr newton ompl mink h5py scipy trimesh platformdirs bpy".split()
 class Blocker:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("pydantic", "yaml", "pxr", "newton", "ompl", "mink", "h5py", "scipy", "trimesh"):
+        if name.split(".")[0] in ABSENT:
             raise ModuleNotFoundError("blocked: " + name, name=name.split(".")[0])
 sys.meta_path.insert(0, Blocker())
 import benchmarks.gpu.equality, benchmarks.gpu.throughput, benchmarks.gpu.splats, benchmarks.gpu.physics
 import benchmarks.gpu.rollouts
+from benchmarks.gpu.__main__ import main
+sys.argv[1:] = ["--device", "cpu", "cycles"]
+sys.exit(main())
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "NIMBUS_BLENDER_PYTHON"}
+    environment["WARP_CACHE_PATH"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-300:]
+    assert "SKIPPED" in done.stdout and "no package bpy" in done.stdout
 
 
 def test_table_has_a_column_for_each_name():

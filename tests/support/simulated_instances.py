@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nimbus.runner.cell.queue.instance_roles import InstanceCell, Split, choose_split
+from nimbus.runner.cell.transport.spec import Resources
+
+_PERIOD = 1.0
+"""Interval between two decisions [s]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,10 +25,14 @@ class InstanceRun:
     render_seconds: float
     start_seconds: float
     plan_yield: float = 0.85
-    slots: int = 16
     fits: int = 3
     """Number of instances that fit on each GPU."""
     seed: int = 0
+
+    @property
+    def slots(self) -> int:
+        """Number of plans that can be made, wait and be shown at once."""
+        return Resources().slot_count(self.cores)
 
     @property
     def most_renderers(self) -> int:
@@ -47,7 +55,9 @@ class _Simulation:
         self.planners, self.renderers, self.starting = split[0], 0, False
         self.free = [split[0], 0]
         self.pending, self.ready, self.planning, self.rendering = run.episodes, 0, 0, 0
-        self.measured: tuple[list[float], list[float]] = ([], [])
+        self.counts, self.sums = [0, 0], [0.0, 0.0]
+        """Number and total duration of plans and of renders."""
+        self.decided = -_PERIOD
         self.events: list[tuple[float, int, str, float]] = []
         self.now, self.number = 0.0, 0
 
@@ -68,17 +78,21 @@ class _Simulation:
                 self.starting, self.renderers, self.free[1] = False, self.renderers + 1, self.free[1] + 1
             elif kind == "render":
                 self.rendering, self.free[1], left = self.rendering - 1, self.free[1] + 1, left - 1
-                self.measured[1].append(seconds)
+                self._measure(1, seconds)
             else:
                 self.planning, self.free[0] = self.planning - 1, self.free[0] + 1
                 self.ready, left = (self.ready + 1, left) if kind == "plan" else (self.ready, left - 1)
-                self.measured[0].append(seconds)
+                self._measure(0, seconds)
             self._decide()
         return self.now
 
     def _after(self, seconds: float, kind: str) -> None:
         self.number += 1
         heapq.heappush(self.events, (self.now + seconds, self.number, kind, seconds))
+
+    def _measure(self, stage: int, seconds: float) -> None:
+        self.counts[stage] += 1
+        self.sums[stage] += seconds
 
     def _resize(self) -> None:
         """End surplus idle workers, and start missing ones, one instance at a time."""
@@ -94,10 +108,12 @@ class _Simulation:
             self._after(self.run.start_seconds, "start")
 
     def _decide(self) -> None:
-        if not self.moves or (self.planners, self.renderers) != self.target or not all(self.measured):
+        is_early = self.now - self.decided < _PERIOD
+        if not self.moves or is_early or (self.planners, self.renderers) != self.target or not all(self.counts):
             return
-        plan, render = (float(np.mean(times)) for times in self.measured)
-        good = len(self.measured[1]) + self.ready + self.rendering
+        self.decided = self.now
+        plan, render = (total / count for total, count in zip(self.sums, self.counts, strict=True))
+        good = self.counts[1] + self.ready + self.rendering
         self.target = choose_split(
             InstanceCell(
                 planners=self.planners,
@@ -106,8 +122,8 @@ class _Simulation:
                 ready=self.ready + self.rendering,
                 plan_seconds=plan,
                 render_seconds=render,
-                measured=min(map(len, self.measured)),
-                plan_yield=good / len(self.measured[0]),
+                measured=min(self.counts),
+                plan_yield=good / self.counts[0],
                 start_seconds=self.run.start_seconds,
                 slots=self.run.slots,
                 most_renderers=self.run.most_renderers,

@@ -17,6 +17,9 @@ MOST_WORKERS = 64
 """Largest number of workers of a cell."""
 
 
+_FEWEST_SLOTS = 16
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resources:
     """Resources that a cell may use."""
@@ -29,8 +32,8 @@ class Resources:
     """True when each worker takes an episode through all stages; None: the choice of the pipeline."""
     moves_instances: bool = False
     """True when planners make room for renderer instances, and back, where that ends the run sooner."""
-    slots: int = 16
-    """Number of plans that can wait in shared memory."""
+    slots: int = 0
+    """Number of plans that can be in shared memory, including those being made and shown; 0 for :attr:`slot_count`."""
     slot_bytes: int = 2 << 20
     spill: int = 64
     """Number of further plans that can wait in files when no slot is free."""
@@ -47,6 +50,14 @@ class Resources:
     deadlines: dict[str, tuple[float, float]] = field(default_factory=dict)
     """Limits by phase: time since the last heartbeat and time in the phase [s]; they replace the table's and are not
     learned."""
+
+    def slot_count(self, worker_count: int) -> int:
+        """Return the number of slots: each worker holds one, and as many plans can wait.
+
+        Args:
+            worker_count: Number of workers of the cell.
+        """
+        return self.slots or max(_FEWEST_SLOTS, 2 * worker_count + 2)
 
 
 INSTANCE_BYTES = 8 << 30

@@ -66,6 +66,27 @@ def sparse(path: Path, **fields: str) -> None:
         archive.addfile(entry, io.BytesIO(b"0\n".ljust(512, b"\0")))
 
 
+def bz2_zipped(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("mug.obj", bytes(1 << 12))
+
+
+def long_named(path: Path, kind: bytes) -> None:
+    """Write a tar file whose first header has a name of 1 MiB; a bomb has one of gigabytes."""
+    entry = tarfile.TarInfo("././@LongLink")
+    entry.type, entry.size = kind, 1 << 20
+    with tarfile.open(path, "w:bz2") as archive:
+        assert archive.fileobj
+        archive.fileobj.write(entry.tobuf(tarfile.GNU_FORMAT) + bytes(entry.size))
+
+
+def nested(path: Path) -> None:
+    """Write a tar file in which every name is the header of a further name."""
+    entry = tarfile.TarInfo("././@LongLink")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 5
+    path.write_bytes((entry.tobuf(tarfile.GNU_FORMAT) + b"name".ljust(512, b"\0")) * 2000)
+
+
 HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of it"),
     "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of it"),
@@ -80,6 +101,14 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link, a device"),
     "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "grows more than 100 times"),
     "damaged deflate": ("a.zip", lambda path: damaged(path, zipfile.ZIP_DEFLATED), "cannot be unpacked"),
+    "bz2": ("a.zip", bz2_zipped, "is not compressed by deflate"),
+    "tar of long name": (
+        "a.tar.bz2",
+        lambda path: long_named(path, tarfile.GNUTYPE_LONGNAME),
+        "a name of 1048576 bytes",
+    ),
+    "tar of attributes": ("a.tar.bz2", lambda path: long_named(path, tarfile.XHDTYPE), "a name of 1048576 bytes"),
+    "tar of nested names": ("a.tar", nested, "cannot be unpacked"),
     "damaged lzma": ("a.zip", lambda path: damaged(path, zipfile.ZIP_LZMA), "cannot be unpacked"),
     "damaged xz": ("a.tar.xz", lambda path: damaged(path, 0), "cannot be unpacked"),
     "tar of holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.realsize": "2000000000"}), "full of holes"),

@@ -73,3 +73,17 @@ def test_wrong_archives_are_value_errors():
     for content in (b"", npz(("a.npy", huge)), npz(("a.npy", objects)), npz(("a.npy", b"x")), locked, packed):
         with pytest.raises(ValueError):
             read_npz(content, limit=1 << 20)
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_members_unpacked_in_one_go_are_refused(compression: int):
+    with pytest.raises(ValueError, match="not compressed by deflate"):
+        read_npz(npz(("a.npy", bytes(100)), compression=compression), limit=1 << 20)
+
+
+def test_members_that_grow_are_refused():
+    file = io.BytesIO()
+    np.savez_compressed(file, a=np.zeros(1 << 18))
+    assert read_npz(file.getvalue(), limit=1 << 30)["a"].shape == (1 << 18,)
+    with pytest.raises(ValueError, match="'a.npy' grows"):
+        read_npz(file.getvalue(), limit=1 << 30, most_growth=10)

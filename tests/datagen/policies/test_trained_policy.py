@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy, encode_picture
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyObservation, PolicyTask
-from nimbus.datagen.policies.trained_policy import WEIGHTS, TrainedSettings, settings_of, write_policy
+from nimbus.datagen.policies.trained_policy import WEIGHTS, TrainedSettings, read_weights, settings_of, write_policy
 from tests.support.synthetic import make_rendered, write_dataset
 
 SIZE = (24, 16)
@@ -108,6 +108,16 @@ def test_damaged_weights_are_refused(folder: Path, content: bytes | None):
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(InputError, match=r"weights.npz: cannot be read.*; train the policy again"):
         open_policy(str(folder))
+
+
+@pytest.mark.parametrize("kind", ["i1", "f2", "U3"])
+def test_weights_that_grow_are_refused(folder: Path, kind: str):
+    np.savez(folder / WEIGHTS, allow_pickle=False, x_mean=np.zeros(4, kind))
+    with pytest.raises(InputError, match="expected float32 or float64; train the policy again"):
+        read_weights(folder / WEIGHTS)
+    np.savez_compressed(folder / WEIGHTS, allow_pickle=False, x_mean=np.zeros(1 << 18))
+    with pytest.raises(InputError, match="'x_mean.npy' grows [0-9]+ times; train"):
+        read_weights(folder / WEIGHTS)
 
 
 def test_a_dataset_without_pictures_is_refused(tmp_path: Path):

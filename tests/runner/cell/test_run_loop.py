@@ -6,6 +6,8 @@ import selectors
 import time
 from pathlib import Path
 
+import pytest
+
 from nimbus.runner.cell.run_loop import RunLoop
 from nimbus.runner.cell.transport.channel import pair
 from nimbus.runner.cell.transport.messages import Loaded
@@ -36,3 +38,9 @@ def test_workers_that_start_are_not_waited_for(tmp_path: Path) -> None:
         ended = loop.go_on(now + 5.0, is_tick=False)
         loop.close()
     assert ended and ended.state == "interrupted"
+
+
+@pytest.mark.parametrize(("workers", "count"), [(2, 16), (7, 16), (8, 18), (32, 66), (64, 130)])
+def test_every_worker_can_hold_a_plan_while_others_wait(workers: int, count: int) -> None:
+    assert Resources().slot_count(workers) == count
+    assert Resources(slots=4).slot_count(workers) == 4

@@ -177,6 +177,10 @@ def test_the_second_signal_does_not_wait(number: signal.Signals):
         ("--gpus all", "--gpus: no part of this run uses a GPU; add --device cuda"),
         ("--device cuda --gpus 0", "--gpus: no NVIDIA GPU was found"),
         ("--device cuda --gpus 0 --driver", "--gpus: unknown GPU '0'; known: "),
+        ("--device cuda --gpus=0,3 --driver", "--gpus: unknown GPU '0'; known: "),
+        ("--device cuda --gpus --driver", "--gpus: expected one argument"),
+        ("--device cuda --gpus= --driver", "--gpus: unknown GPU ''; known: "),
+        ("--device cuda --hidden --driver", "--device cuda: CUDA_VISIBLE_DEVICES hides every GPU; unset it"),
     ],
 )
 def test_gpus_that_are_not_there_are_one_line(words: str, expected: str, tmp_path: Path, monkeypatch, capsys):
@@ -185,7 +189,11 @@ def test_gpus_that_are_not_there_are_one_line(words: str, expected: str, tmp_pat
         program.write_text('#!/bin/sh\n[ "$1" = -L ] || echo "3, GPU-77aa, NVIDIA L40S, 8.9, 45000, 580.65.06"\n')
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin" if "--driver" in words else str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if "--hidden" in words:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     out = ["--task", "sort_trash", "--out", str(tmp_path / "data")]
-    assert main(["run", *out, *words.removesuffix(" --driver").split()]) == 2
+    flags = [word for word in words.split() if word not in ("--driver", "--hidden")]
+    assert main(["run", *out, *flags]) == 2
     assert expected in capsys.readouterr().err
     assert not (tmp_path / "data").exists()

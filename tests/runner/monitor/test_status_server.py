@@ -38,7 +38,7 @@ def get(server: StatusServer, path: str, **headers: str) -> str:
 
 def test_page_shows_nodes_and_leads_to_each(server: StatusServer):
     text = get(server, "")
-    assert "21 leases" in text and 'href="/node/n1"' in text and "0.0750 a stored episode" in text
+    assert "21 leases" in text and 'href="node/n1"' in text and "0.0750 a stored episode" in text
     node = get(server, "node/n2")
     assert (
         "no &quot;driver&quot;" in node
@@ -51,7 +51,7 @@ def test_page_shows_nodes_and_leads_to_each(server: StatusServer):
 
 def test_page_of_a_node_opens_its_own_status(server: StatusServer):
     text = get(server, "node/n1")
-    assert "render&lt;er&gt;" in text and 'href="/node/n1/status.json"' in text
+    assert "render&lt;er&gt;" in text and 'href="n1/status.json"' in text
     assert json.loads(get(server, "node/n1/status.json"))["workers"][0]["number"] == 7
     assert json.loads(get(server, "node/n2/status.json")) is None and "its cell" not in get(server, "node/n2")
 
@@ -77,3 +77,19 @@ def test_page_of_another_origin_is_refused(server: StatusServer):
     with pytest.raises(urllib.error.HTTPError) as raised:
         get(server, "metrics", Origin="http://evil.example")
     assert raised.value.code == 403
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer "}, {"Authorization": "Bearer other"}])
+def test_other_users_are_refused(server: StatusServer, headers: dict[str, str]):
+    for path in ("", "metrics", "status.json", "node/n1"):
+        request = urllib.request.Request(f"http://127.0.0.1:{server.server_address[1]}/{path}", headers=headers)
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            urllib.request.urlopen(request, timeout=60)
+        assert raised.value.code == 403
+
+
+def test_programs_send_token_as_header(server: StatusServer):
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_address[1]}/metrics")
+    request.add_header("Authorization", f"Bearer {server.token}")
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert "nimbus_leases 21" in answer.read().decode()

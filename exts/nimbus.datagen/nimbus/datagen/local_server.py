@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import ipaddress
+import secrets
 import socket
 import sys
 import threading
@@ -39,6 +40,30 @@ def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str)
     if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
         return "pages of other origins are not served here"
     return ""
+
+
+def without_token(path: str, authorizations: Sequence[str], *, token: str) -> str | None:
+    """Return the path of a request with a server's token, without the token; None if the request does not have it.
+
+    The token is the first component of the path, for pages, or a ``Bearer`` or ``Api-Key``, for programs. A cookie
+    would be sent to every other port of the same host, which may belong to another user of the machine.
+
+    Args:
+        path: Path of the request line, with the query.
+        authorizations: All values of the header ``Authorization``.
+        token: The token; an empty one is that of no request.
+    """
+    for header in authorizations:
+        scheme, _, word = header.partition(" ")
+        if scheme.lower() in ("bearer", "api-key") and _are_equal(word.strip(), token):
+            return path
+    place, mark, query = path.partition("?")
+    first, _, rest = place.removeprefix("/").partition("/")
+    return f"/{rest}{mark}{query}" if _are_equal(first, token) else None
+
+
+def _are_equal(word: str, token: str) -> bool:
+    return bool(token) and secrets.compare_digest(word.encode(errors="replace"), token.encode())
 
 
 def is_loopback(host: str) -> bool:
@@ -129,6 +154,10 @@ class LocalHandler(BaseHTTPRequestHandler):
         host = str(address[0]) if isinstance(address, tuple) else ""
         headers = self.headers
         return why_foreign(headers.get_all("Host", []), headers.get_all("Origin", []), listening=host)
+
+    def without_token(self, token: str) -> str | None:
+        """Return the path of a request without the token; see :func:`without_token`."""
+        return without_token(self.path, self.headers.get_all("Authorization", []), token=token)
 
     def end_headers(self) -> None:
         """Add the headers of every answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,27 @@ def test_mdl_textures_and_colors_are_read(tmp_path: Path) -> None:
     assert surface.notes == ("metersPerUnit is 0: the default of 0.01 is used",)
     path.write_text(_USD.format(unit=1, inputs=""))
     assert read_surface(path, root=tmp_path).notes == ("has no color and is shown in gray",)
+
+
+@pytest.mark.parametrize("is_package", [True, False])
+def test_brackets_lead_out_of_no_folder(tmp_path: Path, is_package: bool) -> None:
+    folder, secret = tmp_path / "asset", tmp_path / "asset[1]"
+    folder.mkdir()
+    secret.mkdir()
+    Image.new("RGB", (4, 4), (200, 30, 10)).save(secret / "skin.png")
+    named = f"{secret}/skin.png"
+    if is_package:
+        with zipfile.ZipFile(secret / "a.usdz", "w") as package:
+            package.write(secret / "skin.png", "skin.png")
+        named = f"{secret}/a.usdz[skin.png]"
+    path = folder / "box.usda"
+    path.write_text(_USD.format(unit=1, inputs=f"asset inputs:diffuse_texture = @{named}@"))
+    assert "outside its folder" in refusal(read_surface, path)
+    surface = read_surface(path, root=folder)
+    assert surface.texture.reshape(-1, 3).max(axis=0).tolist() == [170, 170, 172]
+    (secret / "part.usda").write_text("#usda 1.0\n")
+    path.write_text(f"#usda 1.0\n(\n    subLayers = [@{secret}/part.usda@]\n)\n")
+    assert "outside its folder" in refusal(read_surface, path)
 
 
 def test_a_texture_one_folder_up_is_found(tmp_path: Path) -> None:

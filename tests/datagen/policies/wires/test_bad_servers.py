@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyFault, check_actions
 from nimbus.datagen.policies.wires import groot, remote_policy, websocket
@@ -355,12 +356,32 @@ def test_own_server_refuses_foreign_pages(headers: dict[str, str]):
             assert b" 403 " in client.recv(4096).split(b"\r\n")[0]
 
 
+def test_own_server_refuses_other_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """Another user cannot read the token of the server from this user's cache."""
+    with served() as address:
+        begun(address).close()
+        (kept,) = cache_folder("servers").glob(f"*-{address.rpartition(':')[2]}")
+        token = kept.read_text()
+        assert kept.stat().st_mode & 0o077 == 0 and len(token) == 32
+        monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
+        with pytest.raises(InputError, match="needs the token of the server; set NIMBUS_SERVER_TOKEN"):
+            begun(address)
+        monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+        with pytest.raises(InputError, match="needs the token"):
+            begun(address)
+        monkeypatch.setenv("NIMBUS_SERVER_TOKEN", token)
+        begun(address).close()
+    assert not kept.exists()
+
+
 def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
     """Each connection has a separate policy in memory."""
     monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
-    with served() as address, connect(address) as first:
+    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+    with served() as address, connect(f"{address}/{'x' * 16}") as first:
         first.recv()
-        with pytest.raises(InvalidStatus, match="503"), connect(address):
+        headers = {"Authorization": f"Api-Key {'x' * 16}"}
+        with pytest.raises(InvalidStatus, match="503"), connect(address, additional_headers=headers):
             pass
 
 

@@ -60,7 +60,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
 
 
 @contextmanager
-def serving(address: str, *, token: str = "") -> Iterator[BlockServer]:
+def serving(address: str, *, token: str) -> Iterator[BlockServer]:
     server = BlockServer("127.0.0.1", 0, [address], token=token)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     try:
@@ -144,9 +144,10 @@ def test_server_gives_named_datasets_only(address: str):
         assert CachePeers((server.url,), "word").read(address, "../x", 0, 10) is None
 
 
-def test_server_off_loopback_needs_a_token():
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_server_needs_a_token(host: str):
     with pytest.raises(InputError, match="without a token"):
-        BlockServer("0.0.0.0", 0, [])
+        BlockServer(host, 0, [], token="")
 
 
 @pytest.mark.parametrize("text", ["node1:7070", "https://n:1", "http://user@n:1", "http://n:1/path"])
@@ -162,10 +163,9 @@ def read_all(address: str) -> bytes:
     return b"".join(blocks.read(number, end) for number in range(6))
 
 
-@pytest.mark.parametrize(("token", "code"), [("", 403), ("word", 404)])
-def test_foreign_page_reads_no_block(token: str, code: int, tmp_path: Path):
-    """A name server may resolve the page's host to 127.0.0.1, and the page may send an empty token."""
-    with serving(f"file://{tmp_path}", token=token) as server:
+@pytest.mark.parametrize(("sent", "code"), [("Bearer ", 401), ("Bearer other", 401), ("", 401), ("Bearer word", 404)])
+def test_other_users_and_pages_read_no_block(sent: str, code: int, tmp_path: Path):
+    with serving(f"file://{tmp_path}", token="word") as server:
         client = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
-        client.request("GET", "/x/y/0?needed=1", headers={"Host": "evil.example", "Authorization": f"Bearer {token}"})
+        client.request("GET", "/x/y/0?needed=1", headers={"Host": "evil.example", "Authorization": sent})
         assert client.getresponse().status == code

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from nimbus.datagen.files import archives
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.objects.imported.read import SUFFIXES
 
 ARCHIVES = (".zip", ".whl", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
@@ -15,6 +16,8 @@ _WANTED = {
 """Suffixes of files that may belong to an asset; other files in an archive are not unpacked."""
 _BYTES = 2 << 30
 """Largest unpacked size, without skipped files [bytes]."""
+_SECONDS, _MEMORY = 600, 1 << 30
+"""Limits of CPU time [s] and memory [bytes] of the process that unpacks."""
 
 
 def is_archive(path: Path) -> bool:
@@ -23,12 +26,18 @@ def is_archive(path: Path) -> bool:
 
 
 def unpack(path: Path, folder: Path) -> None:
-    """Unpack the files that may belong to assets into a new folder.
+    """Unpack the files that may belong to assets into a new folder, in a process with limits of time and memory.
 
     Raises:
         InputError: The file is not an archive, contains paths outside its folder, or exceeds the limits.
     """
-    archives.unpack(path, folder, is_wanted=_is_wanted, limit=_BYTES)
+    given = {"file": str(path.absolute()), "folder": str(folder.absolute())}
+    run_limited(f"{__name__}:unpack_here", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
+
+
+def unpack_here(file: str, folder: str) -> None:
+    """Unpack an archive like :func:`unpack`, in this process."""
+    archives.unpack(Path(file), Path(folder), is_wanted=_is_wanted, limit=_BYTES)
 
 
 def _is_wanted(place: PurePosixPath) -> bool:

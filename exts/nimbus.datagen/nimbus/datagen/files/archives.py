@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Literal
+from typing import IO, Literal, Self
 
 from nimbus.datagen.errors import InputError
 
@@ -23,13 +23,45 @@ _COMPRESSIONS: dict[bytes, Literal["r:gz", "r:bz2", "r:xz"]] = {
 }
 """Modes of compressed tar files by their first bytes."""
 _BLOCK = 1 << 20
+_NAMES = (*(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK), *(tarfile.XHDTYPE, tarfile.XGLTYPE), b"X")
+"""Types of headers in tar files with names and attributes of the next member."""
+_NAME_BYTES = 1 << 16
 _ENCRYPTED = 0x1
 """Flag of an encrypted member of a zip file."""
 UNREADABLE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
-    NotImplementedError,  # raised by zipfile for an unknown compression method
+    *(NotImplementedError, RecursionError),  # raised for an unknown compression method, and for nested headers
 )
 """Errors of the libraries about damaged archives."""
+
+
+class SafeZip(zipfile.ZipFile):
+    """Zip file whose members can be read within a limit; only deflate is unpacked in steps.
+
+    Args:
+        source: The file, or its content.
+
+    Raises:
+        BadZipFile: The file is damaged, or a member is compressed by another method.
+    """
+
+    def __init__(self, source: Path | IO[bytes]) -> None:
+        super().__init__(source)
+        for entry in self.infolist():
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                self.close()
+                raise zipfile.BadZipFile(f"'{entry.filename}' is not compressed by deflate")
+
+
+class _SafeTarInfo(tarfile.TarInfo):
+    """Header of a tar file; headers of names and attributes, which are read whole, have a limit."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _NAMES and found.size > _NAME_BYTES:
+            raise tarfile.ReadError(f"a name of {found.size} bytes")
+        return found
 
 
 def unpack(path: Path, folder: Path, *, is_wanted: Callable[[PurePosixPath], bool], limit: int) -> None:
@@ -68,7 +100,7 @@ def unpack(path: Path, folder: Path, *, is_wanted: Callable[[PurePosixPath], boo
 def _members(path: Path, is_wanted: Callable[[PurePosixPath], bool]) -> Iterator[tuple[str, int, int, IO[bytes]]]:
     """Yield name, size, packed size (0 if unknown) and content of each file."""
     if path.name.lower().endswith((".zip", ".whl")):
-        with zipfile.ZipFile(path) as archive:
+        with SafeZip(path) as archive:
             entries = archive.infolist()
             _count(path, len(entries))
             for entry in entries:
@@ -88,7 +120,7 @@ def _members(path: Path, is_wanted: Callable[[PurePosixPath], bool]) -> Iterator
     for magic, compressed in _COMPRESSIONS.items():
         form = compressed if begin.startswith(magic) else form
     before, plain = 0, form == "r:"
-    with tarfile.open(path, form) as archive:
+    with tarfile.open(path, form, tarinfo=_SafeTarInfo) as archive:
         for number, entry in enumerate(archive):
             _count(path, number)
             if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():

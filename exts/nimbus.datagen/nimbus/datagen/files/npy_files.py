@@ -6,13 +6,13 @@ import io
 import math
 from pathlib import Path
 from typing import IO, Any
-from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.files.archives import UNREADABLE
+from nimbus.datagen.files.archives import UNREADABLE, SafeZip
 
+_SMALL = 1 << 20
 _READERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -37,22 +37,26 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
         raise ValueError(str(error).partition("\n")[0] or type(error).__name__) from None
 
 
-def read_npz(source: Path | bytes, *, limit: int) -> dict[str, NDArray[Any]]:
+def read_npz(source: Path | bytes, *, limit: int, most_growth: int = 1100) -> dict[str, NDArray[Any]]:
     """Read all arrays of an NPZ file, by name.
 
     Args:
         source: The file, or its content.
         limit: Largest size of all arrays [bytes].
+        most_growth: Largest ratio of unpacked to packed size of a member above 1 MiB; 1100 is deflate's.
 
     Raises:
-        ValueError: The file is damaged, has an array of objects, or unpacks to more than it declares or than the limit.
+        ValueError: The file is damaged, has an array of objects, or unpacks to more than it declares or than a limit.
         OSError: The file cannot be read.
     """
     try:
-        with ZipFile(io.BytesIO(source) if isinstance(source, bytes) else source) as packed:
+        with SafeZip(io.BytesIO(source) if isinstance(source, bytes) else source) as packed:
             entries = packed.infolist()
             if (size := sum(entry.file_size for entry in entries)) > limit:
                 raise ValueError(f"{size} bytes unpacked; the limit is {limit}")
+            for entry in entries:
+                if entry.file_size > _SMALL and entry.file_size > most_growth * entry.compress_size:
+                    raise ValueError(f"'{entry.filename}' grows {entry.file_size // max(entry.compress_size, 1)} times")
             return {entry.filename.removesuffix(".npy"): _member(packed.open(entry)) for entry in entries}
     except OSError:
         raise

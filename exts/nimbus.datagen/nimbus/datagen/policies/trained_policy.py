@@ -29,8 +29,10 @@ from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 
 WEIGHTS, SETTINGS, ENTRY = "weights.npz", "policy.json", "policy.py"
-_LARGEST_WEIGHTS = 4 << 30
-"""Largest weights, unpacked [bytes]."""
+_LARGEST_WEIGHTS = 1 << 30
+"""Largest weights, unpacked [bytes]; those of the state policy have some MB."""
+_GROWTH = 10
+"""Largest ratio of unpacked to packed weights; their bits are nearly random."""
 _AGAIN = "train the policy again"
 _COMPARED = ("robot", "rate", "joint_names", "action_names", "feature_names")
 _ENTRY_TEXT = '''"""The policy of this folder, for nimbus evaluate --policy."""
@@ -172,7 +174,10 @@ def read_weights(path: Path) -> dict[str, FloatArray]:
     """
     check_regular(path)
     try:
-        held = read_npz(path, limit=_LARGEST_WEIGHTS)
+        held = read_npz(path, limit=_LARGEST_WEIGHTS, most_growth=_GROWTH)
+        for name, array in held.items():
+            if array.dtype.kind != "f" or array.itemsize < 4:
+                raise ValueError(f"'{name}' has the type {array.dtype}, expected float32 or float64")
         return {name: np.asarray(array, dtype=float) for name, array in held.items()}
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.local_server import why_foreign
+from nimbus.datagen.local_server import why_foreign, without_token
 from nimbus.datagen.ui.page_script import PageScript
 
 _TOKEN_BYTES = 24
@@ -38,9 +38,6 @@ class Refused(Exception):
 class Gate:
     """Check of each request to one server, plain or WebSocket.
 
-    The token is the first component of the path. A cookie would be sent to every other port of the same host, which may
-    belong to another user of the machine.
-
     Args:
         host: Address on which the server listens.
         token: Secret part of the printed address.
@@ -65,11 +62,9 @@ class Gate:
         """
         if why := why_foreign(hosts, origins, listening=self.host):
             raise Refused(why)
-        place, mark, query = path.partition("?")
-        first, _, rest = place.removeprefix("/").partition("/")
-        if not secrets.compare_digest(first.encode(errors="replace"), self.token.encode()):
+        if (found := without_token(path, (), token=self.token)) is None:
             raise Refused("open the address that was printed at the start; it has a secret part")
-        return f"/{rest}{mark}{query}"
+        return found
 
 
 @contextmanager

@@ -101,7 +101,7 @@ class _Growth:
         from pxr import Sdf, Tf
 
         place = layer.ComputeAbsolutePath(file)
-        real = Path(place.split(":SDF_FORMAT_ARGS:")[0].split("[")[0])
+        real = outer_file(place)
         if not real.resolve().is_relative_to(self._folder):
             instead = "copy the file into the folder of the asset"
             raise InputError(f"refers to '{real}' outside its folder", where=str(self._path), instead=instead)
@@ -117,6 +117,17 @@ class _Growth:
 
     def _refusal(self, what: str) -> InputError:
         return InputError(what, where=str(self._path), instead=_INSTEAD)
+
+
+def outer_file(place: str) -> Path:
+    """Return the file on the disk of a place in USD: a file, or a package that contains it, as in ``a.usdz[b.png]``.
+
+    Folders and files may have brackets in their names, too.
+    """
+    from pxr import Ar
+
+    plain = place.split(":SDF_FORMAT_ARGS:")[0]
+    return Path(str(Ar.SplitPackageRelativePathOuter(plain)[0]) if Ar.IsPackageRelativePath(plain) else plain)
 
 
 def _children(prim: Any) -> Iterator[Any]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.media.picture_files import open_picture
-from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
@@ -46,7 +47,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
             what = "no text"
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
-        if layer.realPath and not Path(layer.realPath.split("[")[0]).resolve().is_relative_to(path.parent.resolve()):
+        if layer.realPath and not outer_file(layer.realPath).resolve().is_relative_to(path.parent.resolve()):
             raise InputError(
                 f"refers to '{layer.realPath}' outside its folder", where=str(path), instead="copy it into the folder"
             )
@@ -142,16 +143,18 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
     if asset is None or not asset.path:
         return None
     found = str(asset.resolvedPath)
-    if root is not None and "[" not in found:
+    if root is not None and not (Ar.IsPackageRelativePath(found) and outer_file(found).resolve().is_relative_to(root)):
         place = below(root, path.parent, asset.path)
         found = str(root / place) if place else ""
     if not found:
         notes.append(f"texture '{asset.path}' is missing below the root and is omitted")
         return None
-    if root is None and "[" not in found and not Path(found).resolve().is_relative_to(path.parent.resolve()):
+    outer = outer_file(found)
+    if root is None and not outer.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(
             f"refers to '{asset.path}' outside its folder", where=str(path), instead="copy it into the folder"
         )
+    check_regular(outer)
     opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
     if opened is None:
         notes.append(f"texture '{asset.path}' cannot be opened and is omitted")

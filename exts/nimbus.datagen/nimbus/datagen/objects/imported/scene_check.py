@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
-from nimbus.datagen.objects.imported.composition import check_growth
+from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
 SCENE_CHECK_VERSION = 2
@@ -121,8 +121,7 @@ def _files(path: Path) -> list[str]:
         _check_addresses(layer, path)
     _refuse_missing(unresolved, path)
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
-    # A file inside a package is named package.usdz[file].
-    files = sorted({file if Path(file).exists() else file.split("[")[0] for file in files})
+    files = sorted({str(outer_file(file)) for file in files})
     for file in files:
         check_regular(Path(file), limit=_FILE_BYTES)
     return files

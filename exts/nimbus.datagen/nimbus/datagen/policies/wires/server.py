@@ -1,4 +1,8 @@
-"""Server that serves any policy over openpi's wire, on this machine only."""
+"""Server that serves any policy over openpi's wire, on this machine and to clients of this user only.
+
+Clients send the server's token. Those of Nimbus find it in the user's cache; others send it as ``Api-Key``, or as the
+path of the address.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,8 @@ from websockets.sync.server import Server, ServerConnection, serve
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain
-from nimbus.datagen.local_server import why_foreign
+from nimbus.datagen.files.server_tokens import keep_token, new_token
+from nimbus.datagen.local_server import why_foreign, without_token
 from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyObservation, PolicyTask
 from nimbus.datagen.policies.wires.codec import LARGEST, OPENPI, FrameError
 from nimbus.datagen.policies.wires.openpi import EPISODE, IMAGES, SCENE, STATE, VELOCITY
@@ -43,6 +48,7 @@ class PolicyServer:
     ) -> None:
         self._make_policy = make_policy
         self._connections: set[ServerConnection] = set()
+        self.token = new_token()
         policy = make_policy()
         cameras = policy.needs.cameras
         own = {
@@ -70,6 +76,7 @@ class PolicyServer:
         except OSError as error:
             what = (error.strerror or str(error)).lower()
             raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
+        self._kept = keep_token(self.port, self.token)
 
     @property
     def port(self) -> int:
@@ -87,6 +94,7 @@ class PolicyServer:
 
     def close(self) -> None:
         """End all connections, and accept no new ones."""
+        self._kept.unlink(missing_ok=True)
         self._server.shutdown()
         for connection in tuple(self._connections):
             connection.close(1001)
@@ -96,7 +104,11 @@ class PolicyServer:
         headers = request.headers
         if why := why_foreign(headers.get_all("Host"), headers.get_all("Origin"), listening=HOST):
             return connection.respond(http.HTTPStatus.FORBIDDEN, f"{why}\n")
-        if request.path == "/healthz":
+        path = without_token(request.path, headers.get_all("Authorization"), token=self.token)
+        if path is None:
+            told = "connect as the user of the server, or send the token that it printed\n"
+            return connection.respond(http.HTTPStatus.UNAUTHORIZED, told)
+        if path == "/healthz":
             return connection.respond(http.HTTPStatus.OK, "OK\n")
         if len(self._connections) >= _MOST_CONNECTIONS:
             return connection.respond(http.HTTPStatus.SERVICE_UNAVAILABLE, "too many connections\n")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import http
 import socket
 import struct
 import time
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.server_tokens import VARIABLE, known_token
+from nimbus.datagen.local_server import is_loopback
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
@@ -23,6 +28,13 @@ _CLOSING = 1.0
 """Time for the other side to confirm the close [s]."""
 
 
+def _authorization(address: str) -> dict[str, str]:
+    """Return the header with the token of this user's server at an address of this machine; empty for other servers."""
+    place = urlsplit(address)
+    token = known_token(place.port) if place.port and is_loopback(place.hostname or "") else ""
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
 class Socket:
     """Connection without pings, because a server whose model compiles does not answer them for minutes.
 
@@ -32,6 +44,7 @@ class Socket:
 
     Raises:
         PolicyFault: There is no server, or it does not use websockets.
+        InputError: The server needs a token.
     """
 
     def __init__(self, address: str, *, seconds: float) -> None:
@@ -45,11 +58,15 @@ class Socket:
                 max_size=LARGEST,
                 max_queue=1,  # unrequested frames are read one at a time
                 proxy=None,
+                additional_headers=_authorization(address),
             )
         except TimeoutError:
             raise PolicyFault(Reason.POLICY_TIMEOUT, f"no greeting in {seconds:.0f} s") from None
         except InvalidStatus as error:
             status = error.response.status_code
+            if status == http.HTTPStatus.UNAUTHORIZED:
+                instead = f"set {VARIABLE} to the one that the server printed"
+                raise InputError("needs the token of the server", where=address, instead=instead) from None
             raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}: no websocket") from None
         except (InvalidMessage, InvalidHandshake, ConnectionClosed, EOFError) as error:
             raise PolicyFault(Reason.POLICY_ERROR, f"not a websocket: {error}") from None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hmac
 import zlib
 from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.local_server import LocalHandler, LocalServer, is_loopback
+from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.object_store import MissingObjectError
@@ -25,15 +24,16 @@ class BlockServer(LocalServer):
         host: Address to listen on.
         port: Port; 0 for any.
         addresses: Datasets.
-        token: Token that requests must carry; may be empty on loopback.
+        token: Token that requests must carry. The server reads the store with this user's keys, also for other users of
+            the machine.
 
     Raises:
-        InputError: Other machines could connect without a token, or the port is taken.
+        InputError: There is no token, or the port is taken.
     """
 
-    def __init__(self, host: str, port: int, addresses: Iterable[str], *, token: str = "") -> None:
-        if not token and not is_loopback(host):
-            what = "other machines could read the cache without a token"
+    def __init__(self, host: str, port: int, addresses: Iterable[str], *, token: str) -> None:
+        if not token:
+            what = "other users and machines could read the store without a token"
             raise InputError(what, where=f"--serve {host}:{port}", instead=f"give all nodes the same {TOKEN}")
         self.addresses, self.token = frozenset(addresses), token
         try:
@@ -55,15 +55,12 @@ class _BlockHandler(LocalHandler):
 
     def do_GET(self) -> None:
         """Answer ``/ADDRESS/NAME/NUMBER?needed=BYTES``."""
-        word = self.headers.get("Authorization", "")
-        if not hmac.compare_digest(word.encode(), f"Bearer {self.server.token}".encode()):
+        path = self.without_token(self.server.token)
+        if path is None:
             self._answer(HTTPStatus.UNAUTHORIZED)
             return
-        if not self.server.token and self.why_foreign():  # a web page could send the header of an empty token
-            self._answer(HTTPStatus.FORBIDDEN)
-            return
         try:
-            address, name, number, needed = _parse(self.path)
+            address, name, number, needed = _parse(path)
         except (ValueError, KeyError):
             self._answer(HTTPStatus.BAD_REQUEST)
             return
