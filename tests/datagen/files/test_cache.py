@@ -71,6 +71,14 @@ def test_new_folders_are_closed_whatever_the_umask(tmp_path: Path, monkeypatch: 
         os.umask(before)
 
 
+def test_only_this_user_may_enter_the_folder_of_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A group that shares a cache could otherwise replace code that its members execute."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
+    folder = cache.cache_folder(cache.KERNELS)
+    folder.chmod(0o2775)
+    assert stat.S_IMODE(cache.cache_folder(cache.KERNELS).stat().st_mode) == 0o700
+
+
 def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Other users can add files to it, such as compiled kernels under expected names."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
