@@ -1,4 +1,4 @@
-"""Foreign texts of assets: long and deep ones are read in linear time, or only this text is skipped."""
+"""Long and deep foreign texts of assets are read in linear time, or skipped without affecting the rest."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def test_plain_data_written_as_yaml_come_back_the_same_with_a_place_for_each_val
 def test_control_characters_and_half_letters_are_refused_with_their_place(letter: str) -> None:
     with pytest.raises(InputError, match=r"^f\.yaml:2:4: a\[0\]: holds the control character '.+'; remove it$"):
         parse(f'a:\n - "x{letter}"\n', "f.yaml")
-    with pytest.raises(InputError, match=r"^f\.yaml:1:1: a key holds a control character"):
+    with pytest.raises(InputError, match=r"^f\.yaml:1:1: a key contains a control character"):
         parse(f'"x{letter}": 1\n', "f.yaml")
 
 

@@ -84,7 +84,7 @@ def test_no_interpreter_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Ctrl-C, which jobs in the background ignore from their start, and a shell that ignores it cannot trap it."""
+    """Restore the default handling of Ctrl-C, which background jobs ignore, and which their shells cannot trap."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
