@@ -85,6 +85,7 @@ WRONG = [
         SKY.read_bytes().replace(b"\n", b"\r\n"),
         "its header does not end with an empty line; every line must end with LF",
     ),
+    (b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 8192 +X 16384\n", "16384 x 8192 pixels; the limit is 8192 x 4096"),
 ]
 
 

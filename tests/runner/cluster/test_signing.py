@@ -51,7 +51,12 @@ def test_other_names_are_not_signed(name: str):
 
 
 def test_node_may_create_its_own_incidents():
-    assert is_allowed("incidents/n1-hang-3/worker/stack.txt", "n1", lambda _: False)
+    assert is_allowed("incidents/n1-20261126-101500-3-hang/worker/stack.txt", "n1", lambda _: False)
+
+
+@pytest.mark.parametrize("node", ["n", "n1", "n1-20261126"])
+def test_node_with_a_shorter_name_creates_none_of_another(node: str):
+    assert not is_allowed("incidents/n1-b-20261126-101500-3-hang/stack.txt", node, lambda _: False)
 
 
 def test_head_signs_nothing_in_a_folder(tmp_path: Path):

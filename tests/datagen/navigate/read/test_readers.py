@@ -257,3 +257,13 @@ def test_face_of_no_corner_is_one_line(tmp_path: Path):
     path.write_bytes(bytes(content))
     with pytest.raises(InputError):
         open_scene(path)
+
+
+def test_templates_outside_the_dataset_are_refused(tmp_path: Path):
+    path = written.write_hssd(tmp_path / "dataset")
+    (tmp_path / "private.glb").write_bytes((tmp_path / "dataset/objects/beef01.glb").read_bytes())
+    (tmp_path / "dataset/objects/beef02.glb").symlink_to(tmp_path / "private.glb")
+    text = path.read_text()
+    for template in (str(tmp_path / "private"), "beef02"):
+        path.write_text(text.replace("beef01", template))
+        assert "there is no mesh of" in refusal(open_scene, path)

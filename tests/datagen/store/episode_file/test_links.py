@@ -20,6 +20,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
 from tests.support.export_formats import MANIPULATION_FORMATS
+from tests.support.refusals import refusal
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -111,3 +112,27 @@ def test_a_link_out_of_the_dataset_is_told_and_nothing_published(tmp_path: Path,
     assert_nothing_is_published(tmp_path, because="leads out of the dataset; put a copy of the file in its place")
     assert any("leads out of the dataset" in problem for problem in verify(tmp_path / "data").problems)
     assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
+
+
+@pytest.mark.parametrize("name", ["", "episodes", "inside"])
+def test_linked_episodes_of_another_dataset_are_refused(tmp_path: Path, name: str) -> None:
+    """Pages, sheets and new datasets would show a private episode."""
+    write_dataset(tmp_path / "private", [make_rendered(1)])
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    (secret,) = (tmp_path / "private" / "episodes").glob("*.hdf5")
+    (mine,) = (tmp_path / "data" / "episodes").glob("*.hdf5")
+    opened = mine
+    if not name:
+        mine.unlink()
+        mine.symlink_to(secret)
+    elif name == "episodes":
+        mine.parent.rename(tmp_path / "gone")
+        mine.parent.symlink_to(secret.parent)
+        opened = mine.parent / secret.name
+    else:
+        (tmp_path / "data" / name).symlink_to(tmp_path / "private")
+        opened = tmp_path / "data" / name / "episodes" / secret.name
+    assert "leads out of the dataset" in refusal(EpisodeFile, opened)
+    EpisodeFile(secret).close()
+    (tmp_path / "named.hdf5").symlink_to(secret)
+    EpisodeFile(tmp_path / "named.hdf5").close()  # by the user

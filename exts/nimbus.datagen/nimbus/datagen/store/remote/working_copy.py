@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -46,6 +47,8 @@ _ETAGS = "etags.json"
 _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
 """Names in a copy that are reserved for this machine; an object with such a name could redirect the copy."""
 _RENAME = "rename the object in the store"
+_LARGEST_TABLE = 1 << 34
+"""Largest ledger or manifest [bytes]; an episode takes 5 kB of a ledger."""
 AHEAD = 4
 """Number of files fetched while the previous one is read."""
 BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
@@ -276,13 +279,18 @@ def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None
         elif known.get(name) != found[name] or not (copy / name).exists():
             part = copy / f".{name}.part"
             with suppress(MissingObjectError):
-                store.download(name, part)
+                store.download(name, part, limit=TEXT_BYTES if name.endswith(".json") else _most_bytes(copy))
                 move(part, copy / name)
     if before and before != _identity(copy):
         MEMORY.clear()
         for kind in ENTRIES:
             remove_tree(copy / kind)
     replace_text(copy / _ETAGS, json.dumps(found))
+
+
+def _most_bytes(copy: Path) -> int:
+    """Return the largest accepted size of a ledger or manifest [bytes]: 16 GiB, or half of the free disk."""
+    return min(_LARGEST_TABLE, shutil.disk_usage(copy).free // 2)
 
 
 def _fetch_whole(copy: Path, store: ObjectStore) -> None:
