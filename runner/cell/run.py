@@ -33,7 +33,7 @@ class Drained(KeyboardInterrupt):
 
 
 def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
-    """Run a spec to its end; returns the number of its episodes that are stored.
+    """Run a spec to its end; return the number of its episodes that are stored.
 
     Args:
         spec: The run.

@@ -89,7 +89,7 @@ class LocalCluster:
         job: Job of the cluster.
         nodes: Number of nodes.
         slots: Number of slots of each node.
-        watch: Called several times a second; displays the run, and returns the number of settled episodes.
+        watch: Called several times per second; displays the run, and returns the number of settled episodes.
         environment: For tests: returns additional environment variables of an agent, given its number from 1.
     """
 

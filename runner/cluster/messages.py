@@ -127,7 +127,7 @@ class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     """Number of held episodes that were not passed to a cell yet, so that they can be recalled."""
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
     capabilities: Capabilities | None = None
-    """Free resources; sent twice a minute, otherwise None."""
+    """Free resources; sent twice per minute, otherwise None."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):

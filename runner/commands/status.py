@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PERIOD = 0.5
 """Interval between two reads of the status file [s]."""
 _REFRESH = 30.0
-"""Interval between two requests to a store, into which a run publishes its status once a minute [s]."""
+"""Interval between two requests to a store, into which a run publishes its status once per minute [s]."""
 
 
 def command(

@@ -1,4 +1,4 @@
-"""The head beyond its balance: tasks in parts, full disks, repeated messages, and nodes that can do nothing."""
+"""The head apart from its balance: tasks in parts, full disks, repeated messages, and nodes without resources."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def answers(server: HeadServer, *requests: Request) -> list[Answer]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[HeadServer]:
-    """A head that nothing runs, of one task."""
+    """Return a head of one task that is not started."""
     made = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     yield made
     made._close("interrupted")
@@ -91,7 +91,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
-    """It ended the head."""
+    """The full disk once ended the head."""
     answers(server, join())
     record = Dataset.quarantine
 
@@ -145,7 +145,7 @@ def test_repeated_faults_count_once(server: HeadServer):
 
 
 def test_parts_of_an_episode_are_counted(server: HeadServer):
-    """The head ended short where rows of an episode needed two messages."""
+    """The head once ended too early if rows of an episode needed two messages."""
     first, last = (replace(failed_attempts(variants=1)[0], idx=2, attempt=number) for number in range(2))
     parts = [
         EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(first, final=False),), is_partial=True),
@@ -162,7 +162,7 @@ def test_restarted_head_learns_the_loaded_task(server: HeadServer):
 
 
 def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """On a Ray cluster, nobody else ends it."""
+    """On a Ray cluster, only the head can end it."""
     monkeypatch.setattr(head_process, "_ABANDONED", 0.2)
     server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     ends = []
@@ -174,7 +174,7 @@ def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It ended the run: a killed head reads the last episodes, and the store was away as well."""
+    """A restarted head reads the last episodes; an unreachable store once ended the run."""
     errors, recount = [StoreAwayError("the store does not answer")] * 2, Dataset._recover
 
     def recover(dataset: Dataset) -> None:
@@ -196,7 +196,7 @@ def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
 
 
 def test_same_command_has_one_digest(tmp_path: Path):
-    """The room for the spool follows the free disk."""
+    """The size of the spool depends on the free disk space."""
     job = job_of(make_spec(tmp_path / "data", spool_bytes=5))
     spec = job.tasks[0].spec
     other = replace(spec, resources=replace(spec.resources, spool_bytes=7))
@@ -205,12 +205,12 @@ def test_same_command_has_one_digest(tmp_path: Path):
 
 
 def test_demand_for_nodes_follows_the_work(tmp_path: Path):
-    """A node without work leaves where fewer are wanted; one with work never does."""
+    """A node without work leaves if fewer nodes are needed; a node with work stays."""
     spec = make_spec(tmp_path / "data", episodes=2000)
     job = replace(job_of(spec), bounds=NodeBounds(least=1, most=40))
     server = HeadServer(job, tmp_path / "s")
     try:
-        assert server.head.wanted == 1  # nothing is known of the nodes
+        assert server.head.wanted == 1  # the nodes are still unknown
         answers(server, join(), join(node="n2"))
         server.head.look(1.0)
         assert server.head.wanted == 6  # 20,000 s of work on one slot, in an hour
@@ -230,7 +230,7 @@ def test_demand_for_nodes_follows_the_work(tmp_path: Path):
 
 
 def test_demand_outlives_the_first_node(tmp_path: Path):
-    """It rose to the largest number, because the size of a node was forgotten with the node."""
+    """It once rose to the largest number, because the size of a node was removed with the node."""
     spec = make_spec(tmp_path / "data", episodes=2000)
     server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s")
     try:
@@ -249,7 +249,7 @@ def test_demand_outlives_the_first_node(tmp_path: Path):
 
 
 def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
-    """It left as a node without work does, and none took its place."""
+    """It once left like a node without work, and was not replaced."""
     answers(server, join(), join(node="n2"))
     server.head._drained["n1"] = "12 faults"
     beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))

@@ -1,4 +1,4 @@
-"""Files that start a cluster elsewhere: a RayJob as KubeRay's schema has it, and a script that a shell reads."""
+"""Files that start a cluster elsewhere: a RayJob valid for KubeRay's schema, and a valid shell script."""
 
 from __future__ import annotations
 

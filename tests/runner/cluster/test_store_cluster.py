@@ -21,7 +21,7 @@ EPISODES = 4
 
 
 def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
-    """Run nodes into a store; nothing of them is left."""
+    """Run nodes into a store, and check that they leave nothing behind."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
 
     def share(folder: Path) -> int:
