@@ -32,7 +32,9 @@ def is_allowed(name: str, node: str, may_write: Callable[[int], bool]) -> bool:
     if episode := _EPISODE.fullmatch(name):
         return may_write(int(episode[1]))
     incident = _INCIDENT.fullmatch(name)
-    return incident is not None and incident[1].startswith(f"{node}-") and ".." not in name
+    # Another node's name may begin with this one's.
+    own = incident is not None and re.fullmatch(rf"{re.escape(node)}-\d{{8}}-\d{{6}}-\d+-\w+", incident[1])
+    return bool(own) and ".." not in name
 
 
 class UrlSigner:

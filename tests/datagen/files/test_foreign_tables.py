@@ -1,4 +1,4 @@
-"""Parquet tables of others: the same as Arrow reads them, but no content a million times larger than the file."""
+"""Foreign Parquet tables: read as by Arrow, but without content a million times larger than the file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nimbus.datagen.files import foreign_tables
 from nimbus.datagen.files.foreign_tables import read_parquet
 
 PICTURES = [{"bytes": b"a" * 9, "path": "a.png"}, {"bytes": b"b", "path": None}, None]
@@ -33,7 +34,7 @@ def test_table_is_read_as_arrow_reads_it(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["texts", "lists", "pictures", "map"])
 def test_repeated_text_is_refused(kind: str, tmp_path: Path):
-    """A file of some kB holds a text of 1 MiB once, and two thousand rows that refer to it."""
+    """A file of some kB contains a text of 1 MiB once, and two thousand rows that refer to it."""
     count, once = 2000, pa.array(["x" * 2**20])
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), once)
     keys = pa.array(["k"] * count)
@@ -48,4 +49,15 @@ def test_repeated_text_is_refused(kind: str, tmp_path: Path):
     pq.write_table(pa.table({"a": column}), path, compression="zstd", store_schema=False)
     assert path.stat().st_size < 100_000
     with pytest.raises(pa.ArrowInvalid, match="texts of 20971"):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.bool_()])
+def test_repeated_numbers_are_refused(kind: pa.DataType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Run-length encoded numbers take nothing in the file."""
+    monkeypatch.setattr(foreign_tables, "_UNPACKED", 1 << 16)
+    column = pa.array([0] * 200_000, pa.int64()).cast(kind)
+    pq.write_table(pa.table({"a": column}), path := tmp_path / "a.parquet", compression="zstd")
+    assert path.stat().st_size < 2000
+    with pytest.raises(pa.ArrowInvalid, match="declares 200000 values of"):
         read_parquet(path)

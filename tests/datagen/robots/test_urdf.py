@@ -1,4 +1,4 @@
-"""URDFs put together, locked and weighed."""
+"""URDFs: assembly, locked joints, and masses."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
+from nimbus.datagen.robots import urdf
 from nimbus.datagen.robots.defaults import compute_joint_inertias
 from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import (
@@ -111,3 +112,10 @@ def test_what_is_no_urdf_is_one_line(text: str, tmp_path: Path):
     path.write_text(text)
     with pytest.raises(InputError, match=r"bad\.urdf(:1:1)?: not a URDF: [^\n]+$"):
         read_urdf(path)
+
+
+def test_a_model_of_too_many_elements_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(urdf, "_MOST_ELEMENTS", 100)
+    (tmp_path / "a.urdf").write_text(f"<robot><link name='a'>{'<a/>' * 200}</link></robot>")
+    with pytest.raises(InputError, match="not a URDF: more than 100 elements"):
+        read_urdf(tmp_path / "a.urdf")

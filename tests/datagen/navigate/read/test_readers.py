@@ -1,4 +1,4 @@
-"""Scenes of others: every format gives the same room, with names, and every unusable file one line."""
+"""Foreign scenes: every format gives the same room, with names; every unusable file causes one line."""
 
 from __future__ import annotations
 
@@ -69,6 +69,8 @@ def test_repeated_meshes_are_counted_before_they_are_copied(
 def test_scans_carry_their_light_and_models_do_not(tmp_path: Path):
     assert open_scene(written.write_scannet(tmp_path)).is_lit
     assert not open_scene(written.write_hssd(tmp_path)).is_lit
+    assert open_scene(written.write_gibson(tmp_path)).is_lit
+    assert not open_scene(written.write_plain_glb(tmp_path / "plain.glb")).is_lit
 
 
 def test_hm3d_regions_become_rooms(tmp_path: Path):
@@ -220,7 +222,7 @@ def test_splats_with_a_proxy_elsewhere_are_refused(tmp_path: Path):
     ids=["text", "large", "endless", "negative"],
 )
 def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: str):
-    """A segment of number 2**60 took as many numbers in memory."""
+    """A segment with number 2**60 would allocate as many numbers."""
     path = written.write_scannet(tmp_path)
     labels = path.with_name(name)
     assert old in (text := labels.read_text())
@@ -231,7 +233,7 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
 
 @pytest.mark.parametrize("name", ["TEEsavR23oF.glb", "TEEsavR23oF.semantic.glb"])
 def test_vertex_that_is_no_number_is_one_line(tmp_path: Path, name: str):
-    """Labels are given by the nearest face, and nothing is near such a vertex."""
+    """Labels come from the nearest face, and such a vertex is near no face."""
     file = written.write_hm3d(tmp_path).with_name(name)
     content = bytearray(file.read_bytes())
     length = int.from_bytes(content[12:16], "little")
@@ -257,3 +259,13 @@ def test_face_of_no_corner_is_one_line(tmp_path: Path):
     path.write_bytes(bytes(content))
     with pytest.raises(InputError):
         open_scene(path)
+
+
+def test_templates_outside_the_dataset_are_refused(tmp_path: Path):
+    path = written.write_hssd(tmp_path / "dataset")
+    (tmp_path / "private.glb").write_bytes((tmp_path / "dataset/objects/beef01.glb").read_bytes())
+    (tmp_path / "dataset/objects/beef02.glb").symlink_to(tmp_path / "private.glb")
+    text = path.read_text()
+    for template in (str(tmp_path / "private"), "beef02"):
+        path.write_text(text.replace("beef01", template))
+        assert "there is no mesh of" in refusal(open_scene, path)

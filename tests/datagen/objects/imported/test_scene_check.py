@@ -1,4 +1,4 @@
-"""Scenes of others: what would fill or block this process, or run code in Isaac Sim, is refused in a child process."""
+"""Foreign scenes: a child process refuses those that need too much memory, block, or run code in Isaac Sim."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.files import checked_files
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.rooms.settings import StageFileSettings
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.refusals import refusal
@@ -48,7 +49,7 @@ def stage(folder: Path, inside: str) -> Path:
 
 
 def doubled(levels: int) -> str:
-    """A prim whose references double its prims at each level."""
+    """Write a prim whose references double the number of prims at each level."""
     twice = 'def "a" (\n references = </{0}>\n)\n{{\n}}\ndef "b" (\n references = </{0}>\n)\n{{\n}}\n'
     below = [f'def "L{number}"\n{{\n{twice.format(f"L{number - 1}")}}}\n' for number in range(1, levels)]
     return HEAD + 'def "L0"\n{\n}\n' + "".join(below) + f'def "World" (\n references = </L{levels - 1}>\n)\n{{\n}}\n'
@@ -121,3 +122,12 @@ def test_a_changed_texture_is_checked_again(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "wood.png").write_bytes(b"two")
     read_stage(str(path))
     assert asked == ["nimbus.datagen.objects.imported.scene_check:read_scene"]
+
+
+def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):
+    (tmp_path / "buffers").mkdir()
+    buffer = tmp_path / "buffers" / "a b.bin"
+    buffer.write_bytes(b"1")
+    path = tmp_path / "a.gltf"
+    path.write_text('{"buffers": [{"uri": "buffers/a%20b.bin"}, {"uri": "data:x"}, {"uri": 3}, {"uri": "gone.bin"}]}')
+    assert gltf_files(path) == [path, buffer]

@@ -1,4 +1,4 @@
-"""Rest poses found by dropping things in physics."""
+"""Rest poses found by dropping objects in physics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bumpy(size: tuple[float, float, float], bump: float) -> trimesh.Trimesh:
 
 
 def test_a_bumpy_box_rests_on_its_sides() -> None:
-    """Bumps of 1 mm leave facets of the hull that touch nothing else within 0.05 mm."""
+    """With bumps of 1 mm, the hull has facets that touch no other part within 0.05 mm."""
     ways = ways_of(bumpy((0.06, 0.16, 0.21), 0.001), drops=48)
     wide = next(way for way in ways if abs(way.down[0]) > 0.98)
     assert wide is ways[0] and wide.share > 0.25 and wide.margin > np.deg2rad(50)
@@ -58,6 +58,16 @@ def test_a_bowl_lies_as_it_stands() -> None:
     profile = [(0, 0), (0.03, 0), (0.07, 0.045), (0.067, 0.045), (0.028, 0.004), (0, 0.004)]
     names = [pose.name for pose in name_rest_poses(ways_of(trimesh.creation.revolve(np.array(profile))), NAMES)]
     assert names[0] == "upright" and "lying" in names
+
+
+def test_oblique_poses_are_lying_poses() -> None:
+    """A lump without a base mostly leans between standing and lying flat."""
+    leaning, flat = (
+        RestingWay(down=np.array(down), height=0.03, share=share, margin=0.5)
+        for down, share in (((0.6, 0.0, -0.8), 0.7), ((1.0, 0.0, 0.0), 0.3))
+    )
+    (pose,) = name_rest_poses((flat, leaning), NAMES[:2])
+    assert pose.name == "lying" and pose.wxyz == name_rest_poses((leaning,), ())[0].wxyz
 
 
 def test_heights_are_those_of_the_origin() -> None:

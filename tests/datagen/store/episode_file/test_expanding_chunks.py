@@ -93,3 +93,20 @@ def test_attributes_with_lists_are_refused(path: Path) -> None:
         file.attrs["episode_id"] = ["x" * 1000] * 3
     with EpisodeFile(path) as episode:
         assert "a list" in refusal(lambda: episode.episode_id)
+
+
+def test_deeply_nested_groups_are_refused(path: Path) -> None:
+    with h5py.File(path, "r+") as file:
+        file.create_group("/".join("a" * 12))
+    with EpisodeFile(path) as episode:
+        assert "nested more than 8 deep" in refusal(lambda: list(episode.paths()))
+
+
+def test_groups_that_contain_themselves_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "_MOST_ENTRIES", 100)
+    with h5py.File(path, "r+") as file:
+        group = file.create_group("a")
+        for number in range(20):
+            group[str(number)] = group
+    with EpisodeFile(path) as episode:
+        assert "more than 100 entries" in refusal(lambda: list(episode.paths()))

@@ -1,4 +1,4 @@
-"""An episode file that reaches for other files, or needs a plug-in, is one line."""
+"""An episode file that refers to other files, or needs a plug-in, causes one line."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
 from tests.support.export_formats import MANIPULATION_FORMATS
+from tests.support.refusals import refusal
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -29,7 +30,7 @@ def link(file: h5py.File, other: Path) -> None:
 
 
 def link_twice(file: h5py.File, other: Path) -> None:
-    """A soft link to the external one."""
+    """Add a soft link to the external one."""
     del file["action"]
     file["elsewhere"] = h5py.ExternalLink(str(other), "secret")
     file["action"] = h5py.SoftLink("/elsewhere")
@@ -83,7 +84,7 @@ def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
 
 
 def assert_nothing_is_published(folder: Path, *, because: str) -> None:
-    """No export and no filter takes the dataset of a folder, and none leaves anything behind."""
+    """Check that exports and filters refuse the dataset of a folder, and leave nothing behind."""
     for to in MANIPULATION_FORMATS:
         with pytest.raises(InputError, match=because):
             export(folder / "data", folder / "out", to=to)
@@ -111,3 +112,27 @@ def test_a_link_out_of_the_dataset_is_told_and_nothing_published(tmp_path: Path,
     assert_nothing_is_published(tmp_path, because="leads out of the dataset; put a copy of the file in its place")
     assert any("leads out of the dataset" in problem for problem in verify(tmp_path / "data").problems)
     assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
+
+
+@pytest.mark.parametrize("name", ["", "episodes", "inside"])
+def test_linked_episodes_of_another_dataset_are_refused(tmp_path: Path, name: str) -> None:
+    """Pages, sheets and new datasets would show a private episode."""
+    write_dataset(tmp_path / "private", [make_rendered(1)])
+    write_dataset(tmp_path / "data", [make_rendered(0)])
+    (secret,) = (tmp_path / "private" / "episodes").glob("*.hdf5")
+    (mine,) = (tmp_path / "data" / "episodes").glob("*.hdf5")
+    opened = mine
+    if not name:
+        mine.unlink()
+        mine.symlink_to(secret)
+    elif name == "episodes":
+        mine.parent.rename(tmp_path / "gone")
+        mine.parent.symlink_to(secret.parent)
+        opened = mine.parent / secret.name
+    else:
+        (tmp_path / "data" / name).symlink_to(tmp_path / "private")
+        opened = tmp_path / "data" / name / "episodes" / secret.name
+    assert "leads out of the dataset" in refusal(EpisodeFile, opened)
+    EpisodeFile(secret).close()
+    (tmp_path / "named.hdf5").symlink_to(secret)
+    EpisodeFile(tmp_path / "named.hdf5").close()  # by the user

@@ -1,4 +1,4 @@
-"""Images as video: one MP4 a camera under the episode's own commit."""
+"""Images as video: one MP4 per camera, committed with the episode."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import av
@@ -18,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file import decode
+from nimbus.datagen.store.episode_file.decode import QUICK, VideoReader, limit_pixels
 from nimbus.datagen.store.episode_file.h264 import FRAGMENTED, GROUP, Encoder
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -56,7 +58,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def psnr(found: Any, wanted: Any) -> float:
-    """[dB] over all pixels."""
+    """Return the peak signal-to-noise ratio over all pixels [dB]."""
     return float(10 * np.log10(255**2 / np.mean((found.astype(float) - wanted) ** 2)))
 
 
@@ -217,7 +219,7 @@ def test_an_attempt_that_breaks_off_leaves_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "rate", "told"), [((63, 48), 15.0, "even width and height"), ((64, 48), 12.5, "whole rate")]
+    ("size", "rate", "told"), [((63, 48), 15.0, "even width and height"), ((64, 48), 12.5, "whole number of frames")]
 )
 def test_what_h264_cannot_hold_is_said_in_one_line(
     tmp_path: Path, size: tuple[int, int], rate: float, told: str
@@ -274,7 +276,7 @@ def test_a_cut_video_and_one_that_is_none_are_one_line(written: Path, tmp_path: 
 
 
 def test_list_of_other_files_is_no_video(tmp_path: Path) -> None:
-    """FFmpeg takes a text of that form for a list of videos, and opens those, wherever they are."""
+    """FFmpeg interprets a text of that form as a list of videos, and opens them, wherever they are."""
     with open_dataset(tmp_path / "data") as dataset:
         list(Hdf5Writer(dataset, images="video").process(make_rendered(steps=STEPS)))
     mine = next((tmp_path / "data" / "episodes").glob("*.mp4"))
@@ -282,3 +284,24 @@ def test_list_of_other_files_is_no_video(tmp_path: Path) -> None:
     assert VideoReader(mine, fps=15).frame(0).ndim == 3
     with pytest.raises(InputError):
         VideoReader(listed, fps=15).frame(0)
+
+
+def test_images_larger_than_declared_are_refused(tmp_path: Path) -> None:
+    """A decoder keeps up to 17 images of the size in the stream, whatever the container declares."""
+    with av.open(str(path := tmp_path / "a.mp4"), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
+        for packet in (*stream.encode(av.VideoFrame(320, 240, "yuv420p")), *stream.encode()):
+            container.mux(packet)
+    with av.open(str(path), format="mp4", options=QUICK) as container:
+        stream = container.streams.video[0]
+        limit_pixels(SimpleNamespace(codec_context=stream.codec_context, width=8, height=8))
+        with pytest.raises(av.FFmpegError):
+            next(container.decode(stream))
+
+
+def test_images_of_too_many_pixels_are_refused(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_MOST_PIXELS", 100)
+    path = next((written / "episodes").glob("*.mp4"))
+    with pytest.raises(InputError, match="not a readable video: images of"):
+        VideoReader(path, fps=15.0)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -84,3 +86,27 @@ def test_web_address_is_for_reading(address: str):
 def test_signed_url_holds_no_secret(address: str):
     signed = store_at(address).sign("episodes/a.hdf5", seconds=60)
     assert "s3cret" not in signed and "X-Amz-Signature" in signed
+
+
+class EndlessAnswer:
+    """Answer of a server that declares ten bytes and never stops."""
+
+    meta: ClassVar = {"size": 10, "e_tag": "a"}
+
+    def stream(self, *, min_chunk_size: int) -> Iterator[bytes]:
+        yield from itertools.repeat(bytes(8), 1000)
+        raise AssertionError("nobody reads as much")
+
+
+def test_answers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    obstore = pytest.importorskip("obstore", reason="the extra 'store' brings obstore")
+    store = store_at("http://127.0.0.1:9/x")
+    monkeypatch.setattr(obstore, "get", lambda *_, **__: EndlessAnswer())
+    for call in (lambda: store.read("a"), lambda: store.read_range("a", 0, 10)):
+        with pytest.raises(StoreAwayError, match="returned more than 10 bytes"):
+            call()
+    with pytest.raises(StoreAwayError, match="returned 16 of 10 bytes"):
+        store.download("a", tmp_path / "a")
+    with pytest.raises(InputError, match="10 bytes; the limit is 9"):
+        store.download("a", tmp_path / "a", limit=9)
+    assert not list(tmp_path.iterdir())

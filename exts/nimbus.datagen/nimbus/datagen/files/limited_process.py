@@ -29,6 +29,8 @@ SECONDS = 60
 """Limit of a call's CPU time [s]; the largest accepted mesh takes 20 s."""
 MEMORY = 3 << 30
 """Limit of the memory that a call may add to the process [bytes]; the largest accepted mesh takes about 1.5 GB."""
+FILE_BYTES = 16 << 30
+"""Limit of the files that a call writes [bytes]."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
 _SIMPLER = "make it smaller or simpler, or export it again"
@@ -203,6 +205,7 @@ def _run(function: Any, request: dict[str, Any], writer: int) -> NoReturn:
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + request["memory"])
         _limit(resource.RLIMIT_CPU, request["seconds"])
         _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_FSIZE, FILE_BYTES)
         reply = _reply(function, request)
         with os.fdopen(writer, "wb") as file:
             file.write(json.dumps(reply).encode())

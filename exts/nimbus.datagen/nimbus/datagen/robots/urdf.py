@@ -26,6 +26,8 @@ SPEED = {"revolute": 2.0, "prismatic": 0.2}
 EFFORT = 50.0
 """Effort limit of a joint whose model gives none [N m, N]."""
 
+_MOST_ELEMENTS = 200_000
+"""Largest number of XML elements; a model of 1,000 links has about 30,000."""
 _DEEPEST = 40
 """Largest nesting depth of XML elements; a URDF has five levels."""
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
@@ -89,11 +91,15 @@ def read_urdf(path: Path) -> Element:
         InputError: The file is not a URDF.
     """
     check_regular(path, limit=TEXT_BYTES)
-    depth = 0
+    depth = count = 0
     try:
         reading = ElementTree.iterparse(path, events=("start", "end"))
         for event, _ in reading:
             depth += 1 if event == "start" else -1
+            count += event == "start"
+            if count > _MOST_ELEMENTS:
+                what = f"not a URDF: more than {_MOST_ELEMENTS:,} elements"
+                raise InputError(what, where=str(path), instead="give a URDF file")
             if depth > _DEEPEST:
                 raise InputError("not a URDF: nested too deeply", where=str(path), instead="give a URDF file")
         root: Element = reading.root  # pyright: ignore[reportAttributeAccessIssue]

@@ -13,7 +13,8 @@ from nimbus.datagen.textures.image_bytes import read_image_bytes
 
 _MAGIC = b"#?"
 _FORMAT = b"FORMAT=32-bit_rle_rgbe"
-_MOST_PIXELS = 1 << 27
+_MOST_PIXELS = 1 << 25
+"""Largest number of pixels, 8192 x 4096; decoding takes 36 bytes for each."""
 _MOST_BYTES = 1 << 30
 """Largest file [bytes]; most maps have 4 bytes a pixel or fewer."""
 
@@ -68,7 +69,7 @@ def _size(line: bytes) -> tuple[int, int]:
         raise ValueError(f"its rows are not in the order -Y +X, but in {said}")
     height, width = int(words[1]), int(words[3])
     if not 0 < height * width <= _MOST_PIXELS:
-        raise ValueError(f"{width} x {height} pixels")
+        raise ValueError(f"{width} x {height} pixels; the limit is 8192 x 4096")
     if height < 2:
         raise ValueError("one row of pixels shows either sky or ground, not both")
     return height, width

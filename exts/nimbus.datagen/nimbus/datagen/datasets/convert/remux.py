@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.convert.lerobot_set import VideoClip
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.store.episode_file.decode import limit_pixels
 
 _TICKS = 1000
 """Ticks of a file's clock per frame; times are whole numbers in files of any length."""
@@ -147,8 +148,9 @@ class _opened:
         try:
             self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
             stream = self._container.streams.video[0]
-            if stream.codec_context is None or stream.time_base is None:
-                raise ValueError("there is no decoder for its images")
+            limit_pixels(stream)
+            if stream.time_base is None:
+                raise ValueError("its images have no times")
             return self._container, stream
         except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise _unreadable(self._cut, error) from None

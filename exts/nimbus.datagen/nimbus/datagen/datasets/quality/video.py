@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.store.episode_file.decode import rgb_reader
+from nimbus.datagen.store.episode_file.decode import QUICK, limit_pixels, rgb_reader
 
 _LATE = 1e-4
 """Largest accepted error of a frame's time [s]."""
@@ -80,10 +80,9 @@ class VideoPictures:
 
         try:
             check_regular(self._path)
-            with av.open(str(self._path), format="mp4") as container:
+            with av.open(str(self._path), format="mp4", options=QUICK) as container:
                 stream = container.streams.video[0]
-                if stream.codec_context is None:
-                    raise ValueError("there is no decoder for its images")
+                limit_pixels(stream)
                 stream.codec_context.thread_count = 1
                 yield container, stream
         except IndexError as error:

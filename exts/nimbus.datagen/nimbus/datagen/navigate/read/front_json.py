@@ -104,7 +104,7 @@ def _thing(
     jid = Path(str(entry.get("jid", ""))).name
     for folder in (path.parent, path.parent.parent):
         file = folder / "3D-FUTURE-model" / jid / "raw_model.obj"
-        if jid and file.is_file():
+        if jid not in ("", "..") and file.is_file() and file.resolve().is_relative_to(path.parent.parent.resolve()):
             return make_part(name, kind, read_surface(file), room=room, world_T_part=place), file
     corners = (_CUBE * np.array(entry["size"], dtype=float))[_CUBE_FACES]
     box = color_surface(corners, np.full((len(corners), 3), 170, np.uint8))

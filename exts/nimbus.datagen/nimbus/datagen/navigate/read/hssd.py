@@ -105,7 +105,8 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
     tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
-    if found := next((file for file in tried if file.is_file()), None):
+    inside = (file for file in tried if file.resolve().is_relative_to(root.resolve()))
+    if found := next((file for file in inside if file.is_file()), None):
         return found
     what = f"there is no mesh of '{template}' below {root / folder}"
     raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")

@@ -1,10 +1,12 @@
-"""Declared sizes of glTF files, compared with limits before a parser allocates memory for them."""
+"""Contents that glTF files declare: sizes, compared with limits before a parser allocates memory, and pictures."""
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES
@@ -39,6 +41,25 @@ def check_gltf_sizes(path: Path) -> None:
     if total > _MOST_CORNERS:
         what = f"its nodes contain {total:,} face corners; the limit is {_MOST_CORNERS:,}"
         raise InputError(what, where=str(path), instead="simplify it, or leave out nodes")
+
+
+def has_pictures(path: Path) -> bool:
+    """Return True if a glTF file has textures, colors of vertices, or materials without shading."""
+    told = _document(path)
+    used = told.get("extensionsUsed")
+    if told.get("images") or (isinstance(used, list) and "KHR_materials_unlit" in used):
+        return True
+    drawn = (one for mesh in _entries(told, "meshes") for one in _entries(mesh, "primitives"))
+    return any(isinstance(found := one.get("attributes"), Mapping) and "COLOR_0" in found for one in drawn)
+
+
+def gltf_files(path: Path) -> list[Path]:
+    """Return the paths of a glTF file and of the existing files that it names, in any folder."""
+    told = _document(path)
+    names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
+    plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
+    found = [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
+    return [path, *(file for file in found if os.path.isfile(file))]
 
 
 def _document(path: Path) -> Mapping[str, object]:

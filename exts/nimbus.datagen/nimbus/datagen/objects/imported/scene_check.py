@@ -16,9 +16,10 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects.imported.composition import check_growth, outer_file
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
-SCENE_CHECK_VERSION = 2
+SCENE_CHECK_VERSION = 3
 """Version of the check; raised when it refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -66,7 +67,7 @@ def read_scene(file: str) -> list[str]:
     path = Path(file)
     if path.suffix.lower() not in USD_SUFFIXES:
         read_nodes(path)
-        return [str(one) for one in path.parent.iterdir() if one.is_file()] if path.suffix == ".gltf" else [file]
+        return [str(one) for one in gltf_files(path)]
     from pxr import Tf, Usd
 
     try:

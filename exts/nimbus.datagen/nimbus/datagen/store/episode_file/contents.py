@@ -20,6 +20,8 @@ _HARMLESS = 1 << 18
 """Size up to which a stored chunk is unpacked without a check: it becomes 270 MB at most [bytes]."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 """Filters that do not expand, or expand by a known factor; a second deflate would multiply it."""
+_DEEPEST, _MOST_ENTRIES = 8, 100_000
+"""Largest depth of groups, and largest number of their entries; episodes have three levels and a hundred entries."""
 _CHECKSUM = 4
 """Size of the checksum of FLETCHER32 [bytes]."""
 
@@ -95,6 +97,33 @@ def _expands_beyond(stream: bytes, *, most: int) -> bool:
     except zlib.error:
         pass
     return total > most
+
+
+def dataset_paths(file: h5py.File) -> list[str]:
+    """Return the paths of all datasets that are in a file's own groups.
+
+    Raises:
+        ValueError: The groups are nested too deeply, or there are too many entries.
+    """
+    found: list[str] = []
+    groups: list[tuple[str, h5py.Group]] = [("", file)]
+    count = 0
+    while groups:
+        above, group = groups.pop()
+        if above.count("/") > _DEEPEST:
+            raise ValueError(f"groups are nested more than {_DEEPEST} deep")
+        links: Any = group.id.links
+        for name in group:
+            if (count := count + 1) > _MOST_ENTRIES:
+                raise ValueError(f"more than {_MOST_ENTRIES:,} entries")
+            if links.get_info(name.encode(errors="surrogateescape")).type != _HARD:
+                continue
+            item = group[name]
+            if isinstance(item, h5py.Dataset):
+                found.append(above + name)
+            elif isinstance(item, h5py.Group):
+                groups.append((f"{above}{name}/", item))
+    return found
 
 
 def check_own(file: h5py.File, path: str) -> h5py.Group | h5py.Dataset | None:

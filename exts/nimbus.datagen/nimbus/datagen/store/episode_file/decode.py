@@ -14,10 +14,12 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.h264 import GROUP
 
-_QUICK = {"analyzeduration": "0", "probesize": "2048"}
+QUICK = {"analyzeduration": "0", "probesize": "2048"}
 """Options that skip probing, which would decode frames of a fragmented file: the header contains everything."""
 _LARGEST = 16_384
 """Largest accepted side of a frame [px]."""
+_MOST_PIXELS = 1 << 25
+"""Largest accepted number of pixels, 8K; a decoder may keep 17 images of 6 bytes a pixel."""
 _MEND = "restore this file from a copy, or delete it and run again"
 
 
@@ -31,6 +33,21 @@ def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
 
     converter: Any = VideoReformatter()
     return lambda frame: converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
+
+
+def limit_pixels(stream: Any) -> None:
+    """Limit the images of a video stream to the declared size, before the decoder allocates memory for its own.
+
+    Raises:
+        ValueError: The declared size is too large, or there is no decoder.
+    """
+    if stream.codec_context is None:
+        raise ValueError("no decoder for its images")
+    width, height = int(stream.width), int(stream.height)
+    if max(width, height) > _LARGEST or width * height > _MOST_PIXELS:
+        raise ValueError(f"images of {width} x {height}")
+    # Codecs round sides up to multiples of at most 128.
+    stream.codec_context.options = {"max_pixels": str((width + 128) * (height + 128))}
 
 
 class VideoReader:
@@ -56,17 +73,20 @@ class VideoReader:
                 check_regular(file)
             source: Any = str(file) if isinstance(file, Path) else file
             # The format is fixed, because a guessed one could be a playlist, which may name files outside the dataset.
-            self._container: Any = av.open(source, format="mp4", options=_QUICK)
+            self._container: Any = av.open(source, format="mp4", options=QUICK)
             self._stream: Any = self._container.streams.video[0]
         except FileNotFoundError:
             what = "restore it from a copy, or run again"
             raise InputError("no such file", where=self.where, instead=what) from None
         except (OSError, ValueError, IndexError, FFmpegError) as error:
             raise self._unreadable(error) from None
-        if self._stream.codec_context is None:
-            raise self._unreadable(ValueError("no decoder for its images"))
-        if self._stream.time_base is None or max(self.size) > _LARGEST:
-            raise self._unreadable(ValueError(f"images of {self.size[0]} x {self.size[1]}"))
+        try:
+            limit_pixels(self._stream)
+            if self._stream.time_base is None:
+                raise ValueError("images without times")
+        except ValueError as error:
+            self._container.close()
+            raise self._unreadable(error) from None
         # One thread: readers run in many processes at once, whose threads would compete for the cores.
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
@@ -104,7 +124,7 @@ class VideoReader:
         if start >= stop:
             return
         try:
-            # Decoding on to a near frame is faster than seeking, which starts again at a keyframe.
+            # Decoding up to a near frame is faster than seeking, which starts at a keyframe.
             if not self._next <= start < self._next + GROUP or self._next < 0:
                 self._seek(start)
             wanted = start

@@ -22,7 +22,8 @@ from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
-from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams
+from nimbus.datagen.store.dataset_paths import check_own_file
+from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams, dataset_paths
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.image_chunks import read_images
@@ -82,6 +83,7 @@ class EpisodeFile:
         if not isinstance(path, ByteRange) or path.is_here:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
+            check_own_file(self.path)
             check_regular(self.path)
         self._source = path.open() if isinstance(path, ByteRange) else None
         try:
@@ -366,10 +368,8 @@ class EpisodeFile:
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every dataset, sorted."""
-        found: list[str] = []
         with self._reading("its datasets"):
-            self.file.visititems(lambda path, item: found.append(path) if isinstance(item, h5py.Dataset) else None)
-        return iter(sorted(found))
+            return iter(sorted(dataset_paths(self.file)))
 
     def fetch(self, cameras: Iterable[str], start: int, stop: int) -> None:
         """Fetch the bytes of images in steps ``[start, stop)`` if the episode is in a store; otherwise do nothing."""
@@ -394,7 +394,9 @@ class EpisodeFile:
 
     def video_file(self, camera: str) -> Path:
         """Return the path of the MP4 with a camera's images."""
-        return local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
+        path = local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
+        check_own_file(path)
+        return path
 
     def _is_video(self, path: str) -> bool:
         group, _, camera = path.rpartition("/")

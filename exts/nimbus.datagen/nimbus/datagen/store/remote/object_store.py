@@ -26,6 +26,8 @@ _RETRY_FOR = timedelta(seconds=20)
 """Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
+LARGEST_OBJECT = 1 << 36
+"""Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
@@ -108,10 +110,11 @@ class ObjectStore:
 
         with self._calling(name):
             found = obstore.get(self._store, name)
-            if (size := int(found.meta["size"])) > TEXT_BYTES:
-                what = f"{size} bytes; the limit is {TEXT_BYTES}"
-                raise InputError(what, where=self.place(name), instead="restore it from a copy")
-            return bytes(found.bytes())
+            size = int(found.meta["size"])
+        if size > TEXT_BYTES:
+            what = f"{size} bytes; the limit is {TEXT_BYTES}"
+            raise InputError(what, where=self.place(name), instead="restore it from a copy")
+        return self._collect(name, found, most=size)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
         """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
@@ -125,13 +128,32 @@ class ObjectStore:
         import obstore
 
         with self._calling(name):
-            found = bytes(obstore.get_range(self._store, name, start=start, length=byte_count))
+            answer = obstore.get(self._store, name, options={"range": (start, start + byte_count)})
+        found = self._collect(name, answer, most=byte_count)
         if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
         return found
 
-    def download(self, name: str, path: Path) -> ObjectStat:
+    def _collect(self, name: str, answer: Any, *, most: int) -> bytes:
+        """Return the body of an answer; one that is longer than requested ends the connection."""
+        parts: list[bytes] = []
+        total, blocks = 0, iter(answer.stream(min_chunk_size=_BLOCK))
+        while True:
+            with self._calling(name):
+                block = next(blocks, None)
+            if block is None:
+                return b"".join(parts)
+            if (total := total + len(block)) > most:
+                raise StoreAwayError(f"returned more than {most} bytes", where=self.place(name))
+            parts.append(bytes(block))
+
+    def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
+
+        Args:
+            name: Path below the address.
+            path: The file; it is removed after an error.
+            limit: Largest size of the object [bytes].
 
         Raises what :meth:`read` does, and ``StorageError`` for a full disk.
         """
@@ -142,17 +164,24 @@ class ObjectStore:
             found = obstore.get(self._store, name)
             stat = _stat(found.meta)
             blocks = iter(found.stream(min_chunk_size=_BLOCK))
-        with disk(path):
+        if stat.byte_count > limit:
+            what = f"{stat.byte_count} bytes; the limit is {limit}"
+            raise InputError(what, where=self.place(name), instead="restore it from a copy")
+        try:
+            with disk(path):
+                remove_file(path)
+                with os.fdopen(create_file(path), "wb") as file:
+                    while written <= stat.byte_count:
+                        with self._calling(name):
+                            block = next(blocks, None)
+                        if block is None:
+                            break
+                        written += file.write(block)
+            if written != stat.byte_count:
+                raise StoreAwayError(f"returned {written} of {stat.byte_count} bytes", where=self.place(name))
+        except BaseException:
             remove_file(path)
-            with os.fdopen(create_file(path), "wb") as file:
-                while True:
-                    with self._calling(name):
-                        block = next(blocks, None)
-                    if block is None:
-                        break
-                    written += file.write(block)
-        if written != stat.byte_count:
-            raise StoreAwayError(f"returned {written} of {stat.byte_count} bytes", where=self.place(name))
+            raise
         return stat
 
     def stat(self, name: str) -> ObjectStat | None:

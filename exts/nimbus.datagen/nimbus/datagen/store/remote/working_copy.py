@@ -6,7 +6,8 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -23,6 +24,7 @@ from nimbus.datagen.store.remote.cache_root import (
     COPIES,
     ORIGIN,
     SPOOLS,
+    address_of,
     make_folder,
     note_origin,
     own_folder,
@@ -46,6 +48,8 @@ _ETAGS = "etags.json"
 _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
 """Names in a copy that are reserved for this machine; an object with such a name could redirect the copy."""
 _RENAME = "rename the object in the store"
+_LARGEST_TABLE = 1 << 34
+"""Largest ledger or manifest [bytes]; an episode takes 5 kB of a ledger."""
 AHEAD = 4
 """Number of files fetched while the previous one is read."""
 BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
@@ -127,10 +131,12 @@ def is_remote(folder: Path) -> bool:
     return stands_for(folder) is not None
 
 
-def address_of(folder: Path) -> str:
-    """Return the address that a folder represents; the folder's own path if it represents none."""
-    found = stands_for(folder)
-    return found[1] if found else str(folder)
+def note_sent(folder: Path, objects: Sequence[tuple[str, int]]) -> None:
+    """Count objects that were sent to the store of a folder, by name and size [bytes], for the report."""
+    address = address_of(folder)
+    copy = copy_folder(parse_address(address))
+    note_origin(copy, address)  # nothing may have been read yet
+    TRAFFIC.note(copy, objects_sent=len(objects), bytes_sent=sum(size for _, size in objects))
 
 
 def names_in(folder: Path, kind: str) -> list[str]:
@@ -276,13 +282,18 @@ def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None
         elif known.get(name) != found[name] or not (copy / name).exists():
             part = copy / f".{name}.part"
             with suppress(MissingObjectError):
-                store.download(name, part)
+                store.download(name, part, limit=TEXT_BYTES if name.endswith(".json") else _most_bytes(copy))
                 move(part, copy / name)
     if before and before != _identity(copy):
         MEMORY.clear()
         for kind in ENTRIES:
             remove_tree(copy / kind)
     replace_text(copy / _ETAGS, json.dumps(found))
+
+
+def _most_bytes(copy: Path) -> int:
+    """Return the largest accepted size of a ledger or manifest [bytes]: 16 GiB, or half of the free disk."""
+    return min(_LARGEST_TABLE, shutil.disk_usage(copy).free // 2)
 
 
 def _fetch_whole(copy: Path, store: ObjectStore) -> None:
