@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.stages import Request
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import completed_before, missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
@@ -177,7 +178,6 @@ def _short(stored: int, spec: CellSpec) -> int:
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
     """Show previews, the report page and the figures of a dataset."""
     from nimbus.datagen.store.dataset import read_info
-    from nimbus.datagen.store.remote.working_copy import address_of
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.report.summary import summarize

@@ -50,7 +50,7 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """State of a node at a heartbeat."""
 
     state: ShortText = "starting"
-    """``starting``, ``working``, ``idle`` or ``draining``."""
+    """``starting``, ``working``, ``full`` (it waits for the store), ``idle`` or ``draining``."""
     resident_bytes: Count = 0
     disk_free_bytes: Count = 0
     outbox_bytes: Count = 0

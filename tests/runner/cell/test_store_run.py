@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploader import spool_sizes
@@ -67,6 +68,8 @@ def test_stopped_run_publishes_what_it_sent(address: str):
     def run(spool: Path) -> int:
         write_dataset(spool, [make_rendered(0)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
+        with pytest.raises(InputError, match=f"{address}: another run on this machine"):
+            run_into_store(parse_address(address), run)  # it took the lock from this run, which was then refused
         write_dataset(spool, [make_rendered(1)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
         raise KeyboardInterrupt

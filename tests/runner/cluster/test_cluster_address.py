@@ -84,6 +84,7 @@ def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
             "Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.12.1",
             "Ray: 2.50.0 Python: 3.12.1",
         ),
+        ("ray client: AttributeError: 'JobConfig' object has no attribute '_x'", "has another version of Ray"),
         ("Failed to connect to GCS", "no Ray cluster answers"),
         ("Starting Ray client server failed. See ray_client_server_23000.err", "did not start its client server"),
     ],

@@ -68,7 +68,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Return the socket of a head that runs in a thread."""
     place = tmp_path_factory.mktemp("head")
     path = place / "s"
-    server = HeadServer(job_of(make_spec(place / "data")), path, slots=1)
+    server = HeadServer(job_of(make_spec(place / "data")), path)
     thread = threading.Thread(target=server.run)
     thread.start()
     yield path

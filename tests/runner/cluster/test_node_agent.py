@@ -20,6 +20,7 @@ from nimbus.runner.cluster.line_socket import HeadClient
 from nimbus.runner.cluster.messages import Capabilities
 from nimbus.runner.cluster.node_agent import AgentOptions, NodeAgent
 from nimbus.runner.cluster.node_cell import NodeCell
+from nimbus.runner.cluster.node_delivery import NodeDelivery
 from nimbus.runner.cluster.outbox import CellResult
 from nimbus.runner.cluster.store_delivery import open_uploader
 from tests.support.cells import make_spec
@@ -32,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[HeadServer]:
     """Return a head that runs in a thread; its task needs memory."""
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], needs=NodeNeeds(memory_bytes=1000)),))
-    made = HeadServer(job, tmp_path / "s", slots=1)
+    made = HeadServer(job, tmp_path / "s")
     thread = threading.Thread(target=made.run)
     thread.start()
     yield made
@@ -75,6 +76,24 @@ def test_full_outbox_pulls_nothing(agent: NodeAgent):
     assert not agent._cells.held["drive"].queued
     agent._beat()
     assert agent._has_joined
+
+
+def test_full_spool_pauses_the_cell(server: HeadServer, agent: NodeAgent, monkeypatch: pytest.MonkeyPatch):
+    """Episodes of a lease stay in the queue, and the cell is kept however long that takes."""
+    agent._pull(time.monotonic())
+    work = agent._cells.held["drive"]
+    monkeypatch.setattr(NodeCell, "is_fit", lambda cell: True)
+    monkeypatch.setattr(NodeCell, "is_running", True)
+    monkeypatch.setattr(NodeCell, "keep_running", lambda cell, now: None)
+    monkeypatch.setattr(NodeDelivery, "byte_count", 9 << 30)
+    agent._attend_cells(time.monotonic() + 1e6)
+    assert work.queued and not work.fed and agent._last_lease > time.monotonic()
+    agent._beat()
+    server.head.look(time.monotonic())
+    assert (cluster := server.progress.status.cluster) and cluster.nodes[0].state == "full"
+    monkeypatch.setattr(NodeDelivery, "byte_count", 0)
+    agent._attend_cells(time.monotonic() + 2e6)
+    assert work.fed
 
 
 def test_cell_that_starts_again_is_read_again(agent: NodeAgent):

@@ -60,7 +60,7 @@ def test_node_with_a_shorter_name_creates_none_of_another(node: str):
 
 
 def test_head_signs_nothing_in_a_folder(tmp_path: Path):
-    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     answers: list[Answer] = []
     try:
         server.head.balance.join("n1", 1, 0.0)

@@ -48,6 +48,16 @@ def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, s
     assert until(lambda: not actor_pids("RelayActor") and not actor_pids("HeadActor"), patience=20.0)
 
 
+def test_stopped_run_continues(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
+    """Ray's own handler of signals ended the driver, and the nodes did not finish their episodes."""
+    run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
+    run.at(20, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run.run().state == "interrupted"
+    assert until(lambda: not cells(), patience=20.0)
+    assert run.run().state == "done"
+    assert run.hashes() == alone
+
+
 def test_killed_parts_cost_no_episode(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
     """A relay, a cell, the head actor and a raylet are killed."""
     run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
