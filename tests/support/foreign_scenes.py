@@ -45,6 +45,18 @@ def write_glb(path: Path, things: dict[str, FloatArray], turn: AnyArray = Y_UP) 
     return path
 
 
+def write_plain_glb(path: Path) -> Path:
+    """Write the room as modelers do, with colors of materials alone."""
+    scene = trimesh.Scene()
+    for name, corners in room_things().items():
+        mesh = colored(corners @ Y_UP.T, (0, 0, 0))
+        material = trimesh.visual.material.PBRMaterial(baseColorFactor=[200, 60, 40, 255])
+        mesh.visual = trimesh.visual.TextureVisuals(material=material)
+        scene.add_geometry(mesh, node_name=name, geom_name=name)
+    scene.export(path)
+    return path
+
+
 def write_hm3d(folder: Path) -> Path:
     """``00800-TEEsavR23oF/TEEsavR23oF.glb`` with its semantic mesh and table; z up, as HM3D is."""
     things, where = room_things(), folder / "00800-TEEsavR23oF"

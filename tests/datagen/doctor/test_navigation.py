@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nimbus.datagen.doctor.diagnosis import Diagnosis
 from nimbus.datagen.doctor.navigation import examine_navigation
 from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
+from tests.support.foreign_scenes import room_things, write_glb
+from tests.support.splat_room import outward_box
 
 TEXT = """
 scene: {{homes: 1, rooms: [4, 4], seed: 15}}
@@ -43,3 +47,12 @@ def test_hopeless_navigation_tasks_are_found(changes: dict[str, object], check: 
     found = [one for one in examined(**changes).findings if message in one.what]
     assert [one.check for one in found] == [check]
     assert found[0].is_certain == certain and found[0].instead
+
+
+def test_roofs_are_no_disconnected_floor(tmp_path: Path):
+    roof = outward_box((-0.1, -0.1, 2.6), (5.1, 4.1, 2.8))
+    write_glb(tmp_path / "house.glb", room_things() | {"roof": roof})
+    text = "scene: {meshes: house.glb}\nnavigate: {to: point}\n"
+    task = parse_any_task(text, name="house", folder=tmp_path)
+    assert isinstance(task, NavigationTask)
+    assert examine_navigation(task, probe=False).findings == ()

@@ -71,12 +71,13 @@ def test_new_folders_are_closed_whatever_the_umask(tmp_path: Path, monkeypatch: 
         os.umask(before)
 
 
-def test_only_this_user_may_enter_the_folder_of_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A group that shares a cache could otherwise replace code that its members execute."""
+@pytest.mark.parametrize("name", sorted(cache.PRIVATE))
+def test_only_this_user_may_enter_a_private_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A group that shares a cache could otherwise replace compiled kernels, which its members execute."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
-    folder = cache.cache_folder(cache.KERNELS)
+    folder = cache.cache_folder(name)
     folder.chmod(0o2775)
-    assert stat.S_IMODE(cache.cache_folder(cache.KERNELS).stat().st_mode) == 0o700
+    assert stat.S_IMODE(cache.cache_folder(name).stat().st_mode) == 0o700
 
 
 def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

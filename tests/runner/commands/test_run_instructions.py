@@ -140,3 +140,10 @@ def test_a_server_that_fails_leaves_the_words(data: Path, tmp_path: Path, monkey
 def test_rewording_needs_a_model(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert main(["reword", str(data), "--out", str(tmp_path)]) == 2
     assert "no model is given" in capsys.readouterr().err
+
+
+def test_missing_servers_leave_no_folder(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """A folder that a failed start leaves would refuse the next try with another model."""
+    assert main(["reword", str(data), "--model", "http://127.0.0.1:9/v1", "--out", str(tmp_path / "out")]) == 2
+    assert "no reply" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

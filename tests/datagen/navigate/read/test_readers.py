@@ -69,6 +69,8 @@ def test_repeated_meshes_are_counted_before_they_are_copied(
 def test_scans_carry_their_light_and_models_do_not(tmp_path: Path):
     assert open_scene(written.write_scannet(tmp_path)).is_lit
     assert not open_scene(written.write_hssd(tmp_path)).is_lit
+    assert open_scene(written.write_gibson(tmp_path)).is_lit
+    assert not open_scene(written.write_plain_glb(tmp_path / "plain.glb")).is_lit
 
 
 def test_hm3d_regions_become_rooms(tmp_path: Path):

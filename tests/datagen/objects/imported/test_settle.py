@@ -60,6 +60,16 @@ def test_a_bowl_lies_as_it_stands() -> None:
     assert names[0] == "upright" and "lying" in names
 
 
+def test_oblique_poses_are_lying_poses() -> None:
+    """A lump without a base mostly leans between standing and lying flat."""
+    leaning, flat = (
+        RestingWay(down=np.array(down), height=0.03, share=share, margin=0.5)
+        for down, share in (((0.6, 0.0, -0.8), 0.7), ((1.0, 0.0, 0.0), 0.3))
+    )
+    (pose,) = name_rest_poses((flat, leaning), NAMES[:2])
+    assert pose.name == "lying" and pose.wxyz == name_rest_poses((leaning,), ())[0].wxyz
+
+
 def test_heights_are_those_of_the_origin() -> None:
     """The origin of this box is in a corner of its base."""
     box = trimesh.creation.box((0.05, 0.07, 0.09)).apply_translation((0.025, 0.035, 0.045))

@@ -13,7 +13,7 @@ from nimbus.datagen.doctor.diagnosis import Diagnosis, finding_from_error
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.errors import Diagnostic, InputError, Severity
 from nimbus.datagen.execute.path_planner import plan_drive
-from nimbus.datagen.navigate.free_space import CELL, CELL_SLACK
+from nimbus.datagen.navigate.free_space import CELL, CELL_SLACK, is_roof
 from nimbus.datagen.navigate.goals import check_kinds
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.scene_map import map_scene
@@ -27,6 +27,8 @@ _PATHS = 5
 """Number of goals that are tried in each scene."""
 _LEAST_JOINED = 0.6
 """Smallest acceptable share of the largest connected region in the floor area where the body fits."""
+_LEAST_ROOF = 0.1
+"""Smallest region that may be a roof, as a fraction of the largest connected region."""
 _LEAST_DRAWN = 0.5
 """Smallest acceptable fraction of goals with a path."""
 
@@ -121,10 +123,12 @@ def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagn
 
 
 def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
-    """Compare the largest connected floor area with the whole area on which the body fits."""
-    space, scene = assets.place.space, assets.scene
-    fits = np.count_nonzero(space.component >= 0)
-    joined = np.count_nonzero(space.component == 0) / max(fits, 1)
+    """Compare the largest connected floor area with the whole area on which the body fits, roofs left out."""
+    space, scene, mesh = assets.place.space, assets.scene, assets.place.mesh
+    sizes = np.bincount(space.component[space.component >= 0])
+    large = np.flatnonzero(sizes >= _LEAST_ROOF * sizes[0])
+    fits = sizes.sum() - sum(sizes[part] for part in large if part and is_roof(mesh, space, int(part)))
+    joined = sizes[0] / fits
     if joined < _LEAST_JOINED:
         what = f"only {joined:.0%} of the floor of {scene.name} where the body fits is connected"
         yield _finding("body", task, ("body",), what, "write a smaller radius, or a higher step for stairs and sills")

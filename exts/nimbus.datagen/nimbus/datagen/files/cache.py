@@ -16,9 +16,9 @@ _LEAST = 1 << 20
 """Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
 
 
-KERNELS = "warp"
-"""Folder of compiled kernels, which only its user may enter, because they are executed. With a umask of 002, folders
-that Warp creates in it are writable for the group, whose members could replace the code."""
+PRIVATE = frozenset({"warp", "remote", "servers"})
+"""Folders that only their user may enter. Kernels in ``warp`` are executed: with a umask of 002, its folders are
+writable for the group, whose members could replace the code. ``remote`` has copies from private stores."""
 
 
 def cache_folder(name: str) -> Path:
@@ -40,9 +40,9 @@ def cache_folder(name: str) -> Path:
     folder = Path(root) / name
     try:
         folder = folder.expanduser()
-        folder.mkdir(mode=0o700 if name == KERNELS else 0o755, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
-        if name == KERNELS and found.st_uid == os.getuid() and not found.st_mode & stat.S_IWOTH:
+        if name in PRIVATE and found.st_uid == os.getuid() and not found.st_mode & stat.S_IWOTH:
             folder.chmod(0o700)
     except RuntimeError:
         raise _unwritable(folder, f"no user '{folder.parts[0]}'") from None

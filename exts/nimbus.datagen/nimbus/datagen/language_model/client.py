@@ -74,6 +74,15 @@ class LanguageModel:
     _format: int = field(default=0, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
 
+    def find_name(self) -> None:
+        """Ask the server for its only model if no name is given.
+
+        Raises:
+            InputError: The server cannot be used, has several models, or does not list them.
+        """
+        if self.address is not None and not self.name:
+            self.name = _only_model(self.address, self.limits)
+
     def ask(self, question: ModelQuestion) -> Answer:
         """Return the answer to a question, from the records or from the server.
 
@@ -86,8 +95,7 @@ class LanguageModel:
                 recorded reply.
             BudgetSpent: The token budget is spent.
         """
-        if self.address is not None and not self.name:
-            self.name = _only_model(self.address, self.limits)
+        self.find_name()
         reply = self.records.find(question, self.name)
         if reply is None:
             if self.address is None:

@@ -206,7 +206,7 @@ def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
     least = int(np.ceil(_LEAST_AREA / space.cell**2))
     sizes = np.bincount(space.component[space.component >= 0])
     rank = 0
-    while rank < len(sizes) and sizes[rank] >= least and _is_roof(mesh, space, rank):
+    while rank < len(sizes) and sizes[rank] >= least and is_roof(mesh, space, rank):
         rank += 1
     if not 0 < rank < len(sizes) or sizes[rank] < least:
         return space
@@ -215,7 +215,7 @@ def _below_roofs(mesh: CollisionMesh, space: FreeSpace) -> FreeSpace:
     return replace(space, component=np.where(space.component >= 0, order[space.component], -1).astype(np.int32))
 
 
-def _is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
+def is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
     """Return True if most of a component is above floors of other components, with nothing above it."""
     nodes = np.argwhere(space.component == component)
     other = (space.component >= 0) & (space.component != component)

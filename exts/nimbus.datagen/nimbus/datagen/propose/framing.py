@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,23 @@ _ABOVE = 0.12
 """Height of the working hand above the table [m]."""
 _MARGIN = 0.05
 """Margin along each edge of the image, as a fraction of its size."""
+_TURNS = 3
+"""Number of corrections by which the work is moved to the middle of the image."""
 _LEAST = 22.0
 """Smallest width of an object in the image [px]; above the doctor's limit, because layouts vary."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
 """Factors on the size of the preset's images that are tried until objects are large enough."""
 
 
-def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: Iterable[float]) -> dict[str, Any]:
+def frame_work(
+    preset: str, regions: Mapping[str, Region], spans: Mapping[str, float], *, top: float, widths: Iterable[float]
+) -> dict[str, Any]:
     """Place a camera that has the viewing direction of a preset.
 
     Args:
         preset: Preset that gives direction, field of view and image size.
-        regions: Regions where objects start or are placed.
+        regions: Regions where objects start or are placed, by name.
+        spans: Distance by which an object may extend over the edge of a region [m], by the region's name.
         top: Height of the table [m].
         widths: Widths of the handled objects [m].
 
@@ -39,11 +44,14 @@ def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: It
     """
     given = CameraSettings.model_validate(presets("cameras")[preset])
     assert given.look_at is not None
-    points = _corners(regions, top)
-    middle, back = (points.min(axis=0) + points.max(axis=0)) / 2, np.subtract(given.position, given.look_at)
+    points = np.vstack([_corners(region, spans.get(name, 0.0), top) for name, region in regions.items()])
+    begin, back = (points.min(axis=0) + points.max(axis=0)) / 2, np.subtract(given.position, given.look_at)
     back = back / np.linalg.norm(back)
-    position, camera = middle, None
-    for distance in _DISTANCES:
+    middle, position, camera = begin, begin, None
+    is_behind = given.position[0] < given.look_at[0]  # the arm would fill the image of a camera nearer than its preset
+    least = math.dist(given.position, given.look_at) if is_behind else 0.0
+    for distance in _DISTANCES[_DISTANCES > least]:
+        middle = _centered(points, begin, distance * back, given)
         position = middle + distance * back
         camera = _camera(position, middle, given)
         if _are_inside(camera, points):
@@ -59,14 +67,25 @@ def frame_work(preset: str, regions: Iterable[Region], *, top: float, widths: It
     return entry | ({"size": [round(factor * side) for side in given.size]} if factor > 1 else {})
 
 
-def _corners(regions: Iterable[Region], top: float) -> FloatArray:
-    """Return the corners (8 n, 3) of the boxes above n regions [m]."""
-    found = []
-    for region in regions:
-        for x, y, z in np.ndindex(2, 2, 2):
-            half = np.multiply(region.size, (x - 0.5, y - 0.5))
-            found.append((*np.add(region.center, half), top + z * _ABOVE))
-    return np.array(found)
+def _corners(region: Region, span: float, top: float) -> FloatArray:
+    """Return the corners (8, 3) of the box above a region and what extends over its edge [m]."""
+    signs = np.array(list(np.ndindex(2, 2, 2)), float)
+    half = np.array(region.size) / 2 + span
+    return np.column_stack([region.center + half * (2 * signs[:, :2] - 1), top + signs[:, 2] * _ABOVE])
+
+
+def _centered(points: FloatArray, middle: FloatArray, back: FloatArray, given: CameraSettings) -> FloatArray:
+    """Move the camera's target (3,) across the line of sight until the points are in the middle of the image."""
+    for _ in range(_TURNS):
+        camera = _camera(middle + back, middle, given)
+        pose = world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]
+        seen = project(camera, pose, points)
+        if seen[:, 2].min() <= 0:
+            break  # a point behind the camera has no position in the image
+        seen = seen[:, :2]
+        offset = (seen.min(axis=0) + seen.max(axis=0) - (camera.width, camera.height)) / 2
+        middle = middle + pose[:3, :2] @ (offset * np.linalg.norm(back) / intrinsics(camera)[0, 0])
+    return middle
 
 
 def _camera(position: FloatArray, target: FloatArray, given: CameraSettings) -> Camera:

@@ -64,6 +64,8 @@ def write_task(
     things = {one.name: one for one in _ordered(graph.things)}
     preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
     widths = [min(kind.size) for kind in kinds if not kind.is_anchored]
+    spans = {start_region(one.name): catalogue[one.kind].span for one in graph.things}
+    camera = frame_work(preset, places.regions, spans, top=top, widths=widths)
     lines = [
         f"# {plain.replace('{', '').replace('}', '')}",
         "family: proposed",
@@ -81,7 +83,7 @@ def write_task(
         "success:",
         *_list(plan.success),
         "cameras:",
-        f"  {preset}: {write_flow(frame_work(preset, places.regions.values(), top=top, widths=widths))}",
+        f"  {preset}: {write_flow(camera)}",
         "  wrist: wrist",
         f"randomize: {write_flow(_randomization())}",
         "instructions:",

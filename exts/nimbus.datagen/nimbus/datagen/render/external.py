@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from nimbus.datagen.render.camera_model.sensor import SensorModel, shown_poses
 from nimbus.datagen.render.external_process import PROTOCOL, ExternalProgram, ProgramLostError
 from nimbus.datagen.render.raytracer.geometry import look_of
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
-from nimbus.datagen.render.scene_light import PlacedLamp, glow_of_parts, place_lamps
+from nimbus.datagen.render.scene_light import DARK, PlacedLamp, glow_of_parts, place_lamps
 from nimbus.datagen.render.scene_renderer import SceneRenderer
 from nimbus.datagen.render.scene_views import scene_inputs
 from nimbus.datagen.stages import Planned, Rendered, Renderer
@@ -60,7 +61,7 @@ class ExternalRenderer(Renderer[Any]):
         render_failures: Also render failed attempts.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     modalities: ClassVar[tuple[Modality, ...]] = _MADE
     """Modalities that it provides."""
 
@@ -111,6 +112,8 @@ class ExternalRenderer(Renderer[Any]):
             assets = item.scene.assets
             if isinstance(assets, NavigationAssets):
                 self._inputs = scene_inputs(assets.scene, layout, item.trajectory, baked=False)
+                if assets.scene.is_lit:
+                    self._inputs = replace(self._inputs, visual=replace(layout.visual, light=DARK))
                 self._lamps = place_lamps(assets.scene, layout.visual.light)
                 self._glow = glow_of_parts(assets.scene, layout.visual.light)
             else:

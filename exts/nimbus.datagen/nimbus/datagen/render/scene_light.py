@@ -10,6 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Light, Vector, VisualLayout
+from nimbus.datagen.navigate.ceiling_lamps import ceiling_lamps
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.render.baked_light.basis import StillScene, light_basis
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, LightBasis
@@ -17,6 +18,10 @@ from nimbus.datagen.render.baked_light.weighing import DAYLIGHT, WeighedLight, w
 from nimbus.datagen.render.render_inputs import RenderPart
 from nimbus.datagen.render.still_light import group_colors
 
+UNLIT = Light(direction=(0.0, 0.0, -1.0), color=(0.0, 0.0, 0.0), sky=(1.0, 1.0, 1.0), ground=(1.0, 1.0, 1.0))
+"""Light that shows textures as they are."""
+DARK = replace(UNLIT, sky=(0.0, 0.0, 0.0), ground=(0.0, 0.0, 0.0))
+"""No light, for engines in which textures that contain light glow."""
 PlacedLamp: TypeAlias = tuple[Vector, Vector]
 """Position [m] and linear color of a lamp."""
 _GROUP = {"floor": 0, "wall": 1, "ceiling": 3}
@@ -28,7 +33,7 @@ def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[t
     """Return the parts of a scene with grids of light, and the basis of that light.
 
     Args:
-        scene: The scene; without lamps, one is placed below the center of its ceiling.
+        scene: The scene; without lamps of its own, lamps are placed below its ceilings.
         parts: Parts of the scene, in its order.
     """
     triangles = [part.triangles for part in parts]
@@ -78,9 +83,8 @@ def glow_of_parts(scene: NavigationScene, light: Light) -> tuple[float, ...]:
 def _lamps(scene: NavigationScene) -> tuple[FloatArray, np.ndarray]:
     """Return lamp positions (L, 3) [m] and their sources (L,); lamps of one room share a source."""
     if not len(scene.lamps):
-        low, high = scene.corners.min(axis=(0, 1)), scene.corners.max(axis=(0, 1))
-        middle = (low + high) / 2
-        return np.array([(middle[0], middle[1], high[2] - 0.1)], dtype=float), np.zeros(1, dtype=np.int64)
+        lamps = ceiling_lamps(scene)
+        return lamps, np.arange(len(lamps), dtype=np.int64) % PLACES
     rooms = list(dict.fromkeys(scene.lamp_rooms))
     sources = [rooms.index(room) % PLACES for room in scene.lamp_rooms]
     return np.asarray(scene.lamps, dtype=float), np.array(sources, dtype=np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -18,7 +19,7 @@ from nimbus.datagen.progress import tick
 from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.render.labels import BACKGROUND
 from nimbus.datagen.render.render_inputs import RenderInputs, RenderPart
-from nimbus.datagen.render.scene_light import bake_scene, light_scene
+from nimbus.datagen.render.scene_light import UNLIT, bake_scene, light_scene
 from nimbus.datagen.render.stacked import StackedRenderer
 from nimbus.datagen.stages import Planned, Rendered, Renderer
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
@@ -45,7 +46,7 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
         render_failures: Also render failed attempts.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: SceneViewSettings) -> Self:
@@ -121,15 +122,17 @@ def scene_inputs(scene: NavigationScene, layout: Layout, trajectory: Trajectory,
     """Return the parts, labels and light of one episode in a scene."""
     things = _named_things(scene, trajectory)
     parts = render_parts(scene)
-    light = None
-    if baked and not scene.is_lit:
+    light, visual = None, layout.visual
+    if scene.is_lit:
+        visual = replace(visual, light=UNLIT)
+    elif baked:
         parts, basis = bake_scene(scene, parts)
         light = light_scene(basis, parts, layout.visual)
     known = {thing.name for thing in things}
     if len(known) < len(scene.things):
         parts = _with_others(parts, tuple(sorted(known)))
     labels = scene_labels(scene, things)
-    return RenderInputs(parts=parts, labels=labels, visual=layout.visual, baked=light)
+    return RenderInputs(parts=parts, labels=labels, visual=visual, baked=light)
 
 
 @lru_cache(maxsize=2)
@@ -146,8 +149,6 @@ def render_parts(scene: NavigationScene) -> tuple[RenderPart, ...]:
 
 @lru_cache(maxsize=2)
 def _with_others(parts: tuple[RenderPart, ...], known: tuple[str, ...]) -> tuple[RenderPart, ...]:
-    from dataclasses import replace
-
     named = frozenset(known)
     return tuple(part if part.instance in named else replace(part, instance=OTHER) for part in parts)
 

@@ -24,6 +24,7 @@ from nimbus.datagen.navigate.read.assemble import (
     read_rows,
     unique_names,
 )
+from nimbus.datagen.objects.imported.gltf_sizes import has_pictures
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
@@ -33,7 +34,7 @@ _REACH = 0.05
 
 
 def read_glb(path: Path, up: str = "auto") -> NavigationScene:
-    """Read a glTF scene; its textures are assumed to include the lighting, as in scans.
+    """Read a glTF scene; textures and colors of vertices are assumed to include the lighting, as in scans.
 
     Args:
         path: Path of the file; if there are ``NAME.glb`` and ``NAME.basis.glb``, the path of the former.
@@ -57,7 +58,7 @@ def read_glb(path: Path, up: str = "auto") -> NavigationScene:
         parts = [make_part(name, kind, surface) for name, kind, (_, surface) in named]
         regions, others = [], []
     parts = [_turned(part, turn) for part in parts]
-    return make_scene(path, parts, rooms=bounding_rooms(parts, regions), is_lit=True, others=others)
+    return make_scene(path, parts, rooms=bounding_rooms(parts, regions), is_lit=has_pictures(path), others=others)
 
 
 def _without_number(name: str) -> str:

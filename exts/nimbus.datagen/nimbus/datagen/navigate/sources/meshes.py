@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -24,6 +25,10 @@ class MeshSource(SceneSource):
     meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="Files or patterns such as scans/*.glb, relative to the task file."
     )
+    light: Literal["auto", "textures", "baked"] = Field(
+        "auto",
+        description="Light of the images: that of the textures, as in scans, or baked; by default chosen by format.",
+    )
     up: UpAxis = Field("auto", description="Up axis of the files; by default chosen by the format and the level area.")
 
     @property
@@ -38,7 +43,8 @@ class MeshSource(SceneSource):
 
     def open(self, number: int) -> NavigationScene:
         """Read the scene with a number."""
-        return open_limited(self.paths[number], self.up)
+        scene = open_limited(self.paths[number], self.up)
+        return scene if self.light == "auto" else replace(scene, is_lit=self.light == "textures")
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file."""

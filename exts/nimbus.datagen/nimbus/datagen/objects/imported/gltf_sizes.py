@@ -1,4 +1,4 @@
-"""Declared sizes of glTF files, compared with limits before a parser allocates memory for them."""
+"""Contents that glTF files declare: sizes, compared with limits before a parser allocates memory, and pictures."""
 
 from __future__ import annotations
 
@@ -41,6 +41,16 @@ def check_gltf_sizes(path: Path) -> None:
     if total > _MOST_CORNERS:
         what = f"its nodes contain {total:,} face corners; the limit is {_MOST_CORNERS:,}"
         raise InputError(what, where=str(path), instead="simplify it, or leave out nodes")
+
+
+def has_pictures(path: Path) -> bool:
+    """Return True if a glTF file has textures, colors of vertices, or materials without shading."""
+    told = _document(path)
+    used = told.get("extensionsUsed")
+    if told.get("images") or (isinstance(used, list) and "KHR_materials_unlit" in used):
+        return True
+    drawn = (one for mesh in _entries(told, "meshes") for one in _entries(mesh, "primitives"))
+    return any(isinstance(found := one.get("attributes"), Mapping) and "COLOR_0" in found for one in drawn)
 
 
 def gltf_files(path: Path) -> list[Path]:

@@ -38,8 +38,8 @@ cylinder of twelve facets, 8 % for eight."""
 _LEVEL = 2e-5
 """Difference in height [m] within which the top of a tipping motion counts as reached."""
 _TILTS = np.deg2rad(np.arange(1.0, 91.0))
-_STRAIGHT, _SIDEWAYS = np.cos(np.deg2rad(25.0)), np.cos(np.deg2rad(50.0))
-"""Cosines of the angle between the up axis and the vertical, for standing and for lying."""
+_STRAIGHT = np.cos(np.deg2rad(25.0))
+"""Cosine of the largest angle between the up axis and the vertical of an object that stands; otherwise it lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on
         lies_on: Meaning of ``lying``: on a ``side``, on its ``base`` (flat things), or in ``any`` pose.
     """
     ordered = sorted(ways, key=lambda way: -way.share * way.margin)
-    sideways = [way for way in ordered if abs(way.down[2]) < _SIDEWAYS]
+    sideways = [way for way in ordered if abs(way.down[2]) <= _STRAIGHT]
     upright = [way for way in ordered if way.down[2] < -_STRAIGHT]
     lying = ({"base": upright, "side": sideways}.get(lies_on) or sideways or ordered)[0]
     found = {

@@ -22,6 +22,8 @@ _LEAST, _MOST = 0.4, 3.0
 """Range of the exposure that gives the workplace the light it would have without walls."""
 _MIDDLE = 0.5
 """Median light of a home's samples after exposure."""
+_OUTSIDE = 0.75
+"""Fraction of a sample's surroundings that is sky or ground, from which on the sample is outside."""
 _BRIGHTEST = 6.0
 """Largest exposure of a home."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -101,7 +103,9 @@ def weigh_scene(basis: LightBasis, light: Light, colors: FloatArray) -> WeighedL
     weights = np.concatenate([np.array(lamps), np.array([light.sky] * SKY_BINS) * DAYLIGHT])
     direct = basis.direct.astype(np.float32)
     total = direct @ weights.astype(np.float32) + _reflected(basis, weights, colors)
-    middle = float(np.median((total @ _LUMINANCE)[basis.weight > 0]))
+    # Outer faces of a building, in full daylight, would make its rooms dark.
+    inside = (basis.weight > 0) & (direct[:, PLACES:].sum(axis=1) < _OUTSIDE)
+    middle = float(np.median((total @ _LUMINANCE)[inside if inside.any() else basis.weight > 0]))
     total *= float(np.clip(_MIDDLE / max(middle, 1e-6), _LEAST, _BRIGHTEST))
     total[-7] = _GLOW
     values = np.concatenate([total, np.zeros((len(total), 1))], axis=1).astype(np.float32)
