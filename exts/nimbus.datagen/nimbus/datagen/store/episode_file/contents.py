@@ -114,7 +114,7 @@ def dataset_paths(file: h5py.File) -> list[str]:
         if above.count("/") > _DEEPEST:
             raise ValueError(f"groups are nested more than {_DEEPEST} deep")
         links: Any = group.id.links
-        for name in group:
+        for name in map(str, group):
             if (count := count + 1) > _MOST_ENTRIES:
                 raise ValueError(f"more than {_MOST_ENTRIES:,} entries")
             if links.get_info(name.encode(errors="surrogateescape")).type != _HARD:
