@@ -59,7 +59,7 @@ class HeadLoad:
         spec = CellSpec(folder=str(folder), task="load", episodes=MILLION)
         task = JobTask(name="load", spec=spec, origin=Origin(task="load", task_hash="0" * 64, seed=0))
         job = ClusterJob(folder=str(folder), tasks=(task,))
-        self.entry = DatasetEntry(task, slots=NODES * SLOTS)
+        self.entry = DatasetEntry(task)
         self.progress = Progress(folder, task="load", target=MILLION, already=0, already_stored=0, mode="cluster")
         self.entry.progress = (self.progress,)
         balance = Balance([WorkGroup(name="load", count=MILLION)], states={"load": self.entry.states()})

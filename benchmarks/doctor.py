@@ -29,7 +29,7 @@ Records = list[dict[str, Any]]
 RECORDS = ROOT / "benchmarks/task_table.json"
 WITHIN = 0.1
 ENOUGH = 5
-"""Smallest number of other attempts for which their own yield is shown."""
+"""Smallest number of attempts outside of the probes for which their yield is shown."""
 
 
 def probed(name: str, records: Records, *, anew: bool) -> tuple[int, int]:

@@ -138,7 +138,7 @@ class ReplayedCluster:
         if self._is_static:
             head_process.Balance = EqualParts  # type: ignore[misc]
         samples = (self.folder / "samples").open("a", buffering=1)  # the lines of a killed head exist already
-        server = HeadServer(self.job, self.folder / "s", slots=self.nodes)
+        server = HeadServer(self.job, self.folder / "s")
         _sample(server.head, samples.write)
         pull, leases = server.head.balance.pull, [0]
 

@@ -1,4 +1,4 @@
-"""Settings of all tests: property tests take the same examples on every machine, however slow it is just now.
+"""Settings of all tests: property tests use the same examples on every machine, however slow.
 
 What is loaded before the first test is never looked through for garbage, which saves a fifth of the tests' time. The
 time of each test file is kept in pytest's cache, from which ``tools/affected_tests.py`` reads it. Compiled kernels are
@@ -34,9 +34,9 @@ _seconds: defaultdict[str, float] = defaultdict(float)
 
 @pytest.fixture
 def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An empty place in a bucket, and a cache of its own."""
+    """Return an empty address in a bucket, with a separate cache."""
     pytest.importorskip("moto", reason="the extra 'dev' brings moto")
-    from tests.support.s3 import bucket  # its libraries are loaded by tests of stores alone
+    from tests.support.s3 import bucket  # only tests of stores load its libraries
 
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     with bucket(f"test-{uuid.uuid4().hex[:12]}") as found:
@@ -44,12 +44,12 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def pytest_sessionstart() -> None:
-    """Look for no garbage while the libraries and tests load."""
+    """Disable garbage collection while the libraries and tests are loaded."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Look for it seldom from here on, and not in what is loaded."""
+    """Collect garbage seldom from now on, and not in the loaded objects."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT)
@@ -64,7 +64,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Keep the times; those of files that did not run stay."""
+    """Store the times; those of files that did not run are kept."""
     cache = getattr(session.config, "cache", None)
     if cache is not None and _seconds and not hasattr(session.config, "workerinput"):
         known = cache.get("nimbus/seconds", {})

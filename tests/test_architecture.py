@@ -1,4 +1,4 @@
-"""Imports run downwards: a table of floors, no cycles, few imports inside functions; importing starts nothing."""
+"""Imports run downwards: a table of floors, no cycles, few imports inside functions, and no effects of importing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FLOORS = (
     "runner.cli",
     "runner.runner",
 )
-"""Rooms from the lowest floor to the highest. A room imports rooms of lower floors, and nothing else of the project."""
+"""Rooms from the lowest floor to the highest. A room only imports rooms of lower floors."""
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms.split()}
 HEAVY = {
     *("PIL", "av", "carb", "coacd", "h5py", "isaacsim", "jinja2", "mink", "mujoco", "newton", "omni", "ompl", "pxr"),
@@ -61,18 +61,19 @@ HEAVY = {
         "warp",
     ),
 }
-"""Packages that take long to import: what imports one of them may be imported inside a function."""
+"""Packages that take long to import; their importers may be imported inside functions."""
 LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.output", "nimbus.runner.system.threads")
 LAZY += ("nimbus.runner.checks", "nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
-"""Modules that import anything inside functions: help and tables start fast, an instance adds its libraries first."""
+"""Modules that may import anything inside functions: help and tables start fast, and an instance adds its libraries
+first."""
 LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
 """Largest number of modules beside the packages."""
 LONGEST_CHAIN = 20
-"""Modules in the deepest chain of imports, those for types left out."""
+"""Number of modules in the longest chain of imports, without imports for types."""
 
 
 def room(name: str) -> str:
-    """Name of a module's room: its folder below the library or the runner, or the loose file itself."""
+    """Return a module's room: its folder below the library or the runner, or the loose file itself."""
     parts = name.split(".")[1:]
     if (
         parts[:2] == ["runner", "cell"]
@@ -85,7 +86,7 @@ def room(name: str) -> str:
 
 @cache
 def arrows() -> tuple[Import, ...]:
-    """All imports between modules of the project."""
+    """Return all imports between modules of the project."""
     return tuple(arrow for name in modules() for arrow in imports(name))
 
 
@@ -100,7 +101,7 @@ def test_imports_run_downwards():
 
 
 def test_training_reader_loads_no_physics():
-    """The simulator took 3 CPU-s of each opening, and is needed for a view of actions only."""
+    """The simulator took 3 CPU-seconds per opening, and is only needed for views of actions."""
     loaded: dict[str, set[str]] = {name: set() for name in modules()}
     for arrow in arrows():
         if not arrow.in_function and not arrow.for_types:
@@ -189,7 +190,7 @@ assert not tasks.exists() or len(list(tasks.iterdir())) == 1
 """
     package = DATAGEN.parents[1]
     names = [".".join(path.relative_to(package).with_suffix("").parts) for path in sorted(DATAGEN.rglob("*.py"))]
-    # Loaded by Kit, by cuRobo's process, or by commands that fork nobody.
+    # Loaded by Kit, by cuRobo's process, or by commands that do not fork.
     apart = (".kit", ".curobo.adapter", ".datasets.")
     names = [name.removesuffix(".__init__") for name in names if not any(room in name for room in apart)]
     home, cache = tmp_path / "home", tmp_path / "cache"

@@ -1,4 +1,4 @@
-"""Interpreters that Nimbus starts import nothing from the current folder, which may be a dataset of others."""
+"""Interpreters that Nimbus starts import nothing from the current folder, which may be a foreign dataset."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nimbus.runner.isaac import find
 from tools.sources import modules
 
 FOREIGN = {"nimbus.datagen.plan.curobo.process", "nimbus.runner.isaac.find"}
-"""Modules that start interpreters of other versions, which may not have the option; their scripts are tested below."""
+"""Modules that start interpreters of other versions, which may lack the option; their scripts are tested below."""
 
 
 def unsafe_commands(tree: ast.AST) -> Iterator[str]:
-    """Commands with ``-m`` or ``-c`` and without ``-P``, and pools that start interpreters."""
+    """Yield commands with ``-m`` or ``-c`` and without ``-P``, and pools that start interpreters."""
     for node in ast.walk(tree):
         if isinstance(node, ast.List | ast.Tuple):
             words = [str(word.value) for word in node.elts if isinstance(word, ast.Constant)]
@@ -46,7 +46,7 @@ def test_unsafe_commands_are_found():
 
 
 def test_scripts_of_foreign_interpreters_are_safe(tmp_path):
-    """A file in the current folder with the name of a module that the script imports first."""
+    """The current folder has a file with the name of a module that the script imports first."""
     for name in ("types", "importlib", "json"):
         (tmp_path / f"{name}.py").write_text(f"print('from the folder: {name}')")
     for script in (curobo._START, find._PROBE):

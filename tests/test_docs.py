@@ -1,4 +1,4 @@
-"""Commands and files of the docs, written and run word for word."""
+"""Commands and files of the docs, run unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGE = (ROOT / "docs" / "your-own.md").read_text()
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder beside which Nimbus's scenes are, and a command ``nimbus`` for its shell, which keeps its words."""
+    """Return a folder beside Nimbus's scenes, with a command ``nimbus`` that records its words."""
     (tmp_path / "scenes").symlink_to(ROOT / "scenes")
     (tmp_path / "bin").mkdir()
     command = tmp_path / "bin" / "nimbus"
@@ -47,7 +47,7 @@ def bash(line: str, folder: Path) -> str:
 
 
 def obey(block: str, project: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a block of shell, and then its Nimbus commands in this process; returns what they print."""
+    """Run a shell block, and then its Nimbus commands in this process; return their output."""
     bash(block, project)
     for path in sorted(project.glob("*.words"), key=lambda path: path.stat().st_mtime_ns):
         folder, *words = path.read_text().rstrip("\0").split("\0")

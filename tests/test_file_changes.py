@@ -1,4 +1,4 @@
-"""Files in datasets are made, moved and removed by two modules: no link is followed, whoever made the dataset."""
+"""Only two modules make, move and remove files in datasets, and they follow no links."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ALLOWED = {
     "runner.media.rerun": NAMED,
     "runner.report.yields": NAMED,
 }
-"""Modules of those rooms that write by themselves, and why that is safe."""
+"""Modules of those rooms that write files themselves, with the reason why that is safe."""
 METHODS = {"write_text", "write_bytes", "unlink", "rmdir", "rename", "touch", "mkdir", "symlink_to", "hardlink_to"}
 METHODS |= {"savez", "savez_compressed", "write_table", "ParquetWriter", "save"}
 OF_OS = {"replace", "rename", "renames", "unlink", "remove", "removedirs", "rmdir", "link", "symlink", "truncate"}
@@ -56,7 +56,7 @@ OF_SHUTIL = {"rmtree", "copy", "copy2", "copyfile", "copytree", "move"}
 
 
 def changes(tree: ast.AST) -> Iterator[str]:
-    """Calls that make, change, move or remove a file."""
+    """Yield calls that make, change, move or remove a file."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -83,13 +83,13 @@ def test_datasets_are_changed_in_two_modules():
         if (short := name.removeprefix("nimbus.")).startswith(ROOMS)
         if not any(short == place or short.startswith(f"{place}.") for place in ALLOWED)
         for found in changes(parse(path))
-        if not found.endswith("os.fdopen")  # of a descriptor: the file is open already
+        if not found.endswith("os.fdopen")  # of a descriptor, whose file is already open
     ]
     assert not others
 
 
 def test_allowed_modules_do_write():
-    """A reason that is no longer needed goes."""
+    """Reasons that are no longer needed must be removed."""
     writers = [name.removeprefix("nimbus.") for name, path in modules().items() if any(changes(parse(path)))]
     unneeded = [place for place in ALLOWED if not any(f"{name}.".startswith(f"{place}.") for name in writers)]
     assert not unneeded

@@ -1,6 +1,6 @@
-"""Killed at any file operation, exports, conversions and runs end as if nobody had disturbed them.
+"""Exports, conversions and runs that are killed at any file operation end like undisturbed ones.
 
-``benchmarks/kills.py`` does this a hundred times and more; here are some of each.
+``benchmarks/kills.py`` makes more than a hundred kills; this file has some of each kind.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.support.synthetic import make_rendered, write_dataset
 
 LENGTHS = (9, 7, 8, 6)
 OFTEN = ("aloha", "lerobot")
-"""Formats that are killed in each run of the tests: one of HDF5 files, one of tables with videos."""
+"""Formats that are killed in each test run: one with HDF5 files, one with tables and videos."""
 
 
 @pytest.fixture(scope="module")

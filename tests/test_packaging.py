@@ -1,4 +1,4 @@
-"""The built wheel, as a user gets it: in a folder of its own, with nothing of the checkout on the path."""
+"""The built wheel as for a user: in a separate folder, without the checkout on the path."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path) -> Path:
-    """The wheel's files, beside the dependencies of this environment."""
+    """Install the wheel's files, with the dependencies of this environment."""
     target = wheel.parent / "installed"
     pip("install", "--no-deps", "--no-compile", "--target", str(target), str(wheel))
     return target
 
 
 def nimbus(installed: Path, *words: str, cwd: Path, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """Run the installed command; an editable install of the checkout would come later on the path."""
+    """Run the installed command; an editable install of the checkout would be later on the path."""
     env = os.environ | {"PYTHONPATH": str(installed), "NIMBUS_CACHE": str(cwd / "cache")}
     line = [*before, sys.executable, "-P", str(installed / "bin" / "nimbus"), *words]
     return subprocess.run(line, capture_output=True, text=True, cwd=cwd, env=env)
@@ -86,7 +86,7 @@ def test_the_installed_command_knows_its_tasks_skills_and_schema(installed: Path
 
 @pytest.mark.slow
 def test_an_installed_nimbus_makes_a_dataset_without_a_network(installed: Path, tmp_path: Path):
-    """With an empty cache but for compiled kernels, which take a minute."""
+    """The cache is empty except for compiled kernels, which would take a minute."""
     if (kernels := cache_folder("warp")).is_dir():
         shutil.copytree(kernels, tmp_path / "cache" / "warp")
     task = str(shutil.copy(TINY, tmp_path))
@@ -113,7 +113,7 @@ def test_every_dependency_is_pinned_and_those_for_development_are_installed():
 
 
 def closure(extra: str) -> set[str]:
-    """Every distribution that an install with an extra brings, on this platform, by its normal name."""
+    """Return every distribution of an installation with an extra on this platform, by its normalized name."""
     from packaging.requirements import Requirement
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -112,7 +112,7 @@ class Dispatcher:
     # Orders
 
     def give(self, handle: WorkerHandle) -> bool:
-        """Send orders to an idle worker; returns False when no work suits it now."""
+        """Send orders to an idle worker; return False when no work suits it now."""
         if handle.idle_at == self._changes:
             return False
         lease = self.leases.lease_for(handle)
@@ -142,7 +142,7 @@ class Dispatcher:
         return True
 
     def top_up(self, handle: WorkerHandle) -> bool:
-        """Send the further orders that a worker in lockstep has requested; returns False when there are none.
+        """Send the further orders that a worker in lockstep has requested; return False when there are none.
 
         Only indices that were never lost are sent. An index at which a worker died is planned alone, so that a second
         death can be charged to it.
@@ -309,7 +309,7 @@ class Dispatcher:
     # Losses
 
     def take_back(self, handle: WorkerHandle) -> tuple[Lease, ...]:
-        """Take back leases and slots of a worker that ended; returns the leases."""
+        """Take back leases and slots of a worker that ended; return the leases."""
         self.reconsider()
         with suppress(StorageError):  # the results stay queued, and the run loop commits them later
             self.commits.commit()

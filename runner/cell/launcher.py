@@ -85,7 +85,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
 
     Args:
         spec: The run.
-        watch: Called several times a second; shows the progress and returns the number of settled episodes.
+        watch: Called several times per second; shows the progress and returns the number of settled episodes.
 
     Returns:
         Result of the run.
@@ -125,7 +125,7 @@ def run_cell(spec: CellSpec, *, watch: Callable[[], int]) -> Ended:
 
 
 def _attend(supervisor: _Supervisor, interruption: Interruption, watch: Callable[[], int]) -> Ended | None:
-    """Wait for the end of a supervisor; returns its last message, or None when it ended without one."""
+    """Wait for the end of a supervisor; return its last message, or None when it ended without one."""
     asked = False
     before = time.monotonic()
     while supervisor.process.poll() is None:

@@ -212,7 +212,7 @@ class PoolSizer:
         try:
             wish = read_scale(self._wishes.parent, launcher=os.getppid())
         except ValueError as error:
-            self._progress.tell(f"{FILE_NAME}: invalid, ignored: {error}", kind="workers")
+            self._progress.tell(f"{FILE_NAME}: ignored, because it is invalid: {error}", kind="workers")
             return
         if wish is None or wish.number == self.scaled:
             return

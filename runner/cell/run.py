@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.stages import Request
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import completed_before, missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
@@ -32,7 +33,7 @@ class Drained(KeyboardInterrupt):
 
 
 def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
-    """Run a spec to its end; returns the number of its episodes that are stored.
+    """Run a spec to its end; return the number of its episodes that are stored.
 
     Args:
         spec: The run.
@@ -177,7 +178,6 @@ def _short(stored: int, spec: CellSpec) -> int:
 def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> None:
     """Show previews, the report page and the figures of a dataset."""
     from nimbus.datagen.store.dataset import read_info
-    from nimbus.datagen.store.remote.working_copy import address_of
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.report import print_summary, write_report
     from nimbus.runner.report.summary import summarize

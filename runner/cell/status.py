@@ -17,7 +17,7 @@ _PERIOD = 0.25
 
 
 class CellStatus:
-    """Gathers and writes the status a few times a second."""
+    """Gathers and writes the status a few times per second."""
 
     def __init__(
         self, progress: Progress, dispatcher: Dispatcher, fault_handler: FaultHandler, watchdog: Watchdog

@@ -17,9 +17,11 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, StorageError, single_line
 from nimbus.datagen.files.own_files import open_shared
 from nimbus.datagen.store.remote.address import StoreAddress, parse_address
+from nimbus.datagen.store.remote.cache_root import make_folder
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
+from nimbus.datagen.store.remote.working_copy import spool_folder
 from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption, describe, die_with_parent
@@ -48,9 +50,14 @@ def run_into_store(address: StoreAddress, run: Callable[[Path], int]) -> int:
             writes to the dataset.
         KeyboardInterrupt: The run was stopped; files that are not in the store yet stay in the spool.
     """
+    with _alone(address):
+        return _run_alone(address, run)
+
+
+def _run_alone(address: StoreAddress, run: Callable[[Path], int]) -> int:
     spool, store, lock = open_spool(address)
     try:
-        with _stopped_by_signal(), _alone(spool), _sending(spool, store, lock):
+        with _stopped_by_signal(), _sending(spool, store, lock):
             code = run(spool)
     except KeyboardInterrupt:
         if (state := read_state(spool)).state == "refused":  # the sending process ended the run
@@ -96,15 +103,16 @@ def _stopped_by_signal() -> Iterator[None]:
 
 
 @contextmanager
-def _alone(spool: Path) -> Iterator[None]:
-    """Refuse a second run into the same spool."""
+def _alone(address: StoreAddress) -> Iterator[None]:
+    """Refuse a second run into the same spool, which could take the lock in the store from the first."""
+    make_folder(spool := spool_folder(address))
     descriptor = open_shared(spool / "upload.lock")
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             what = "another run on this machine writes into this dataset"
-            raise InputError(what, where=str(spool), instead="wait for its end, or choose another --out") from None
+            raise InputError(what, where=str(address), instead="wait for its end, or choose another --out") from None
         yield
     finally:
         os.close(descriptor)

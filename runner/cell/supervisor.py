@@ -77,7 +77,7 @@ class Supervisor:
         self._start_fork_server()  # before anything else is loaded: both load at the same time
 
     def run(self) -> Ended:
-        """Work until everything is settled or the run fails; returns its result."""
+        """Work until everything is settled or the run fails; return its result."""
         next_tick = next_beat = 0.0
         try:
             while True:

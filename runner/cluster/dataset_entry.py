@@ -14,7 +14,7 @@ from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
-from nimbus.datagen.store.remote.working_copy import address_of
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.delivery import UploadedEpisode, info_of
@@ -30,14 +30,13 @@ class DatasetEntry:
 
     Args:
         task: The task.
-        slots: Number of slots of the cluster, recorded in the row of the run.
 
     Raises:
         InputError: The folder cannot be used, another run writes into it, or this machine is not the head of the
         cluster.
     """
 
-    def __init__(self, task: JobTask, *, slots: int) -> None:
+    def __init__(self, task: JobTask) -> None:
         if task.address and address_of(Path(task.spec.folder)) != task.address:
             what = f"the run is not on the head's machine; the head writes to {task.address}"
             instead = "run the same command on the head of the cluster, or give --cluster http://HOST:8265"
@@ -50,7 +49,7 @@ class DatasetEntry:
         self.progress: tuple[Progress, ...] = ()
         self.dataset: Dataset = task.origin.open(task.spec.folder)
         self.run: Run = self.dataset.ledger.start_run(
-            mode="cluster", cores=slots, settings={"seed": task.spec.seed, "reach": task.origin.reach}
+            mode="cluster", settings={"seed": task.spec.seed, "reach": task.origin.reach}
         )
         self._started = time.monotonic()
         self._closing = ExitStack()
@@ -148,11 +147,18 @@ class DatasetEntry:
         except StorageError:
             return  # the next commit reports the full disk
 
-    def close(self, state: str, startup_seconds: float) -> None:
-        """Record the end of the run, and close the dataset."""
+    def close(self, state: str, *, startup_seconds: float = 0.0, cores: int = 0) -> None:
+        """Record the end of the run, and close the dataset.
+
+        Args:
+            state: State of the run at its end.
+            startup_seconds: Time until the first lease [s].
+            cores: Largest number of cores that worked at a time.
+        """
         wall = time.monotonic() - self._started
         try:
-            self.dataset.ledger.end_run(self.run, state=state, wall_seconds=wall, startup_seconds=startup_seconds)
+            run = replace(self.run, cores=cores)
+            self.dataset.ledger.end_run(run, state=state, wall_seconds=wall, startup_seconds=startup_seconds)
         finally:
             self._closing.close()
             self.dataset.close()

@@ -45,23 +45,23 @@ class HeadServer:
     Args:
         job: Job of the cluster.
         socket: Path of the socket.
-        slots: Expected number of slots of the cluster.
+        cores: Number of cores that all nodes share; 0 if each slot has a core of its own.
 
     Raises:
         InputError: A folder cannot be used for this run.
         StoreAwayError: The store of a dataset does not answer. It is needed to find the last episodes of a killed head.
     """
 
-    def __init__(self, job: ClusterJob, socket: Path, *, slots: int) -> None:
+    def __init__(self, job: ClusterJob, socket: Path, *, cores: int = 0) -> None:
         started = time.time()
         self._entries: dict[str, DatasetEntry] = {}
         self._stop_asked = False
         try:
             for task in job.tasks:
-                self._entries[task.name] = DatasetEntry(task, slots=slots)
+                self._entries[task.name] = DatasetEntry(task)
         except InputError:
             for entry in self._entries.values():
-                entry.close("failed", 0.0)
+                entry.close("failed")
             raise
         before = [completed_before(entry.dataset.ledger, entry.task.spec) for entry in self._entries.values()]
         self.progress = Progress(
@@ -87,7 +87,7 @@ class HeadServer:
             cost_classes={task.name: task.cost_class for task in job.tasks},
             epoch=epoch,
         )
-        status = HeadStatus(self.progress, price_per_hour=job.price_per_hour)
+        status = HeadStatus(self.progress, price_per_hour=job.price_per_hour, shared_cores=cores)
         self.head = Head(job, self._entries, balance, status, epoch=epoch)
         self.progress.end_phase("load")
         self.progress.activity("waiting for nodes")
@@ -167,32 +167,36 @@ class HeadServer:
             closing.callback(self._server.close)
             closing.callback(self.progress.finish, state)
             for entry in self._entries.values():
-                closing.callback(entry.close, state, self.progress.status.startup_seconds)
+                closing.callback(self._end, entry, state)
                 for progress in entry.progress[1:]:
                     closing.callback(progress.finish, state)
             self.head.look(time.monotonic())
 
+    def _end(self, entry: DatasetEntry, state: str) -> None:
+        status = self.progress.status
+        entry.close(state, startup_seconds=status.startup_seconds, cores=status.cores)
 
-def open_server(job: ClusterJob, socket: Path, *, slots: int) -> HeadServer:
+
+def open_server(job: ClusterJob, socket: Path, *, cores: int = 0) -> HeadServer:
     """Open the head; while a store does not answer, try again. Raises the ``InputError`` of :class:`HeadServer`."""
     while True:
         try:
-            return HeadServer(job, socket, slots=slots)
+            return HeadServer(job, socket, cores=cores)
         except StoreAwayError as error:
             write_error(f"head: {error}\n")
             time.sleep(_AWAY)
 
 
 def main(words: list[str]) -> int:
-    """Serve a job: ``head_process SOCKET SLOTS PARENT_PID``.
+    """Serve a job: ``head_process SOCKET CORES PARENT_PID``.
 
     Standard input is a :class:`ClusterJob` as JSON; the last line of standard output is a :class:`HeadEnd` as JSON.
     """
-    socket, slots, parent = Path(words[0]), int(words[1]), int(words[2])
+    socket, cores, parent = Path(words[0]), int(words[1]), int(words[2])
     die_with_parent(parent)
     job = ClusterJob.from_text(sys.stdin.read())
     try:
-        server = open_server(job, socket, slots=slots)
+        server = open_server(job, socket, cores=cores)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: server.ask_to_stop())
         end, code = server.run(), 0

@@ -38,14 +38,18 @@ class HeadStatus:
     Args:
         progress: Writer of the status of the run.
         price_per_hour: Price of a node hour by price class; the class ``""`` is the default.
+        shared_cores: Number of cores that all nodes share; 0 if each slot has a core of its own.
     """
 
-    def __init__(self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, progress: Progress, *, price_per_hour: Mapping[str, float] | None = None, shared_cores: int = 0
+    ) -> None:
         self.progress = progress
         self.details = NodeDetails(progress.folder)
         self._prices = dict(price_per_hour or {})
         self._nodes: dict[str, _ListedNode] = {}
-        self._leases = 0
+        self._leases = self._cores = 0
+        self._shared_cores = shared_cores
         self._faults: Counter[str] = Counter()
 
     def join(self, request: Join, now: float) -> None:
@@ -166,7 +170,8 @@ class HeadStatus:
             nodes=shown,
         )
         slots = sum(node.slots for node in nodes if node.state not in LEFT_STATES)
-        self.progress.update(cluster=status, cores=max(1, slots), faults=dict(self._faults))
+        self._cores = max(self._cores, min(slots, self._shared_cores or slots))  # nodes leave before the end
+        self.progress.update(cluster=status, cores=max(1, self._cores), faults=dict(self._faults))
         self.details.write()
 
     def _current(self, node: _ListedNode, balance: Balance, drained: Mapping[str, str], now: float) -> NodeStatus:

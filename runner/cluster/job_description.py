@@ -9,7 +9,8 @@ from pathlib import Path
 
 from nimbus.datagen.errors import BUG, Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
-from nimbus.datagen.store.remote.working_copy import address_of, is_remote
+from nimbus.datagen.store.remote.cache_root import address_of
+from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cell.transport.spec import CellSpec, Origin
 from nimbus.runner.cluster.job import CountDraw, JobTask, NodeNeeds
 from nimbus.runner.system.child_module import module_command, module_environment

@@ -14,6 +14,7 @@ from pathlib import Path
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.own_files import remove_tree
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
@@ -88,7 +89,7 @@ class LocalCluster:
         job: Job of the cluster.
         nodes: Number of nodes.
         slots: Number of slots of each node.
-        watch: Called several times a second; displays the run, and returns the number of settled episodes.
+        watch: Called several times per second; displays the run, and returns the number of settled episodes.
         environment: For tests: returns additional environment variables of an agent, given its number from 1.
     """
 
@@ -107,7 +108,7 @@ class LocalCluster:
         self._spool = nodes_folder(Path(job.folder))
         socket, parent = self._private / "head", str(os.getpid())
         self._head = _Child(
-            module_command("nimbus.runner.cluster.head_process", str(socket), str(nodes * slots), parent),
+            module_command("nimbus.runner.cluster.head_process", str(socket), str(usable_cores()), parent),
             self._private / "head.log",
         )
         self._agents = [

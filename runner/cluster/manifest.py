@@ -105,14 +105,25 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: 
 #SBATCH --ntasks-per-node=1
 #SBATCH --cpus-per-task={shape.cpus}
 #SBATCH --mem={shape.memory_gb}G
-{gpus}#SBATCH --signal=TERM@120
+{gpus}#SBATCH --signal=B:TERM@120
 #SBATCH --requeue
 set -euo pipefail
 export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
 (umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate > /dev/null)
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-srun ray symmetric-run --address "$head:{port}" --min-nodes {shape.nodes} --num-cpus {shape.cpus} -- \\
-    {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])}
+# An address, because Ray does not look names up in /etc/hosts, where a node's own name may also mean loopback.
+address=$(getent ahostsv4 "$head" | awk '$1 !~ /^127[.]/ {{print $1; exit}}' || true)
+address=${{address:-$(hostname -I | awk '{{print $1}}')}}
+export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
+# Slurm's signal, two minutes before the end, reaches only this shell. The run gets it, and finishes its episodes.
+run=$(mktemp)
+trap 'is_signaled=1; kill -TERM "$(cat "$run")" || true' TERM
+srun ray symmetric-run --address "$address:{port}" --min-nodes "$SLURM_JOB_NUM_NODES" --num-cpus {shape.cpus} -- \\
+    bash -c 'echo $$ > "$0"; exec "$@"' "$run" \\
+    {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])} &
+code=0; wait $! || code=$?
+while [ -n "${{is_signaled:-}}" ]; do is_signaled=; code=0; wait $! || code=$?; done # a trap ends a wait
+exit $code
 """
 
 

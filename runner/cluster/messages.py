@@ -50,7 +50,7 @@ class NodeReading(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """State of a node at a heartbeat."""
 
     state: ShortText = "starting"
-    """``starting``, ``working``, ``idle`` or ``draining``."""
+    """``starting``, ``working``, ``full`` (it waits for the store), ``idle`` or ``draining``."""
     resident_bytes: Count = 0
     disk_free_bytes: Count = 0
     outbox_bytes: Count = 0
@@ -127,7 +127,7 @@ class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     """Number of held episodes that were not passed to a cell yet, so that they can be recalled."""
     reading: NodeReading = msgspec.field(default_factory=NodeReading)
     capabilities: Capabilities | None = None
-    """Free resources; sent twice a minute, otherwise None."""
+    """Free resources; sent twice per minute, otherwise None."""
 
 
 class GiveBack(Struct, frozen=True, kw_only=True, tag="give_back"):

@@ -59,7 +59,7 @@ _DELIVERY = 10.0
 _MOST_HELD = 4000
 """Number of held episodes above which the agent pulls no lease: a heartbeat must list all of them in one message."""
 _OUTBOX_BYTES = 8 << 30
-"""Size of finished, unacknowledged episodes above which the agent pulls no lease [bytes]."""
+"""Size of finished, unacknowledged episodes above which the node pauses, where no spool is given [bytes]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,7 +192,9 @@ class NodeAgent:
 
     def _beat(self) -> None:
         free = read_capabilities() if self._is_due("capabilities", time.monotonic(), _CAPABILITIES) else None
-        reading = self._cells.read(is_leaving=bool(self._leaving), outbox_bytes=self._delivery.byte_count)
+        reading = self._cells.read(
+            is_leaving=bool(self._leaving), is_full=self._is_full, outbox_bytes=self._delivery.byte_count
+        )
         held, spare = self._cells.holdings, self._cells.queued_count
         beat = Beat(node=self._options.node, held=held, spare=spare, reading=reading, capabilities=free)
         answer = self._ask(beat)
@@ -212,8 +214,7 @@ class NodeAgent:
         idle, ahead = max(0, slots - fed - spare), max(0, slots - spare)
         if self._leaving or not ahead or (now < self._next.get("pull", 0.0) and idle <= self._refused_idle):
             return
-        limit = self._cells.spool_bytes or _OUTBOX_BYTES
-        if self._delivery.byte_count > limit or sum(map(len, self._cells.holdings.values())) > _MOST_HELD:
+        if self._is_full or sum(map(len, self._cells.holdings.values())) > _MOST_HELD:
             return
         answer = self._ask(LeaseRequest(node=self._options.node, idle=idle, ahead=min(ahead, slots)))
         self._refused_idle = slots
@@ -229,12 +230,20 @@ class NodeAgent:
                 self._next["pull"] = now + _RETRY
 
     def _attend_cells(self, now: float) -> None:
+        if is_full := self._is_full:
+            self._last_lease = now  # cells wait for room, not for work
         if not self._leaving:
-            self._cells.keep_fed(now, is_idle_long=now - self._last_lease > self._options.idle_seconds)
+            is_idle_long = now - self._last_lease > self._options.idle_seconds
+            self._cells.keep_fed(now, is_idle_long=is_idle_long, is_full=is_full)
         if self._is_due("poll", now, _POLL):
             self._collect(now)
         if self._cells.failure:
             self._fail(self._cells.failure)
+
+    @property
+    def _is_full(self) -> bool:
+        """True if as many bytes wait for upload as this node's part of the spool allows."""
+        return self._delivery.byte_count > (self._cells.spool_bytes or _OUTBOX_BYTES)
 
     def _collect(self, now: float) -> None:
         """Move results and faults of the cells into the outbox."""

@@ -114,12 +114,13 @@ class NodeCells:
         """Reason why a cell cannot work on this node; empty if all can."""
         return next((cell.failure for cell in self.cells.values() if cell.failure), "")
 
-    def keep_fed(self, now: float, *, is_idle_long: bool) -> None:
+    def keep_fed(self, now: float, *, is_idle_long: bool, is_full: bool = False) -> None:
         """Run the cells that have work and feed them; stop idle ones.
 
         Args:
             now: Time of the monotonic clock [s].
             is_idle_long: The node has had no lease for so long that cells without work are stopped.
+            is_full: No room is left for results, so that cells get no further episodes.
         """
         for group, work in self.held.items():
             is_busy = bool(work.queued or work.fed)
@@ -132,7 +133,7 @@ class NodeCells:
             if cell.failure:
                 continue
             if cell.is_fit():
-                while work.queued and len(work.fed) < 2 * cell.slots:
+                while work.queued and len(work.fed) < 2 * cell.slots and not is_full:
                     index, lease = work.queued.popleft()
                     work.fed[index] = lease
                 cell.feed(work.fed)
@@ -153,19 +154,20 @@ class NodeCells:
         status = self.running[0].status() if self.running else None
         return shorten(status) if status else None
 
-    def read(self, *, is_leaving: bool, outbox_bytes: int) -> NodeReading:
+    def read(self, *, is_leaving: bool, is_full: bool, outbox_bytes: int) -> NodeReading:
         """Return the state of the node for a heartbeat.
 
         Args:
             is_leaving: The node begins no more episodes.
+            is_full: No room is left for results.
             outbox_bytes: Size of finished, unacknowledged episodes [bytes].
         """
         running = self.running
         workers = [worker for cell in running if (status := cell.status()) for worker in status.workers]
         ready = any(cell.is_fit() for cell in running)
-        state = "draining" if is_leaving else "idle" if not running else "working" if ready else "starting"
+        state = "idle" if not running else "full" if is_full else "working" if ready else "starting"
         return NodeReading(
-            state=state,
+            state="draining" if is_leaving else state,
             resident_bytes=sum(worker.resident for worker in workers) + resident_bytes(os.getpid()),
             disk_free_bytes=free_disk(self._folder),
             outbox_bytes=outbox_bytes,

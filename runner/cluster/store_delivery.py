@@ -10,11 +10,12 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.remote.address import is_address, parse_address
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import EpisodeTarget, send_attempt
 from nimbus.datagen.store.remote.signed_store import SignedStore
 from nimbus.datagen.store.remote.uploads import Uploads
-from nimbus.datagen.store.remote.working_copy import address_of, is_remote
+from nimbus.datagen.store.remote.working_copy import is_remote, note_sent
 from nimbus.runner.cluster.delivery import (
     EpisodeEntry,
     EpisodeUploader,
@@ -63,8 +64,10 @@ class StoreEntry:
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Record the objects, then commit the rows; see :class:`EpisodeEntry`."""
-        self._uploads.add(item for episode in episodes for item in episode.objects.items())
+        objects = [item for episode in episodes for item in episode.objects.items()]
+        self._uploads.add(objects)
         folder = self._dataset.folder
+        note_sent(folder, objects)
         placed = [
             staged_episode(self._dataset, episode, folder / episode.attempt.path)
             for episode in episodes

@@ -90,7 +90,7 @@ def command(
             "--spool",
             metavar="SIZE",
             parser=size,
-            help="pause the run while more than this waits for upload, such as 50GB (half the free disk, up to 20GB)",
+            help="pause the run while more than this amount waits for upload (half the free disk, at most 20GB)",
         ),
     ] = None,
     format: Annotated[

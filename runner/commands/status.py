@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PERIOD = 0.5
 """Interval between two reads of the status file [s]."""
 _REFRESH = 30.0
-"""Interval between two requests to a store, into which a run publishes its status once a minute [s]."""
+"""Interval between two requests to a store, into which a run publishes its status once per minute [s]."""
 
 
 def command(
@@ -108,7 +108,8 @@ class _StatusSource:
 
     def _refresh(self) -> None:
         """Fetch the status from a store if the last try was long enough ago; without the store, keep the old status."""
-        from nimbus.datagen.store.remote.working_copy import address_of, is_remote, open_dataset
+        from nimbus.datagen.store.remote.cache_root import address_of
+        from nimbus.datagen.store.remote.working_copy import is_remote, open_dataset
 
         if time.monotonic() < self._asked + _REFRESH or not is_remote(self.folder):
             return

@@ -57,7 +57,7 @@ def command(
         from nimbus.datagen.local_server import is_loopback
         from nimbus.datagen.store.remote.block_peers import TOKEN
         from nimbus.datagen.store.remote.block_server import BlockServer
-        from nimbus.datagen.store.remote.working_copy import address_of
+        from nimbus.datagen.store.remote.cache_root import address_of
 
         token = os.environ.get(TOKEN, "")
         made = new_token() if not token and is_loopback(serve.host) else ""

@@ -61,7 +61,7 @@ def parse_layouts(text: str, *, seed: int = 0, where: str = "--layouts") -> Layo
         where: Name of the flag, for messages.
 
     Raises:
-        InputError: The text is malformed, or the dataset has no episode.
+        InputError: The text is malformed, or the dataset has no episodes.
     """
     if text.startswith("train:"):
         return _stored(Path(text.removeprefix("train:")))
@@ -82,7 +82,7 @@ def _stored(folder: Path) -> Layouts:
         stored = ledger.stored()
     if not stored:
         raise InputError(
-            "the dataset has no episode", where=f"--layouts train:{folder}", instead="make one with 'nimbus run' first"
+            "the dataset has no episodes", where=f"--layouts train:{folder}", instead="make one with 'nimbus run' first"
         )
     return Layouts(
         split=info.inputs.get("split", RUN),

@@ -72,7 +72,7 @@ class Evaluation:
     trained_layouts: int = 0
     """Number of these layouts on which the policy was trained, as far as it states them."""
     is_repeatable: bool = True
-    """True if the policy answers the same observation twice alike when the seed is the same."""
+    """True if the policy gives equal answers to equal observations with the same seed."""
     inputs: dict[str, str] = field(default_factory=dict)
     """Further inputs that determine the outcome: assets, versions and settings by name."""
     layouts: tuple[LayoutResult, ...] = ()
@@ -99,7 +99,7 @@ class Evaluation:
 
     @property
     def is_valid(self) -> bool:
-        """True if enough layouts have an outcome, and the policy neither acted wildly in all nor stood still in all."""
+        """True if enough layouts have an outcome, and the policy was neither wild nor still in all of them."""
         lost = len(self.layouts) - len(self.judged)
         enough = bool(self.judged) and lost <= MOST_FAULTS * len(self.layouts)
         return enough and not self.is_wild and not self.is_still

@@ -82,7 +82,7 @@ class WeightedRows:
         """Check that the rows have the form of this version.
 
         Raises:
-            InputError: Another version of Nimbus made the rows, so that training cannot continue from them.
+            InputError: Another version of Nimbus made the rows, so training cannot continue from them.
         """
         settings, inputs = self.data.settings, self.data.inputs
         expected = input_width(len(settings.joint_names), settings.feature_names)

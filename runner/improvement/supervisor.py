@@ -80,7 +80,7 @@ class _RoleProcess:
 
 
 def supervise(loop: Improvement) -> int:
-    """Run the roles side by side until all of their work is done; returns the exit code.
+    """Run the roles side by side until all of their work is done; return the exit code.
 
     Raises:
         KeyboardInterrupt: The user stopped the command. Completed work stays.

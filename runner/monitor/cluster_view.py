@@ -15,7 +15,7 @@ from rich.text import Text
 from nimbus.runner.monitor.dashboard_view import view
 from nimbus.runner.monitor.status import LEFT_STATES, ClusterStatus, NodeStatus, Status
 
-_COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "failed": "red"}
+_COLORS = {"working": "green", "starting": "cyan", "idle": "dim", "silent": "yellow", "full": "yellow", "failed": "red"}
 _WHY = 60
 """Longest reason in the table [characters]; the node's page shows the whole reason."""
 _WIDE = 110

@@ -97,7 +97,7 @@ class StatusDashboard:
         return self._status.already_stored + self._status.stored if self._status else 0
 
     def look(self) -> int:
-        """Read and show the status; returns the number of settled episodes, or -1 while unknown."""
+        """Read and show the status; return the number of settled episodes, or -1 while unknown."""
         if (stamp := _stamp(self._folder)) != self._before:
             self._before = stamp
             with suppress(InputError):

@@ -27,7 +27,7 @@ _OPEN_EPISODES = 4096
 
 
 class Progress:
-    """Keeps a run's :class:`Status` and writes it, at most twice a second.
+    """Keeps a run's :class:`Status` and writes it, at most twice per second.
 
     Args:
         folder: The dataset's folder.

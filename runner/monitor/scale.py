@@ -38,7 +38,7 @@ class Scale:
 
 
 def request_scale(folder: Path, workers: tuple[int, int] | None) -> str:
-    """Request another split of the run that writes into a folder; returns a one-line answer.
+    """Request another split of the run that writes into a folder; return a one-line answer.
 
     Args:
         folder: Folder of the dataset.

@@ -99,7 +99,7 @@ class NodeStatus:
     pid: Whole = 0
     """Process id of its agent."""
     state: str = "starting"
-    """``starting``, ``working``, ``idle``, ``draining``, ``silent``, ``gone`` or ``failed``."""
+    """``starting``, ``working``, ``full``, ``idle``, ``draining``, ``silent``, ``gone`` or ``failed``."""
     slots: Whole = 0
     """Number of episodes that the node makes at once."""
     workers: Whole = 0

@@ -90,7 +90,7 @@ def _figures(summary: Summary) -> Table:
         table.add_row("once: start-up", duration(summary.startup_seconds))
         table.add_row("wall time after start-up", duration(summary.working_seconds))
         table.add_row("bound", f"{duration(bound.seconds)} ({bound.name}), {distance:.2f} x")
-        table.add_row("stored an hour", f"{summary.stored_per_working_hour or 0.0:.0f}")
+        table.add_row("stored per hour", f"{summary.stored_per_working_hour or 0.0:.0f}")
     if summary.cost_per_episode is not None:
         table.add_row("cost an episode", f"{summary.cost_per_episode:.4g}")
     for name, seconds in summary.durations.items():

@@ -14,8 +14,9 @@ from nimbus.datagen.store.dataset import read_info
 from nimbus.datagen.store.ledger.ledger import Attempt, Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
 from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.datagen.store.remote.traffic import read_traffic
-from nimbus.datagen.store.remote.working_copy import address_of, copy_folder, is_remote
+from nimbus.datagen.store.remote.working_copy import copy_folder, is_remote
 from nimbus.runner.monitor.lower_bound import LowerBound, find_bound
 from nimbus.runner.monitor.status import STAGES, read_status
 from nimbus.runner.report.figures import RunFigures, run_figures

@@ -1,6 +1,6 @@
-"""A short chaos of a cluster over sockets: nothing is lost, doubled, different or left over.
+"""Short chaos test of a cluster over sockets: nothing is lost, doubled, different or left over.
 
-``tests/runner/cluster/test_local_cluster.py`` has each of its faults once.
+``tests/runner/cluster/test_local_cluster.py`` has a test of each single fault.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The gate of cloth: the chosen way to simulate it, for a tenth of a second."""
+"""Criteria for cloth, and the chosen simulation method for a tenth of a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.deformables import VARIANTS, Result, build, measure_cloth
 
 
 def test_chosen_cloth_has_vertex_contacts() -> None:
-    """A flat cloth rests on the table by one contact for each vertex, and stays flat and whole."""
+    """A flat cloth rests on the table with one contact per vertex, and stays flat and intact."""
     model = build(VARIANTS["chosen"])
     data = mujoco.MjData(model)
     mujoco.mj_step(model, data, nstep=30)
@@ -28,6 +28,6 @@ def test_unfinished_fold_does_not_pass() -> None:
 
 
 def test_slow_cloth_does_not_pass() -> None:
-    """A fold that works but costs too much fails the gate."""
+    """A fold that works but costs too much does not pass."""
     assert Result(cpu=2.0, contacts=1, is_held=True, is_folded=True).passes
     assert not Result(cpu=2.1, contacts=1, is_held=True, is_folded=True).passes

@@ -1,4 +1,4 @@
-"""The bundle for GPU machines: parts, checksums, and what is left out when a part is missing."""
+"""The bundle for GPU machines: parts, checksums, and files left out when a part is missing."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_sources_hold_package_and_suite(tmp_path: Path):
 
 
 def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path: Path):
-    """The installer needs nothing beside it: it runs isolated, and exits with 0 where there is nothing to check."""
+    """The installer runs isolated, without other files, and exits with 0 if there is nothing to check."""
     folder, _ = bundle
     script = folder / "install.py"
     script.write_bytes(Path(install.__file__).read_bytes())

@@ -1,4 +1,4 @@
-"""The GPU suite on a CPU: its comparisons find what differs, and what is missing is skipped with the reason."""
+"""The GPU suite on a CPU: comparisons find differences, and parts with missing packages are skipped with the reason."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_stacks_of_two_sizes_are_equal(recording: Recording, frames: dict[str, C
     ],
 )
 def test_differences_are_found(frames: dict[str, CameraFrames], field: str, change: float, problem: str):
-    """A share of 1 % of the pixels is changed."""
+    """1 % of the pixels are changed."""
     one = frames["camera_0"]
     values = getattr(one, field).copy()
     values[:, 20, :30] = (values[:, 20, :30] + change).astype(values.dtype)

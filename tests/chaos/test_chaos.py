@@ -19,7 +19,7 @@ from tools.chaos.pace import Pace, _progress
 
 RUN = Path(checker.__file__).with_name("run.py")
 MIXED = ("components", "damage")
-"""Scenarios in which many faults meet in one run. ``tests/runner/cell`` has a test for each fault of the others."""
+"""Scenarios with many faults in one run. ``tests/runner/cell`` has a test for each fault of the other scenarios."""
 KILLED = ("failpoints", "everything")
 """Launchers, supervisors and fork servers are killed: ``test_run_deaths`` kills each of them, ``test_failpoints`` a
 process at every step of a commit, and ``test_kills`` a run at any file operation."""
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ce
 
 @pytest.mark.slow
 def test_workers_that_die_at_their_first_work_do_not_end_a_run_that_gets_somewhere(tmp_path: Path):
-    """In each six episodes the first kills a worker and the second its successor; the others are stored."""
+    """The first of every six episodes kills a worker and the second kills its successor; the others are stored."""
     table = {f"render:{index}": ["sigkill"] for index in range(90) if index % 6 < 2 and index % 10 != 7}
     spec = processes.light(tmp_path / "data", episodes=90, workers=(1, 1), fixed_roles=True, render_seconds=0.03)
     started = processes.start(spec, environment=trouble.plan_faults(tmp_path / "faults", table))
@@ -41,7 +41,7 @@ def test_workers_that_die_at_their_first_work_do_not_end_a_run_that_gets_somewhe
 
 
 def short_chaos(folder: Path, *scenarios: str, episodes: int = 90, faults: int = 60) -> dict[str, Any]:
-    """Run scenarios in their short form, which must all be good; returns the totals of the report."""
+    """Run scenarios in their short form, which must all pass; return the totals of the report."""
     found = folder / "chaos.json"
     amounts = ["--episodes", str(episodes), "--faults", str(faults)]
     words = [sys.executable, str(RUN), "--short", *amounts, "--only", *scenarios]
@@ -81,7 +81,7 @@ def test_scenarios_of_single_faults_are_good(tmp_path: Path):
 
 
 def test_every_scenario_has_a_test():
-    """The goodput is a figure, which a short run could not give."""
+    """The goodput is a measurement, which needs a long run."""
     functions = [each for room in (inside, outside, bad, physical) for each in vars(room).values() if isfunction(each)]
     scenarios = {each.__name__ for each in functions if each.__annotations__.get("return") == "Result"}
     assert scenarios == {*MIXED, "physics", *KILLED, *SINGLE, "goodput"}

@@ -1,4 +1,4 @@
-"""Mistakes that a user can fix are one line."""
+"""Errors that a user can fix are one line."""
 
 from __future__ import annotations
 
@@ -42,6 +42,6 @@ def test_a_part_of_a_message_has_an_end():
 
 
 def test_a_message_holds_nothing_that_a_terminal_obeys() -> None:
-    """Libraries quote the bytes of a file; a program that uses Nimbus prints the message itself."""
+    """Libraries quote the bytes of a file, and a program that uses Nimbus may print the message."""
     error = InputError("type: \x0f", where="\x1b[2J.yaml", instead="write \u202e")
     assert str(error) == "\\x1b[2J.yaml: type: \\x0f; write \\u202e" and error.what == "type: \\x0f"

@@ -1,4 +1,4 @@
-"""Base of our servers against clients that are foreign, slow, many, or gone."""
+"""Base of Nimbus's servers with clients that are foreign, slow, numerous or disconnected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Handler(LocalHandler):
-    """Says ``ok`` to own requests."""
+    """Answers valid requests with ``ok``."""
 
     protocol_version = "HTTP/1.1"
 
@@ -70,7 +70,7 @@ def test_foreign_requests_are_known(header: str):
 
 
 def test_slow_request_ends(monkeypatch: pytest.MonkeyPatch):
-    """Bytes that arrive again and again do not prolong the time of a request."""
+    """Bytes that arrive one after the other do not extend the time limit of a request."""
     monkeypatch.setattr(local_server, "_SECONDS", 0.3)
     with serving() as address, socket.create_connection(address, timeout=60.0) as client:
         client.settimeout(0.05)

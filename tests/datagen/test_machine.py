@@ -1,4 +1,4 @@
-"""Facts of a machine that gives fewer of them than usual."""
+"""Facts of a machine that reports fewer of them than usual."""
 
 from __future__ import annotations
 

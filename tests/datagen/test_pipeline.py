@@ -100,7 +100,7 @@ def test_a_component_without_settings_model_is_refused(tmp_path):
 
 
 def test_components_with_preload_load_once(tmp_path, monkeypatch):
-    """Before workers are forked; components without it are left alone."""
+    """Components are preloaded before workers are forked; those without ``preload`` are skipped."""
     seen, offered = [], context(tmp_path)
     monkeypatch.setattr(
         point_robot.MemoryWriter, "preload", classmethod(lambda cls, told: seen.append(told)), raising=False

@@ -1,4 +1,4 @@
-"""Random streams: addressed, so that no draw depends on another one."""
+"""Random streams have addresses, so no draw depends on another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: a name means one thing."""
+"""The registry: a name refers to one component."""
 
 from __future__ import annotations
 

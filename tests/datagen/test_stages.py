@@ -13,7 +13,7 @@ PIPELINE = "load: map_file\nrandomize: start_and_goal\nplan+render: {point_robot
 
 
 class Drive:
-    """A chain of the point robot with what it did."""
+    """A chain of the point robot, with a record of its actions."""
 
     def __init__(self, folder, *, rows: str = "....\n.##.\n....\n", pipeline: str = PIPELINE, seed: int = 0) -> None:
         self.log: list[str] = []

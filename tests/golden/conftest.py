@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="module")
 def golden(request: pytest.FixtureRequest) -> GoldenFile:
-    """The golden values of a test module, in the file of its name."""
+    """Return the golden values of a test module, from the file with its name."""
     name = request.path.stem.removeprefix("test_")
     update = bool(request.config.getoption("--update-golden", default=False))
     return GoldenFile(FOLDER / f"{name}.json", update=update)

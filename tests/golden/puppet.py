@@ -1,6 +1,6 @@
-"""A workcell without physics: motions end where they are to end, and what the fingers close on goes along.
+"""A workcell without physics: motions end at their goals, and grasped objects move with the hand.
 
-Skills, conditions and composites run in it as they are, in a tenth of the time, and every command is traced.
+Skills, conditions and composites run in it unchanged, in a tenth of the time, and every command is recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nimbus.datagen.tasks.steps import Scope, Step, Steps
 
 
 class PuppetSimulation(NewtonSimulation):
-    """The world of a layout, in which joints are where they are commanded to be, and nothing falls."""
+    """The world of a layout, in which joints are at their commanded positions, and nothing falls."""
 
     def load(self, layout: Any) -> None:
         """Build the world; nothing is attached to a link."""
@@ -32,12 +32,12 @@ class PuppetSimulation(NewtonSimulation):
         super().load(layout)
 
     def restore(self, state: StartState) -> None:
-        """Go back to a state at rest; nothing is attached to a link."""
+        """Restore a state at rest; nothing is attached to a link."""
         self.attached = {}
         super().restore(state)
 
     def advance(self, action: FloatArray, *, observe: Callable[[], None] | None = None) -> None:
-        """Put the robot where the action asks for, and what is attached with it."""
+        """Move the robot to the commanded position, together with attached bodies."""
         target = action[self._action_index] * self._ratios
         self.data.qpos[self.qpos_index] = target
         mujoco.mj_kinematics(self.model, self.data)
@@ -50,13 +50,13 @@ class PuppetSimulation(NewtonSimulation):
         self._previous = self._command = self.reference = target
 
     def refresh(self) -> None:
-        """Let poses and contacts follow from the joint positions."""
+        """Compute poses and contacts from the joint positions."""
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_comPos(self.model, self.data)
         mujoco.mj_collision(self.model, self.data)
 
     def attach(self, name: str, link: str) -> None:
-        """Let a free body move with a link; a part in a joint stays where it is."""
+        """Let a free body move with a link; a part with a joint does not move."""
         if self._free_joint(name) >= 0:
             self.attached[name] = link, np.linalg.inv(self.body_pose(link)) @ self.body_pose(name)
 
@@ -67,12 +67,12 @@ class PuppetSimulation(NewtonSimulation):
 
 
 class PuppetPlanner:
-    """Motions by inverse kinematics alone: straight from the start to the goal, through whatever is there."""
+    """Motions by inverse kinematics alone: straight from the start to the goal, ignoring obstacles."""
 
     def plan_pose(
         self, scene: PlanningScene, start_q: ArrayLike, goals: Sequence[ArrayLike], *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Reach the first of the goals that can be reached."""
+        """Plan to the first reachable goal."""
         start = np.asarray(start_q, dtype=float)
         seeds = (start, rng.uniform(*scene.arm.limits.T), rng.uniform(*scene.arm.limits.T))
         for index, goal in enumerate(goals):
@@ -84,13 +84,13 @@ class PuppetPlanner:
     def plan_joints(
         self, scene: PlanningScene, start_q: ArrayLike, goal_q: ArrayLike, *, rng: np.random.Generator
     ) -> MotionPlan:
-        """Reach a posture."""
+        """Plan to a posture."""
         return _plan(np.asarray(start_q, dtype=float), np.asarray(goal_q, dtype=float))
 
     def plan_line(
         self, scene: PlanningScene, start_q: ArrayLike, world_T_goal: ArrayLike, *, speed: float = 0.25
     ) -> MotionPlan:
-        """Reach a pose that is near."""
+        """Plan to a near pose."""
         start = np.asarray(start_q, dtype=float)
         end = scene.arm.solve(np.asarray(world_T_goal, dtype=float), start, iterations=60)
         return MotionPlan(status=MotionStatus.NO_PATH) if end is None else _plan(start, end)
@@ -98,7 +98,7 @@ class PuppetPlanner:
     def plan_curve(
         self, scene: PlanningScene, start_q: ArrayLike, poses: Sequence[ArrayLike], *, speed: float = 0.15
     ) -> MotionPlan:
-        """Reach the last of some poses."""
+        """Plan to the last of some poses."""
         return self.plan_line(scene, start_q, poses[-1], speed=speed)
 
     def plan_grasp(
@@ -114,7 +114,7 @@ class PuppetPlanner:
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """Take the first grasp that can be reached."""
+        """Plan to the first reachable grasp."""
         for index, grasp in enumerate(np.asarray(one, dtype=float) for one in grasps):
             before, above = grasp.copy(), grasp.copy()
             before[:3, 3] -= approach_distance * grasp[:3, 2]
@@ -135,12 +135,12 @@ class PuppetPlanner:
         return GraspPlan(status=MotionStatus.NO_IK)
 
     def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
-        """Go from the start of the first to the end of the last."""
+        """Join plans: from the start of the first to the end of the last."""
         failed = [plan for plan in plans if not plan]
         return failed[0] if failed else _plan(plans[0].positions[0], plans[-1].end)
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:
-        """One after the other."""
+        """Plan the queries one after the other."""
         return [self.plan_pose(query.scene, query.start_q, query.goals, rng=query.rng) for query in queries]
 
 
@@ -170,20 +170,20 @@ class PuppetCell(SimulatedWorkcell):
         meter.touching = lambda name, links: name in (meter.held, meter.closing_on)
 
     def follow(self, plan: MotionPlan, *, opening: float | None = None, touching: Iterable[str] = ()) -> MotionPlan:
-        """Go to the end of a plan; nothing is checked once more."""
+        """Move to the end of a plan, without further checks."""
         if not plan:
             raise SkillFailure.of_plan(plan)
         self.command(plan.end, opening=opening)
         return plan
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
-        """Hold whatever the fingers close on."""
+        """Attach the object between the fingers."""
         super().close_on(name, steps=1, patience=0)
         self.puppet.attach(name, self.robot.tool.link)
         return True
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
-        """Let go."""
+        """Release the object."""
         held = self.puppet.attached
         for name in [name for name, (link, _) in held.items() if link == self.robot.tool.link]:
             del held[name]
@@ -197,7 +197,7 @@ class PuppetCell(SimulatedWorkcell):
 
 
 class PuppetPerformer(TaskPerformer):
-    """Goes on after a step that fails, unless a recovery waits for the failure; ``ended`` tells how each step ended."""
+    """Continues after a failed step, unless a recovery handles the failure; ``ended`` has the end of each step."""
 
     def __init__(self, cell: SimulatedWorkcell, scope: Scope) -> None:
         super().__init__(cell, scope)
@@ -205,7 +205,7 @@ class PuppetPerformer(TaskPerformer):
         self._tries = 0
 
     def do(self, steps: Steps, scope: Scope) -> None:
-        """Do steps one after another."""
+        """Perform steps one after another."""
         for step in steps:
             try:
                 super().do((step,), scope)
@@ -218,7 +218,7 @@ class PuppetPerformer(TaskPerformer):
             self.ended.append((words[0] if words else "loop", ending))
 
     def attempt(self, steps: Steps, scope: Scope) -> SkillFailure | None:
-        """Do steps, and return the failure that a recovery may follow."""
+        """Perform steps, and return a failure that a recovery may handle."""
         self._tries += 1
         try:
             return super().attempt(steps, scope)

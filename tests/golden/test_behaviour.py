@@ -1,4 +1,4 @@
-"""Golden values of skills, conditions and composites, done in a workcell without physics."""
+"""Golden values of skills, conditions and composites, executed in a workcell without physics."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ TASK_OF = {component: name for name, components in TASKS.items() for component i
 
 @dataclass(frozen=True)
 class Done:
-    """A task done in a workcell without physics."""
+    """A task executed in a workcell without physics."""
 
     task: Task
     cell: PuppetCell
@@ -91,7 +91,7 @@ class Done:
 
 
 def perform(task: Task, simulation: PuppetSimulation | None = None) -> Done:
-    """Do the steps of a task in its first layout; a given simulation has loaded it."""
+    """Execute the steps of a task in its first layout; a given simulation has loaded it."""
     simulation = simulation or simulate(task)
     layout = draw_physical(task, opened(task), seed=0, index=0)
     start = simulation.data.qpos.copy()
@@ -116,7 +116,7 @@ def simulate(task: Task) -> PuppetSimulation:
 
 
 def opened(task: Task) -> SceneAssets:
-    """A task's scene of which every region is within reach: ``test_layouts`` has the golden value of reach."""
+    """Open a task's scene with every region within reach; ``test_layouts`` has the golden value of reach."""
     settings = [*task.objects.values(), *task.randomize.values()]
     names = {name for one in settings for name in (getattr(one, "library", ""), *getattr(one, "libraries", ())) if name}
     return SceneAssets(
@@ -130,7 +130,7 @@ def opened(task: Task) -> SceneAssets:
 
 @lru_cache
 def done(name: str) -> Done:
-    """A task that comes with Nimbus, or the one above, done."""
+    """Return a shipped task, or the one above, after its execution."""
     joints = "go_to_joints: [0, -0.5, 0, -2, 0, 1.6, 0.7]"
     own = MOVES.replace("wait: 0.2]", f"wait: 0.2, {joints}]")
     if name == "by demonstration":
@@ -159,7 +159,7 @@ def test_skill_moves_as_its_version_says(golden: GoldenFile, name: str) -> None:
 
 
 class States:
-    """States of a done task's world in which a condition is asked: its objects ever elsewhere, turned, opened, moving.
+    """States of an executed task's world for tests of a condition: objects are moved, rotated, opened or in motion.
 
     Args:
         made: The task.
@@ -178,7 +178,7 @@ class States:
         self._hinges = [joint for joint in joints if joint not in self._free and joint.name not in arm]
 
     def __iter__(self) -> Iterator[None]:
-        """Set one state after the other."""
+        """Set the states one after the other."""
         yield self._reset()
         for step in range(1, 9):
             yield self._displace((0.012 * step, 0.007 * step, 0.002), 0.15 * step, (0.3, 0.0, 1.0))
@@ -241,7 +241,7 @@ class States:
                 below = np.array(self._bounds(name))
 
     def _bounds(self, name: str) -> np.ndarray:
-        """Lower and upper corner (2, 3) of an object, a fixture or a region, in the world [m]."""
+        """Return the lower and the upper corner (2, 3) of an object, a fixture or a region, in the world [m]."""
         if name not in self._cell.regions:
             return np.array(self._cell.bounds(name))
         region, top = self._cell.regions[name], self._cell.stage.surfaces["table"].upper[2]
@@ -293,7 +293,7 @@ def own_text(steps: str, *, robot: str = "panda") -> str:
 
 @lru_cache
 def own_world(robot: str) -> tuple[PuppetSimulation, StartState]:
-    """The first layout of the task above, which is the same for all steps, and its state at the start."""
+    """Return the first layout of the task above, which is equal for all steps, and its start state."""
     simulation = simulate(parse_task(own_text("[home]", robot=robot)))
     return simulation, simulation.state()
 

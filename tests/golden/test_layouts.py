@@ -34,7 +34,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lights": {"count": [1, 3]},
     "textures": {"share": 1},
 }
-"""Parameters without a default, and such that something is drawn."""
+"""Values of parameters without a default, and of those needed for a draw."""
 FRONT = CameraSettings.model_validate(
     {"position": (1.5, 0.0, 0.95), "look_at": (0.4, 0.0, 0.14), "vertical_fov": "45 deg"}
 )
@@ -44,7 +44,7 @@ TABLETOP = version_of("randomize", "tabletop") | GENERATOR
 
 
 def layout(drawn_by: Task, scene: Any) -> dict[str, Any]:
-    """Return the values of a layout by path; those of pictures by the names of their files."""
+    """Return the values of a layout by path; images are represented by their file names."""
     physical = draw_physical(drawn_by, scene, seed=3, index=1)
     key = EpisodeKey(task="golden", task_hash="0", seed=3, index=1, variant=1)
     visual = draw_visual(drawn_by, scene.stage, scene.robot, physical, key=key)
@@ -75,7 +75,7 @@ def test_randomizer_draws_golden_values(golden: GoldenFile, name: str) -> None:
 @pytest.mark.parametrize("name", ["sort_trash", "cook_prep", "hang_ring"])
 def test_nominal_layout_matches_golden_value(golden: GoldenFile, name: str) -> None:
     chosen = load_task(name)
-    chosen = replace(chosen, cameras=dict(chosen.cameras) | {"front": FRONT})  # where it stands is the task's
+    chosen = replace(chosen, cameras=dict(chosen.cameras) | {"front": FRONT})  # the task determines its position
     golden.check(f"layout of {name}", digest(layout(chosen, load_assets(chosen))), TABLETOP)
 
 

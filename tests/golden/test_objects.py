@@ -30,7 +30,7 @@ COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "brown"
 
 
 def kinds() -> list[tuple[str, str]]:
-    """Each kind of each library; of kinds that differ in color only, the first."""
+    """Return each kind of each library; of kinds that differ only in color, the first."""
     found = []
     for library in scene_names("objects"):
         shapes: set[str] = set()
@@ -44,14 +44,14 @@ def kinds() -> list[tuple[str, str]]:
 
 
 def mesh_digest(model: ObjectModel) -> str:
-    """Return a digest of what NumPy computes: visible surface, texture, frames and cavities of all parts."""
+    """Return a digest of NumPy's results: visible surface, texture, frames and cavities of all parts."""
     surfaces = [(part.vertices, part.faces, part.normals, part.uvs) for part in (model, *model.parts)]
     joints = [(part.name, vars(part.joint)) for part in model.parts]
     return digest(surfaces, joints, model.texture, model.frames, model.cavities, model.keypoints, model.color)
 
 
 def contact_sketch(model: ObjectModel) -> list[float]:
-    """Return a sketch of what compiled libraries compute: mass, hulls and rest poses."""
+    """Return a sketch of the results of compiled libraries: mass, hulls and rest poses."""
     hulls = [piece[0].mean(axis=0) for part in (model, *model.parts) for piece in part.convex_pieces]
     rests = [np.append(pose.wxyz, pose.height) for pose in model.rest_poses]
     numbers = [np.ravel(hulls), np.ravel(rests), model.center_of_mass, [model.mass, model.friction]]

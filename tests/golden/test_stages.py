@@ -34,7 +34,7 @@ PLANNING = version_of("planner", "ompl") | PHYSICS
 
 @lru_cache
 def cell() -> SimulatedWorkcell:
-    """A can on the table, the arm at home; nothing moves in it."""
+    """Return a scene with a can on the table and the arm at home, without motion."""
     return workcell(thing())
 
 
@@ -77,7 +77,7 @@ def test_picked_object_ends_where_its_version_says(golden: GoldenFile) -> None:
 
 
 class Nod(Policy):
-    """Bends the second joint, and grips."""
+    """Skill that bends the second joint and closes the gripper."""
 
     needs = Needs(cameras=())
 

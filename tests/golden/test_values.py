@@ -1,4 +1,4 @@
-"""The golden values themselves: small, complete, and not updated where no version was raised."""
+"""The golden values themselves: small, complete, and only updated with a raised version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ELSEWHERE = {
     "load handed over",
 }
 ELSEWHERE |= {"randomize elsewhere", "plan elsewhere"}
-"""Need a graphics card or another program."""
+"""Components that need a GPU or another program."""
 KINDS = ("skill", "predicate", "randomizer", "composite", "planner", "simulator", "load", "plan", "render", "store")
 
 

@@ -1,4 +1,4 @@
-"""Golden values: small records of what a version of a component puts out, kept as JSON beside the tests."""
+"""Golden values: small records of the output of a component's version, stored as JSON beside the tests."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _PROJECTIONS = 3
 
 @dataclass
 class GoldenFile:
-    """The golden values of one file, by name of the component, each with the versions that it was made with.
+    """The golden values of one file, by name of the component, each with its versions.
 
     Args:
         path: The JSON file.
-        update: Take over new values where a version was raised.
+        update: True to store new values if a version was raised.
     """
 
     path: Path
@@ -38,12 +38,12 @@ class GoldenFile:
             self.entries = json.loads(self.path.read_text(encoding="utf-8"))
 
     def check(self, name: str, value: Any, versions: Mapping[str, int], *, tolerance: float = 0.0) -> None:
-        """Compare a value with the golden one, or replace that where a version was raised.
+        """Compare a value with the golden one, or replace it if a version was raised.
 
         Args:
-            name: Of the component.
+            name: Name of the component.
             value: Plain JSON: texts are compared exactly, numbers within the tolerance.
-            versions: Version numbers that the value depends on, its own first, by what holds them in the source.
+            versions: Version numbers on which the value depends, its own first, by their names in the source.
             tolerance: Absolute.
         """
         now = ".".join(map(str, versions.values()))
@@ -66,7 +66,7 @@ class GoldenFile:
 
 
 def is_close(value: Any, golden: Any, tolerance: float) -> bool:
-    """Return True where two JSON values are of one form, their texts equal and their numbers within a tolerance."""
+    """Return True if two JSON values have equal structure and texts, and numbers within a tolerance."""
     if isinstance(value, list | tuple) and isinstance(golden, list):
         return len(value) == len(golden) and all(
             is_close(one, other, tolerance) for one, other in zip(value, golden, strict=True)
@@ -86,7 +86,7 @@ def digest(*parts: Any) -> str:
 
 
 def sketch(values: ArrayLike) -> list[float]:
-    """Return how many numbers there are, and a few fixed random projections: a change of any number changes all."""
+    """Return the number of values, and some fixed random projections, all of which change with any value."""
     numbers = np.nan_to_num(np.asarray(values, dtype=float), posinf=9.0, neginf=-9.0).ravel()
     weights = np.random.default_rng(7).normal(size=(_PROJECTIONS, len(numbers)))
     return [len(numbers), *(round(float(value), 5) for value in weights @ numbers)]

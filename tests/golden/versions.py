@@ -1,4 +1,4 @@
-"""Versions of built-in components, by the words that name them in the source."""
+"""Versions of built-in components, by their names in the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks as Gymnasium environments: layouts are addressed, control modes mean the same, bad input is one line."""
+"""Tasks as Gymnasium environments: addressed layouts, equivalent control modes, and bad input in one line."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_held_out_layouts_are_none_of_a_run():
 
 @cache
 def demonstrated() -> Trajectory:
-    """The first layout's demonstration, which no control mode changes."""
+    """Return the first layout's demonstration, which is independent of the control mode."""
     env = environment()
     layout, assets = env.layout(0), env._assets
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=env._task.rate)
@@ -123,14 +123,14 @@ def test_mistakes_are_one_line(values: dict[str, object], said: str):
 
 
 def vector(kind: str) -> Any:
-    """Two environments, which do not reset themselves."""
+    """Return two environments, which do not reset themselves."""
     words: Any = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": AutoresetMode.DISABLED}}
     return gymnasium.make_vec("nimbus/any-v0", num_envs=2, task=str(TINY), cameras=(), max_steps=5, **words)
 
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """Raise an error after a time: environments in processes are waited for without a limit."""
+    """Raise an error after a time, because waiting for environments in processes has no limit."""
 
     def stop(*_: object) -> None:
         raise TimeoutError(f"no answer in {seconds} s")
@@ -146,7 +146,7 @@ def limited(seconds: int) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_vectorized_environments_are_single_ones():
-    """Two environments in processes of their own equal single ones of their seeds, step by step to the bit."""
+    """Two environments in separate processes equal single ones with the same seeds, step by step to the bit."""
     both: dict[str, Any] = {}
     single = environment()
     with limited(300):

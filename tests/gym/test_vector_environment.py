@@ -1,4 +1,4 @@
-"""Episodes in lockstep are those of single environments, whatever their number."""
+"""Episodes in lockstep equal those of single environments, independently of their number."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def many(count: int, **options: Any) -> nimbus.gym.NimbusVectorEnv:
 
 @cache
 def alone(layout: int, steps: int) -> tuple[dict[str, Any], ...]:
-    """Observations of an episode in which the arm moves a little."""
+    """Return observations of an episode in which the arm moves a little."""
     env = single()
     seen, _ = env.reset(seed=layout)
     rows, action = [seen], env.environment.present_action() + 0.02

@@ -11,7 +11,7 @@ from tests.support.shared import make_once
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A dataset of two episodes in two variants; read it, never write into it."""
+    """Return a dataset of two episodes in two variants, for reading only."""
 
     def make(folder: Path) -> None:
         assert run("--episodes", "2", "--variants", "2", out=folder) == 0
@@ -21,7 +21,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(tiny: Path, tmp_path: Path) -> Path:
-    """The same dataset, to be changed."""
+    """Return a copy of the same dataset, which may be changed."""
     return shutil.copytree(tiny, tmp_path / "copy")
 
 

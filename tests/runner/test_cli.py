@@ -26,7 +26,7 @@ def run(*words: str, **options) -> subprocess.CompletedProcess[str]:
 
 
 def parse(*words: str) -> dict[str, Any]:
-    """Values of a command's flags."""
+    """Return the values of a command's flags."""
     context = parse_command(words)
     assert context
     return context.params
@@ -43,7 +43,7 @@ def test_help_takes_next_to_no_time(tmp_path):
 
 
 def modules_after(code: str) -> set[str]:
-    """Modules that are imported when a fresh interpreter has run the code."""
+    """Return the modules that a new interpreter has imported after running the code."""
     line = [sys.executable, "-c", f"{code}; import sys; sys.stderr.write(' '.join(sys.modules))"]
     done = subprocess.run(line, capture_output=True, text=True, env={"PYTHONPATH": str(PACKAGE)}, check=True)
     return set(done.stderr.split())
@@ -114,7 +114,7 @@ def test_a_line_that_begins_with_a_flag_is_a_run():
 def test_a_task_names_its_folder(words: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     specs: list[CellSpec] = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nimbus.datagen.tasks.task.check_form", lambda _: None)  # there is no such file
+    monkeypatch.setattr("nimbus.datagen.tasks.task.check_form", lambda _: None)  # the file does not exist
     monkeypatch.setattr("nimbus.runner.cell.run.run_spec", lambda spec, **_: specs.append(spec) or 70)
     assert main(words.split()) == 70
     assert specs[0].folder == str(tmp_path / folder)
@@ -240,7 +240,7 @@ def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeyp
 
 
 def test_code_of_compiled_libraries_is_not_the_user_s():
-    """Their frames name sources that are on no disk, without a folder that tells."""
+    """Their frames name sources that do not exist, without a folder."""
     with pytest.raises(ZeroDivisionError) as caught:
         exec(compile("1 / 0", "pyarrow/compat.pxi", "exec"), {})
     assert "compat.pxi" not in user_frame_line(caught.value)

@@ -1,4 +1,4 @@
-"""Text from files on a terminal: shown as it is, obeyed never."""
+"""Text from files on a terminal: shown literally, never interpreted."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_visible_text_is_printable_and_keeps_lines(text: str):
 
 
 def test_output_passes_one_place():
-    """No module but these writes to the terminal by itself, or makes a console that reads markup."""
+    """Only these modules write to the terminal directly, or make a console that interprets markup."""
     own = {f"nimbus.runner.system.{name}" for name in ("console", "output")}
     # JSON for the process that started them.
     own |= {"nimbus.datagen.ui.runs.check", "nimbus.runner.isaac.find", "nimbus.datagen.teleoperate.device_host"}

@@ -1,4 +1,4 @@
-"""Additions of the docs to Nimbus: a skill that moves does in physics as they write."""
+"""Additions described in the docs: their skill that moves has the documented effect in physics."""
 
 from __future__ import annotations
 

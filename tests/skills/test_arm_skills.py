@@ -1,4 +1,4 @@
-"""Skills that move the arm and the fingers and nothing else."""
+"""Skills that move only the arm and the fingers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.one_can import make, thing, workcell
 
 @pytest.fixture(scope="module")
 def cell() -> SimulatedWorkcell:
-    """A can on the table, shared: each test begins where the one before left the arm."""
+    """Return a shared cell with a can on the table; each test begins with the arm's last posture."""
     return workcell(thing())
 
 

@@ -1,4 +1,4 @@
-"""Skills that move parts of things, in physics."""
+"""Skills that move parts of articulated objects, in physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One real run of each family of tasks: a layout of the shipped task, planned and executed in physics, and judged."""
+"""One attempt for each family of tasks: a layout of a shipped task is planned, executed in physics, and judged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAMILIES = [
     "conveyor_pick",
     "follow_thing",
     "put_in_drawer",
-    pytest.param("pour_beads", marks=pytest.mark.long),  # its shorter form is in tests/golden
+    pytest.param("pour_beads", marks=pytest.mark.long),  # tests/golden has a shorter form of it
 ]
 
 

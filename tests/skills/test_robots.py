@@ -1,4 +1,4 @@
-"""Robots that come with Nimbus pick a block and put it elsewhere, in physics."""
+"""Shipped robots pick a block and place it elsewhere, in physics."""
 
 from __future__ import annotations
 

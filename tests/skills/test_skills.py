@@ -1,4 +1,4 @@
-"""Skills in physics: what each one does, and how it says that it cannot."""
+"""Skills in physics: the effect of each, and its reasons for failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DONE = Outcome(success=True)
 
 @pytest.fixture(scope="module")
 def holding() -> tuple[SimulatedWorkcell, float]:
-    """A can just picked up, and how high it was lifted [m]; read it."""
+    """Return a cell with a can after a pick, and its rise [m], for reading only."""
     cell = workcell(thing(), thing("items_1", kind="pear", x=0.6, y=-0.2))
     make(Pick, object="items_0").run(cell)
     return cell, cell.pose("items_0")[2, 3] - cell.start_poses["items_0"][2, 3]
@@ -93,7 +93,7 @@ def test_a_hand_that_was_pushed_away_while_its_fingers_closed_goes_on_from_where
     cell.command(cell.scene.arm.solve(below, pressed.end))
     cell.wait(4)
     pushed = cell.arm_command - cell.simulation.joint_positions()[:7]
-    with pytest.raises(SkillFailure) as failure:  # the table is where the command is
+    with pytest.raises(SkillFailure) as failure:  # the table is at the commanded position
         cell.follow(replace(pressed, positions=np.array([cell.arm_command, cell.arm_command])))
     assert not cell.close_on("items_0")
     assert np.abs(pushed).max() > 1e-3

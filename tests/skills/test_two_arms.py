@@ -1,4 +1,4 @@
-"""Two arms: what they do together, in physics."""
+"""Joint skills of two arms, in physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A floor with a box on it, as the bake of light takes it."""
+"""A floor with a box on it, as input for baking light."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SIDES = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), 
 
 
 def box(low: tuple[float, float, float], high: tuple[float, float, float]) -> tuple[FloatArray, FloatArray]:
-    """Faces (12, 3, 3) of a box [m], and normals (12, 3, 3) at their corners."""
+    """Return faces (12, 3, 3) of a box [m], and normals (12, 3, 3) at their corners."""
     corners = np.array([[(low, high)[place >> axis & 1][axis] for axis in (2, 1, 0)][::-1] for place in range(8)])
     quads = corners[np.array(_SIDES)]
     faces = np.concatenate([quads[:, [0, 1, 2]], quads[:, [0, 2, 3]]]).astype(float)
@@ -25,7 +25,7 @@ def box(low: tuple[float, float, float], high: tuple[float, float, float]) -> tu
 
 
 def still_scene() -> StillScene:
-    """A floor of 4 m with a box of 40 cm in its middle."""
+    """Return a floor of 4 m with a box of 40 cm at its center."""
     floor: FloatArray = np.array([[[-2, -2, 0], [2, -2, 0], [2, 2, 0]], [[-2, -2, 0], [2, 2, 0], [-2, 2, 0]]], float)
     up = np.tile((0.0, 0.0, 1.0), (2, 3, 1))
     faces, normals = box((-0.2, -0.2, 0.0), (0.2, 0.2, 0.4))

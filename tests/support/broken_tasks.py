@@ -1,4 +1,4 @@
-"""Broken tasks: a right one, with one thing changed, and the field that is to be named."""
+"""Broken tasks: a valid one with one change, and the field that the error must name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Broken:
     old: str
     new: str
     field: str
-    """The field to be named, or what it begins with."""
+    """The field that the error must name, or its beginning."""
 
     @property
     def text(self) -> str:

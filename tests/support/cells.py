@@ -1,4 +1,4 @@
-"""Real cells with light work: the point robot drives over a yard, and what is to befall its components is a setting."""
+"""Real cells with light work: the point robot drives over a yard, and faults of its components can be configured."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ except KeyboardInterrupt:
 def make_spec(
     folder: Path, *, pipeline: str = "drive", mishaps: dict[str, str] | None = None, **values: Any
 ) -> CellSpec:
-    """A run of the point robot into a folder; the map and the log of events lie beside it.
+    """Return the spec of a run of the point robot into a folder; the map and the log of events are beside it.
 
     Args:
-        folder: Of the dataset.
+        folder: Folder of the dataset.
         pipeline: ``drive`` (a planner and a renderer) or ``fused`` (one component for both).
-        mishaps: What befalls the components; see ``cell_pipelines/driving.py``.
+        mishaps: Faults of the components; see ``cell_pipelines/driving.py``.
         values: Fields of the spec and of its resources.
     """
     folder.parent.mkdir(exist_ok=True)
@@ -81,7 +81,7 @@ def make_spec(
 
 @dataclass(frozen=True)
 class Done:
-    """A run that is over."""
+    """A run that has ended."""
 
     code: int
     out: str
@@ -89,11 +89,11 @@ class Done:
 
 
 class Run:
-    """A run in processes of its own; the one that is started is the launcher.
+    """A run in separate processes; the started process is the launcher.
 
     Args:
-        spec: What to do.
-        serial: In one process instead.
+        spec: Specification of the run.
+        serial: True to run in one process instead.
         prefix: Words before the command.
         until: An event to wait for.
     """
@@ -109,12 +109,12 @@ class Run:
             self.wait_for(until)
 
     def finish(self) -> dict[str, str]:
-        """Hashes of the dataset of a run that ends well."""
+        """Wait for a successful end; return the hashes of the dataset."""
         self.end(0)
         return sound(self.spec)
 
     def end(self, code: int | None = None, *, patience: float = 120.0) -> Done:
-        """Wait for its end, at which no process may be left; with an exit code that is expected, no file either."""
+        """Wait for the end, at which no process may be left; with an expected exit code, no file either."""
         try:
             out, err = self.process.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
@@ -142,11 +142,11 @@ class Run:
         return read_status(self.folder)
 
     def events(self, text: str) -> list[tuple[str, int]]:
-        """Return the messages of its components that begin so, each with its process."""
+        """Return the messages of its components that begin with a text, each with its process."""
         return events(self.spec, text)
 
     def wait_for(self, text: str, *, count: int = 1) -> int:
-        """Wait until its components have said something so often; the process that said it last."""
+        """Wait until its components have logged a message a number of times; return the last process."""
         until(lambda: len(self.events(text)) >= count or self.process.poll() is not None)
         found = self.events(text)
         assert len(found) >= count, self.end()
@@ -157,24 +157,24 @@ class Run:
         Path(self.spec.settings["events"]).with_suffix(".go").touch()
 
     def processes(self) -> list[int]:
-        """All processes of this cell but the launcher."""
+        """Return all processes of this cell except the launcher."""
         return tagged(self.spec)
 
     def supervisor(self) -> int:
-        """The supervisor's process."""
+        """Return the supervisor's process."""
         found = until(lambda: [pid for pid in self.processes() if parent(pid) == self.process.pid])
         assert found
         return found[0]
 
     def fork_server(self) -> int:
-        """The fork server: the supervisor's eldest child."""
+        """Return the fork server, the supervisor's oldest child."""
         supervisor = self.supervisor()
         found = until(lambda: [pid for pid in self.processes() if parent(pid) == supervisor])
         assert found
         return min(found)
 
     def kill(self) -> None:
-        """SIGKILL for all of it."""
+        """Kill all of its processes by SIGKILL."""
         for pid in [self.process.pid, *self.processes()]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -188,24 +188,24 @@ class Run:
 
 
 def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
-    """Run a spec to its end, which must be good; the hashes of its dataset."""
+    """Run a spec to its end, which must be successful; return the hashes of its dataset."""
     return Run(spec, serial=serial).finish()
 
 
 def leaves_nothing(spec: CellSpec) -> None:
-    """No process and no file in ``stage/`` is left of a run."""
+    """Check that a run leaves no process and no file in ``stage/``."""
     assert until(lambda: not tagged(spec)), tagged(spec)
     assert list(Path(spec.folder, "stage").glob("*")) == []
 
 
 def sound(spec: CellSpec) -> dict[str, str]:
-    """The hashes of the dataset, which passes verification."""
+    """Return the hashes of a dataset, which must pass verification."""
     assert verify(Path(spec.folder)).problems == ()
     return dataset_hashes(Path(spec.folder))
 
 
 def events(spec: CellSpec, text: str) -> list[tuple[str, int]]:
-    """Return the messages of components that begin so, each with its process."""
+    """Return the messages of components that begin with a text, each with its process."""
     path = Path(spec.settings["events"])
     lines = path.read_text().splitlines() if path.exists() else []
     said = (line.rpartition(" @") for line in lines)
@@ -213,12 +213,12 @@ def events(spec: CellSpec, text: str) -> list[tuple[str, int]]:
 
 
 def count(spec: CellSpec, text: str) -> Counter[str]:
-    """Count the messages that begin so."""
+    """Count the messages that begin with a text."""
     return Counter(what for what, _ in events(spec, text))
 
 
 def tagged(spec: CellSpec) -> list[int]:
-    """Living processes that began with this cell's tag in their environment."""
+    """Return the running processes that started with this cell's tag in their environment."""
     wanted = os.fsencode(f"NIMBUS_CELL={spec.worker_environment['NIMBUS_CELL']}")
     found = []
     for entry in Path("/proc").iterdir():
@@ -230,14 +230,14 @@ def tagged(spec: CellSpec) -> list[int]:
 
 
 def parent(pid: int) -> int:
-    """Parent of a process; 0 when it is gone."""
+    """Return the parent of a process; 0 if it has ended."""
     with contextlib.suppress(OSError):
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return 0
 
 
 def until(condition: Callable[[], T], *, patience: float = 45.0) -> T | None:
-    """Wait for a condition; what it says at last, when that is true."""
+    """Wait until a condition is true; return its value."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if found := condition():

@@ -18,7 +18,7 @@ from tests.support.cells import tagged, until
 
 
 def job_of(spec: CellSpec) -> ClusterJob:
-    """Describe a light spec in this process: it loads no simulator."""
+    """Describe a light spec in this process, without loading a simulator."""
     found = describe(spec)
     assert found.origin, found.error
     return ClusterJob(folder=spec.folder, tasks=(JobTask(name="drive", spec=spec, origin=found.origin),))
@@ -30,8 +30,8 @@ class ClusterRun:
     Args:
         spec: The run.
         nodes: Number of nodes.
-        environment: Added to the environment of the agents, by node number.
-        job: Job of several tasks; that of the spec when left out.
+        environment: Additional environment variables of the agents, by node number.
+        job: Job of several tasks; that of the spec by default.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class ClusterRun:
         self.cluster = LocalCluster(job, nodes=nodes, slots=1, watch=self._watch, environment=environment)
 
     def at(self, settled: int, action: Callable[[ClusterRun], None]) -> ClusterRun:
-        """Do something once so many episodes are settled."""
+        """Call a function once a number of episodes are settled."""
         self._actions.append((settled, action))
         return self
 
     def run(self) -> HeadEnd:
-        """Run to the end, at which no process and no folder of a node may be left."""
+        """Run to the end, and check that no process and no folder of a node is left."""
         end = self.cluster.run()
         assert not nodes_folder(self.folder).exists()
         nodes = [f"{nodes_folder(self.folder)}/n{number}/drive" for number in range(1, 9)]
@@ -64,7 +64,7 @@ class ClusterRun:
         return end
 
     def hashes(self) -> dict[str, str]:
-        """Hashes of the dataset, which passes verification."""
+        """Return the hashes of the dataset, which must pass verification."""
         assert verify(self.folder).problems == ()
         return dataset_hashes(self.folder)
 

@@ -1,6 +1,6 @@
 """CPU-seconds of tests, children included: ``python -m pytest -p tests.support.cpu --cpu out/cpu.json PATH``.
 
-Wall time of a loaded machine says little. Children count when they have ended and were waited for: a process that a
+Wall time on a busy machine is not meaningful. Only children that have ended and were waited for count; a process that a
 test leaves running is missing.
 """
 
@@ -23,14 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _spent() -> float:
-    """CPU-seconds of this process and of its children that ended."""
+    """Return the CPU-seconds of this process and of its ended children."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Count a test with the fixtures that it is the first to ask for."""
+    """Count a test, including fixtures that it is the first to use."""
     before = _spent()
     try:
         return (yield)

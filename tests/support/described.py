@@ -1,4 +1,4 @@
-"""The description of a dataset, changed as if it came from elsewhere."""
+"""Change of a dataset's description, as if it came from another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An editor in this process, with a scene that only notes its calls, and processes that end when a test says so."""
+"""An editor in this process, with a scene that only records its calls, and processes that a test ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ instructions: ["Sort the trash."]
 
 
 class StubProcess:
-    """A process that ends when the test says so."""
+    """A process that the test ends."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words, self.code, self.text, self.cancelled = list(words), None, "", 0
@@ -59,7 +59,7 @@ class StubProcess:
 
 
 class StubLauncher(list[StubProcess]):
-    """Remembers what was started."""
+    """Records started processes."""
 
     def start(self, words: Sequence[str]) -> StubProcess:
         self.append(StubProcess(words))
@@ -67,7 +67,7 @@ class StubLauncher(list[StubProcess]):
 
 
 class ImmediateTasks:
-    """Runs tasks when they are submitted."""
+    """Runs tasks immediately."""
 
     def __init__(self) -> None:
         self._report: Callable[[str], None] = lambda _: None
@@ -84,11 +84,11 @@ class ImmediateTasks:
 
 NOTED = {"show_layout", "plan", "sample", "reach", "clear", "photograph", "outline"}
 NOTED |= {"plan_live", "vary", "restore", "stack"}
-"""Calls that a :class:`NotedScene` notes."""
+"""Calls that a :class:`NotedScene` records."""
 
 
 class NotedScene(ScenePreview):
-    """Computes nothing, and remembers its calls."""
+    """Scene that computes nothing and records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, int]]] = []
@@ -117,7 +117,7 @@ class NotedScene(ScenePreview):
 
 
 class LocalChannel:
-    """Carries the lines of an editor in this process."""
+    """Channel that passes the lines of an editor in this process."""
 
     def __init__(self, folder: Path, *, preview: ScenePreview | None = None) -> None:
         self._changed = False

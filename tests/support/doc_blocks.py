@@ -17,7 +17,7 @@ _COMMAND = re.compile(r"\s*(?:\w+=\S+ +)*(?:\S*/)?nimbus (.*)")
 _TASK_COMMANDS = {"doctor", "estimate", "evaluate", "close-the-loop", "improve", "studio"}
 """Commands whose first argument is a task."""
 _GENERATED = {"docs/commands.md", "docs/gallery.md"}
-"""Pages that `make docs` writes: links to them lead somewhere."""
+"""Pages that `make docs` generates, to which links are valid."""
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -26,7 +26,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 
 def nimbus_commands(page: str) -> Iterator[list[str]]:
-    """Yield the words behind ``nimbus`` of every command of a page; variables of the shell are 1."""
+    """Yield the words after ``nimbus`` in every command of a page; shell variables are replaced by 1."""
     for block in blocks(page, "bash"):
         text = re.sub(r"(^|\s)#.*$", "", block.replace("\\\n", " "), flags=re.MULTILINE)
         text = re.sub(r"\"?\$\([^)]*\)\"?|\$\w+", "1", text)
@@ -36,14 +36,14 @@ def nimbus_commands(page: str) -> Iterator[list[str]]:
 
 
 def task_arguments(words: list[str]) -> Iterator[str]:
-    """Yield the tasks that a command names: the value of ``--task``, or the first argument of a command on a task."""
+    """Yield the tasks in a command: the value of ``--task``, or the first argument of commands that take a task."""
     yield from (value for flag, value in itertools.pairwise(words) if flag == "--task")
     if words[0] in _TASK_COMMANDS and len(words) > 1 and not words[1].startswith("-"):
         yield words[1]
 
 
 def broken_links(page: str) -> list[str]:
-    """List the links of a page that lead to no file, or to no heading of it."""
+    """List the links of a page to missing files or missing headings."""
     folder, broken = (ROOT / page).parent, []
     for link in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", _BLOCK.sub("", (ROOT / page).read_text())):
         name, _, anchor = link.partition("#")
@@ -55,7 +55,7 @@ def broken_links(page: str) -> list[str]:
 
 
 def _anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as MkDocs and code hosts make them."""
+    """Return the anchors of a page's headings in the form of MkDocs and code hosts."""
     headings = re.findall(r"^#+ +(.+)$", _BLOCK.sub("", page.read_text()), re.MULTILINE)
     plain = (re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings)
     return {re.sub(r"\s+", "-", heading) for heading in plain}

@@ -21,7 +21,7 @@ NEEDED = {
     "push": {"time": [0, 0.01]},
     "textures": {"share": 1},
 }
-"""Parameters without a default, and what makes sure that something is drawn."""
+"""Values of parameters without a default, and of those needed for a draw."""
 NAMES = [
     name
     for name in registry.names("randomizer")

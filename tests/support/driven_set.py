@@ -1,4 +1,4 @@
-"""A made-up navigation dataset: paths of a base round a corner, with a camera that sees a wall ahead."""
+"""A synthetic navigation dataset: paths of a base around a corner, with a camera that sees a wall ahead."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nimbus.datagen.store.writer import Hdf5Writer
 TASK, TASK_HASH, RATE = "navigate_homes", "0f0f0f0f", 10.0
 WIDTH, HEIGHT, RISE = 48, 32, 1.2
 WALL = 9.0
-"""[m] x of the wall that the camera sees."""
+"""x coordinate of the visible wall [m]."""
 
 
 def driven_rows(index: int) -> tuple[FloatArray, FloatArray]:
-    """Positions (T, 3) and headings (T,): 3 m along x, then 2 m to the left or right."""
+    """Return positions (T, 3) and headings (T,): 3 m along x, then 2 m to the left or right."""
     side = 1 if index % 2 == 0 else -1
     straight = np.column_stack([np.arange(0, 3, 0.06), np.zeros(50)])
     bend = np.linspace(0, 0.5 * np.pi, 12)
@@ -111,7 +111,7 @@ def _observations(camera: Camera, positions: FloatArray, wxyz: FloatArray) -> It
 
 
 def _frames(camera: Camera, poses: FloatArray) -> CameraFrames:
-    """Distance along the axis of view to a wall across x, 20 m where it is not ahead."""
+    """Return the distance along the viewing axis to a wall across x; 20 m if it is not ahead."""
     count, shape = len(poses), (len(poses), HEIGHT, WIDTH)
     matrix = cameras.intrinsics(camera)
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH] + 0.5
@@ -133,7 +133,7 @@ def _frames(camera: Camera, poses: FloatArray) -> CameraFrames:
 
 
 def write_driven(folder: Path, scenes: tuple[str, ...] = ("home_000", "home_000", "home_001")) -> Path:
-    """Write an episode for each scene named."""
+    """Write an episode for each named scene."""
     with Dataset.create_or_open(folder, task=TASK, task_hash=TASK_HASH, seed=0, robot="base") as dataset:
         writer = Hdf5Writer(dataset)
         try:

@@ -1,7 +1,7 @@
-"""Commands that die by SIGKILL at a chosen file operation: the same place each time, however busy the machine is.
+"""Commands that are killed by SIGKILL at a chosen file operation, independently of the load of the machine.
 
-One interpreter is loaded once and forks a process for each command, which counts what it does to files under a folder:
-opening to write, writing (half of what was to be written), syncing, renaming, linking, removing, making folders.
+One interpreter is loaded once and forks a process for each command. The process counts its operations on files below a
+folder: opening for writing, writing (half of the data), syncing, renaming, linking, removing, making folders.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class End:
 
     code: int
     count: int
-    """Operations."""
+    """Number of operations."""
 
 
 class Dying:
@@ -127,12 +127,12 @@ class Dying:
         self._fork_server.stdout.close()
 
     def run(self, *work: str, place: Path, at: int = 0) -> End | None:
-        """Run a command; None when it was killed.
+        """Run a command; return None if it was killed.
 
         Args:
-            work: Its words, or ``spec`` and the text of a run's specification.
-            place: What the paths of counted operations begin with.
-            at: The operation at which it dies; 0 for none.
+            work: Words of the command, or ``spec`` and the text of a run's specification.
+            place: Beginning of the paths of counted operations.
+            at: Number of the operation at which it is killed; 0 for none.
         """
         assert self._fork_server.stdin and self._fork_server.stdout
         self._fork_server.stdin.write(json.dumps([work, str(place), at]) + "\n")
@@ -142,7 +142,7 @@ class Dying:
 
 
 def spread(count: int, kills: int) -> Iterable[int]:
-    """Operations to die at, evenly spread over all of them, the first and the last among them."""
+    """Return the operations of kills, spread evenly over all of them, including the first and the last."""
     if kills >= count:
         return range(1, count + 1)
     return sorted({1 + round(row * (count - 1) / max(1, kills - 1)) for row in range(kills)})

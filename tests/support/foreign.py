@@ -1,4 +1,4 @@
-"""LeRobot v2.1 datasets as others write them: default encoders with reordered pictures, extra files, no sums."""
+"""LeRobot v2.1 datasets from other writers: default encoders with reordered frames, extra files, no checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = ("stack the cups", "open the drawer")
 
 
 def pictures(episode: int, camera: int, length: int, size: tuple[int, int] = (64, 48)) -> NDArray[np.uint8]:
-    """(T, H, W, 3) a bright bar that moves over a shaded ground, different in every episode and camera."""
+    """Return images (T, H, W, 3) of a bright bar moving over a shaded ground; each episode and camera differs."""
     width, height = size
     x, t = np.arange(width)[None, None, :], np.arange(length)[:, None, None]
     bar = np.abs((x - 3 * t - 11 * episode) % width - width / 2) < 5
@@ -29,7 +29,7 @@ def pictures(episode: int, camera: int, length: int, size: tuple[int, int] = (64
 
 
 def write_video(path: Path, images: NDArray[np.uint8], *, codec: str = "libx264", **options: str) -> None:
-    """A plain MP4 with B-frames, as FFmpeg's defaults make it."""
+    """Write a plain MP4 with B-frames, the default of FFmpeg."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream(codec, rate=FPS)
@@ -41,14 +41,14 @@ def write_video(path: Path, images: NDArray[np.uint8], *, codec: str = "libx264"
 
 
 def numbers(episode: int, length: int) -> dict[str, NDArray[Any]]:
-    """State and action of an episode: smooth, and different in every one."""
+    """Return state and action of an episode, which are smooth and different in every episode."""
     phase = np.linspace(0, 2, length)[:, None] + np.random.default_rng(episode).uniform(0, 3, 4)
     state = np.sin(phase).astype(np.float32)
     return {"observation.state": state, "action": np.roll(state, -1, axis=0)}
 
 
 def write_v21(folder: Path, lengths: Sequence[int] = (20, 13, 27, 16), *, encode: bool = True, **video: Any) -> Path:
-    """A dataset of some episodes, with a file of the user's and one of a tool's beside it; videos may come later."""
+    """Write a dataset of some episodes, with a user's file and a tool's file in it; videos may be added later."""
     meta = folder / "meta"
     meta.mkdir(parents=True)
     features = {

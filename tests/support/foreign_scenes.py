@@ -1,4 +1,4 @@
-"""A furnished room written in the formats and under the file names of published data sets of scenes."""
+"""A furnished room in the formats and with the file names of published scene datasets."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.support.splat_room import outward_box
 
 WALLS, CHAIR, TABLE = "walls", "chair", "table"
 Y_UP = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
-"""Rows: the axes of a y-up file in those of the world, (x, y, z) -> (x, z, -y)."""
+"""Rotation from the world to a y-up file, (x, y, z) -> (x, z, -y)."""
 
 
 def room_things() -> dict[str, FloatArray]:
-    """Faces of the shell (seen from inside), two chairs and a table by name, z up [m]."""
+    """Return faces of the shell (visible from inside), two chairs and a table by name, z up [m]."""
     shell = outward_box((0.0, 0.0, 0.0), (5.0, 4.0, 2.5))[:, ::-1]
     return {
         WALLS: shell,
@@ -60,7 +60,7 @@ def write_plain_glb(path: Path) -> Path:
 
 
 def write_hm3d(folder: Path) -> Path:
-    """``00800-TEEsavR23oF/TEEsavR23oF.glb`` with its semantic mesh and table; z up, as HM3D is."""
+    """Write ``00800-TEEsavR23oF/TEEsavR23oF.glb`` with its semantic mesh and table; z up, as in HM3D."""
     things, where = room_things(), folder / "00800-TEEsavR23oF"
     joined = {"mesh": np.concatenate(list(things.values()))}
     path = write_glb(where / "TEEsavR23oF.glb", joined, np.eye(3))
@@ -75,7 +75,7 @@ def write_hm3d(folder: Path) -> Path:
 
 
 def write_scannet(folder: Path) -> Path:
-    """``scene0000_00_vh_clean_2.ply`` with segments and their groups."""
+    """Write ``scene0000_00_vh_clean_2.ply`` with segments and their groups."""
     things, where = room_things(), folder / "scene0000_00"
     where.mkdir(parents=True)
     path = where / "scene0000_00_vh_clean_2.ply"
@@ -95,14 +95,14 @@ def write_scannet(folder: Path) -> Path:
 
 
 def write_replica(folder: Path) -> Path:
-    """``room_0/mesh.ply`` with ``habitat/mesh_semantic.ply`` of quads and ``info_semantic.json``."""
+    """Write ``room_0/mesh.ply`` with ``habitat/mesh_semantic.ply`` of quads and ``info_semantic.json``."""
     things, where = room_things(), folder / "room_0"
     (where / "habitat").mkdir(parents=True)
     colored(np.concatenate(list(things.values())), (90, 120, 60)).export(where / "mesh.ply")
     vertices, faces = [], []
     for number, corners in enumerate(things.values()):
         for one, other in zip(corners[: len(corners) // 2], corners[len(corners) // 2 :], strict=True):
-            # The box's faces come as halves (a, b, c) and (a, c, d), or turned (c, b, a) and (d, c, a).
+            # The box's faces are halves (a, b, c) and (a, c, d), or inverted ones (c, b, a) and (d, c, a).
             quad = [*one, other[2]] if np.allclose(one[0], other[0]) else [*one, other[0]]
             quad = quad if np.allclose(one[0], other[0]) else [one[0], one[1], one[2], other[0]]
             faces.append((len(vertices), number))
@@ -133,7 +133,7 @@ def write_replica(folder: Path) -> Path:
 
 
 def write_hssd(folder: Path) -> Path:
-    """``scenes/102343992.scene_instance.json`` with ``stages``, ``objects/a`` and ``semantics/objects.csv``."""
+    """Write ``scenes/102343992.scene_instance.json`` with ``stages``, ``objects/a`` and ``semantics/objects.csv``."""
     things = room_things()
     write_glb(folder / "stages" / "102343992.glb", {"floor_and_walls": things[WALLS]})
     chair, table = "a1b2c3", "beef01"
@@ -156,7 +156,7 @@ def write_hssd(folder: Path) -> Path:
 
 
 def write_front(folder: Path) -> Path:
-    """``3D-FRONT/HOUSE.json``, one chair with its model and the table as a size alone."""
+    """Write ``3D-FRONT/HOUSE.json``, with one chair that has a model and a table that has only a size."""
     things, meshes = room_things(), []
     shell = things[WALLS]
     level = np.abs(np.cross(shell[:, 1] - shell[:, 0], shell[:, 2] - shell[:, 0])[:, 2]) > 1e-6
@@ -186,7 +186,7 @@ def write_front(folder: Path) -> Path:
 
 
 def write_usd(folder: Path) -> Path:
-    """``flat.usda`` in centimeters, y up; the chairs are classed by an attribute, the table by its name."""
+    """Write ``flat.usda`` in centimeters, y up; chairs have a class attribute, the table only its name."""
     lines = [
         '#usda 1.0\n(\n    defaultPrim = "World"\n    metersPerUnit = 0.01\n    upAxis = "Y"\n)\n',
         'def Xform "World" {\n',
@@ -206,7 +206,7 @@ def write_usd(folder: Path) -> Path:
 
 
 def write_gibson(folder: Path) -> Path:
-    """``Adrian.glb`` as Habitat has Gibson: y up, one node per thing."""
+    """Write ``Adrian.glb`` as in Habitat's version of Gibson: y up, one node per object."""
     return write_glb(folder / "Adrian.glb", room_things())
 
 

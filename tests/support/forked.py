@@ -1,4 +1,4 @@
-"""Short scripts in processes of their own, forked from one interpreter that has the libraries of datasets loaded."""
+"""Short scripts in separate processes, forked from one interpreter with the libraries of datasets."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ for line in sys.stdin:
 
 
 def run_forked(code: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script as ``python -c`` does, without the two seconds that the imports take; it may die.
+    """Run a script like ``python -c``, without the two seconds of its imports; it may be killed.
 
     Args:
-        code: Of the script.
+        code: Code of the script.
         arguments: ``sys.argv[1:]`` of the script.
-        environment: Variables beside those of this process; ``NIMBUS_FAILPOINT`` is read anew.
+        environment: Variables in addition to those of this process; ``NIMBUS_FAILPOINT`` is read again.
     """
     server = _server()
     assert server.stdin and server.stdout

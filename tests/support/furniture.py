@@ -17,7 +17,7 @@ from nimbus.datagen.usd.stage import read_stage
 def piece(
     kind: str, *, x: float, variant: int = 0, fractions: dict[str, float] | None = None, anchored: bool | None = None
 ) -> PlacedObject:
-    """One piece in front of the robot that faces it, its joints at fractions of their ranges."""
+    """Return a piece in front of the robot, facing it, with its joints at fractions of their ranges."""
     model = open_library("furniture").model(kind, variant)
     joints = {
         part.name: part.joint.range[0] + fraction * (part.joint.range[1] - part.joint.range[0])
@@ -42,14 +42,14 @@ def piece(
 
 
 def simulation(item: PlacedObject) -> NewtonSimulation:
-    """A simulation of the piece, not yet settled."""
+    """Return a simulation of the piece, not yet settled."""
     made = NewtonSimulation(read_stage("table"), load_robot("panda"), rate=15.0)
     made.load(PhysicalLayout(objects=(item,)))
     return made
 
 
 def workcell(item: PlacedObject) -> SimulatedWorkcell:
-    """A settled scene that skills can work in."""
+    """Return a settled workcell for skills."""
     made = simulation(item)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)

@@ -1,4 +1,4 @@
-"""An installation of Isaac Sim that is played: ``python.sh``, a version, and what it does wrong."""
+"""A stand-in for an installation of Isaac Sim: ``python.sh``, a version, and faults."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ PIPELINE = ROOT / "tests/support/isaac_pipelines/rtx.yaml"
 
 
 def rtx_spec(tmp_path: Path, *, wrong: str = "", start: float = 0.0, frame: float = 0.0, **values: Any) -> CellSpec:
-    """A run of the point robot whose renderers are instances of Isaac Sim.
+    """Return the spec of a run of the point robot whose renderers are instances of Isaac Sim.
 
     Args:
-        tmp_path: Folder of everything.
+        tmp_path: Folder for all files.
         wrong: What goes wrong.
         start: Duration of a start [s].
         frame: Duration of a frame [s].
@@ -56,13 +56,13 @@ def install(
     start_seconds: float = 0.0,
     frame_seconds: float = 0.0,
 ) -> dict[str, str]:
-    """Write it into a folder; the environment in which it is found, its licence accepted.
+    """Write the installation into a folder; return an environment in which it is found and its license is accepted.
 
     Args:
-        folder: Where it is to be.
-        version: Of it.
-        wrong: What goes wrong, see ``fake_isaacsim/site/sitecustomize.py``.
-        python: Lines of the start script in place of those that start a Python.
+        folder: Folder of the installation.
+        version: Version of the installation.
+        wrong: Faults; see ``fake_isaacsim/site/sitecustomize.py``.
+        python: Lines of the start script that replace those that start a Python.
         start_seconds: Duration of a start [s].
         frame_seconds: Duration of a frame [s].
     """

@@ -1,4 +1,4 @@
-"""An Isaac Sim that is played by the contract."""
+"""A stand-in for Isaac Sim made from the contract."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 8, 6
 
 @contextmanager
 def played_isaac() -> Iterator[IsaacSim]:
-    """Isaac Sim, for as long as this lasts; its updates are told to whoever observes Kit's loop."""
+    """Provide Isaac Sim within the context; observers of Kit's loop are notified of its updates."""
     isaac, kit = IsaacSim(), Kit()
     isaac.update = lambda: kit.dispatch("omni.kit.app:GLOBAL_EVENT_UPDATE")
     standin = StandIn(Contract.load(), {})

@@ -1,4 +1,4 @@
-"""The part of JSON Schema (draft 2020-12) that a task's schema uses, read as the standard says."""
+"""The part of JSON Schema (draft 2020-12) that a task's schema uses, validated as in the standard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ANNOTATIONS = {"title", "description", "default", "$defs", "$schema", "discrimin
 
 
 def valid(data: Any, schema: Any, root: dict[str, Any]) -> bool:
-    """Check data against a schema; an unknown keyword is an error, so nothing is passed by."""
+    """Check data against a schema; an unknown keyword is an error, so no rule is ignored."""
     if isinstance(schema, bool):
         return schema
     return all(_keyword(name, rule, data, schema, root) for name, rule in schema.items() if name not in ANNOTATIONS)

@@ -1,4 +1,4 @@
-"""Laws of an export, a conversion or a run that is killed: nothing lost, nothing torn, the same at the end."""
+"""Laws of a killed export, conversion or run: nothing is lost or torn, and the end is the same."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Tally:
 
     kills: int = 0
     places: int = 0
-    """Operations that a whole command has, at any of which it may die."""
+    """Number of operations of a whole command, at any of which it may be killed."""
     lost: int = 0
     torn: int = 0
     different: int = 0
-    """Datasets that were not the same at the end."""
+    """Number of datasets that differed at the end."""
 
     @property
     def is_good(self) -> bool:
-        """Nothing of that happened."""
+        """True without any of these defects."""
         return not (self.lost or self.torn or self.different)
 
 
 class Publication:
-    """An export or a conversion: it is there whole, or it is not there.
+    """An export or a conversion, which exists completely or not at all.
 
     Args:
-        dying: Runs it.
-        words: The command but for ``--out``.
+        dying: Runner of the command.
+        words: Words of the command without ``--out``.
         folder: To work in.
     """
 
@@ -52,7 +52,7 @@ class Publication:
         self.tally = Tally(places=clean.count)
 
     def die(self, at: int) -> bool:
-        """Run it, killed at an operation; whether it was, and did not end before."""
+        """Run it and kill it at an operation; return True if it was killed before its end."""
         died = self._dying.run(*self._words, "--out", str(self.out), place=self._folder, at=at) is None
         self.tally.kills += died
         if self.out.exists():
@@ -61,7 +61,7 @@ class Publication:
         return died
 
     def finish(self) -> None:
-        """Run it to its end and compare every byte; then clear all."""
+        """Run it to its end and compare every byte; then remove the result."""
         done = self._dying.run(*self._words, "--out", str(self.out), place=self._folder)
         is_same = done and done.code == 0 and tree(self.out) == self._whole and not stage_of(self.out).exists()
         self.tally.different += not is_same
@@ -79,10 +79,10 @@ class Publication:
 
 
 class SerialRun:
-    """A run in one process: what it had acknowledged stays, and the dataset is that of a run that nobody disturbed.
+    """A run in one process: acknowledged episodes stay, and the dataset equals that of an undisturbed run.
 
     Args:
-        dying: Runs it.
+        dying: Runner of the command.
         folder: To work in.
         episodes: How many.
     """
@@ -125,7 +125,7 @@ SELECT attempts.episode_id, path FROM attempts JOIN episodes USING (idx, variant
 
 
 def done_in(folder: Path) -> set[str]:
-    """Ids of the episodes that a ledger calls stored; their files are there."""
+    """Return the ids of the episodes that are stored according to the ledger, and check that their files exist."""
     path = folder / "ledger.sqlite"
     if not path.exists():
         return set()
@@ -137,5 +137,5 @@ def done_in(folder: Path) -> set[str]:
 
 
 def _places(places: int, kills: int) -> Iterator[int]:
-    """Yield the places of so many kills; every third is a second kill at the same dataset."""
+    """Yield the operations of a number of kills; every third kill hits the same dataset again."""
     yield from spread(places, -(-2 * kills // 3))

@@ -1,4 +1,4 @@
-"""Names, classes and colors of all kinds that come with Nimbus, without their models; and graphs of them."""
+"""Names, classes and colors of all shipped kinds, without their models, and goal graphs of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.random_streams import generator
 
 @dataclass(frozen=True)
 class Label:
-    """Fields that name a kind."""
+    """Name, class and color of a kind."""
 
     category: str
     object_class: str
@@ -24,7 +24,7 @@ class Label:
 
 @cache
 def kind_labels() -> Mapping[str, Label]:
-    """Labels of all kinds by name."""
+    """Return the labels of all kinds by name."""
     found = {}
     for name in scene_names("objects"):
         library = open_library(name)
@@ -35,7 +35,7 @@ def kind_labels() -> Mapping[str, Label]:
 
 
 def draw_graph(seed: int) -> GoalGraph | None:
-    """Draw things and goals without regard to sense; None where even their form is wrong."""
+    """Draw random objects and goals, which may be meaningless; None if they are malformed."""
     rng, kinds = generator(seed, "graph"), list(kind_labels())
     count = int(rng.integers(2, 7))
     things = [

@@ -1,4 +1,4 @@
-"""Run by a Python that has the real lerobot: everything that it reads of a dataset, into one NumPy file."""
+"""Copy of everything that lerobot reads from a dataset in one NumPy file; run by a Python with the real lerobot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def ready() -> None:
-    """Make torchvision importable where it was built for another torch: it asks for operators that are missing then."""
+    """Make torchvision importable if it was built for another torch and needs operators that are missing."""
     try:
         import torchvision  # noqa: F401 # pyright: ignore[reportMissingImports]
     except RuntimeError:
@@ -24,11 +24,11 @@ def ready() -> None:
 
 
 _KEPT: list[Any] = []
-"""Operators are gone with the library that defines them."""
+"""Kept library, because its operators exist only as long as it does."""
 
 
 def lerobot_dataset() -> Any:
-    """The class ``LeRobotDataset``."""
+    """Return the class ``LeRobotDataset``."""
     ready()
     from lerobot.datasets.lerobot_dataset import LeRobotDataset  # pyright: ignore[reportMissingImports]
 

@@ -1,8 +1,8 @@
 """Maps and problems in the formats of the Moving AI Lab (Sturtevant 2012), and an exact search of their lengths.
 
-The two maps beside this file are our own, not the lab's: its maps are too large, and carry their own terms. The optimal
-lengths in ``*.scen`` were computed by :func:`exact_length`, which shares no code with the library: Dijkstra's algorithm
-on pairs of straight and diagonal steps. ``python -m tests.support.moving_ai`` writes them again.
+The two maps beside this file are Nimbus's own, because the lab's maps are too large and have their own license. The
+optimal lengths in ``*.scen`` were computed by :func:`exact_length`, which shares no code with the library: Dijkstra's
+algorithm on pairs of straight and diagonal steps. ``python -m tests.support.moving_ai`` writes them again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_problems(path: Path) -> list[tuple[Cell, Cell, float]]:
 
 
 def exact_length(free: BoolArray, start: Cell, goal: Cell) -> float:
-    """Length of the shortest path by Dijkstra's algorithm, from whole numbers of straight and diagonal steps."""
+    """Return the length of the shortest path by Dijkstra's algorithm, from numbers of straight and diagonal steps."""
     best: dict[Cell, tuple[int, int]] = {start: (0, 0)}
     heap, done = [(0.0, start)], set()
     width, height = free.shape

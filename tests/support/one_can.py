@@ -1,4 +1,4 @@
-"""A robot, a table, bins and a thing or two on it, for tests of physics, execution, conditions and skills."""
+"""A robot, a table with bins and one or two objects, for tests of physics, execution, conditions and skills."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ discover_components()
 
 
 def make(model: type[Model], **parameters: Any) -> Model:
-    """A skill, a condition or a randomizer; what is not given has its default."""
+    """Make a skill, a condition or a randomizer; other parameters have their defaults."""
     return model(**parameters)
 
 
@@ -74,7 +74,7 @@ def assets() -> SceneAssets:
 def thing(
     name: str = "items_0", *, kind: str = "can", x: float = 0.5, y: float = 0.0, z: float = 0.0, rest: str = "upright"
 ) -> PlacedObject:
-    """An object on the table, or ``z`` [m] above it, its fingers' width across y."""
+    """Return an object on the table or ``z`` [m] above it, with its graspable width along y."""
     model = open_library("trash").model(kind, 0)
     pose = model.rest_pose(rest) or model.rest_poses[0]
     return PlacedObject(
@@ -97,7 +97,7 @@ def layout(*things: PlacedObject) -> PhysicalLayout:
 
 
 def simulation(*things: PlacedObject, rate: float = 15.0) -> NewtonSimulation:
-    """A simulation of its own, loaded and not yet settled."""
+    """Return a separate simulation, loaded and not yet settled."""
     made = NewtonSimulation(read_stage("tabletop"), load_robot("panda"), rate=rate)
     made.load(layout(*things))
     return made
@@ -106,7 +106,7 @@ def simulation(*things: PlacedObject, rate: float = 15.0) -> NewtonSimulation:
 def workcell(
     *things: PlacedObject, seed: int = 0, rate: float = 15.0, regions: Mapping[str, Region] | None = None
 ) -> SimulatedWorkcell:
-    """A settled scene that skills can work in."""
+    """Return a settled workcell for skills."""
     made = simulation(*things, rate=rate)
     settle(made)
     planner = make_motion_planner("ompl", made.robot, rate=made.rate)
@@ -116,7 +116,7 @@ def workcell(
 
 
 def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
-    """Why a condition does not hold; a failure has a line of detail."""
+    """Return the reason why a condition does not hold; a failure has a line of detail."""
     failure = condition.failure(cell)
     if failure is None:
         return Reason.NONE
@@ -125,7 +125,7 @@ def reason(cell: SimulatedWorkcell, condition: Predicate) -> Reason:
 
 
 def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike = (1, 0, 0, 0)) -> None:
-    """Put a free body somewhere by force, at rest."""
+    """Set the pose of a free body, at rest."""
     import mujoco
 
     joint = int(made.model.body_jntadr[made.model.body(name).id])
@@ -136,5 +136,5 @@ def put(made: NewtonSimulation, name: str, position: ArrayLike, wxyz: ArrayLike 
 
 
 def home_action(made: NewtonSimulation) -> np.ndarray:
-    """The action that keeps the arm at home with the fingers open."""
+    """Return the action that keeps the arm at home with open fingers."""
     return np.append(made.robot.arm.home, made.robot.gripper.open)

@@ -1,4 +1,4 @@
-"""Renders a stage as one world with the default renderer, whatever regions it has; reads it with nothing but USD."""
+"""Renders a stage as one world with the default renderer, with any regions; reads it with USD alone."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
@@ -32,14 +32,14 @@ CUBE_FACES = np.array(
 
 
 def visual_assets(folder: Path) -> VisualAssets:
-    """Those of the scene of these tests."""
+    """Return the assets of the scene of these tests."""
     stage, robot = stage_and_robot()
     fixtures = {name: fixture.prim_path for name, fixture in stage.fixtures.items()}
     return write_visual_assets(stage.path, robot_usd(robot), fixtures, layout().physical.objects, folder)
 
 
 def _pieces(root: Any) -> list[Triangles]:
-    """Everything below a prim, in its frame."""
+    """Return everything below a prim, in its frame."""
     from pxr import Usd, UsdGeom
 
     found = []
@@ -97,7 +97,7 @@ def _thing(asset: str) -> Triangles | None:
 
 
 def _parts(stage: Any, regions: Sequence[RegionPaths], assets: VisualAssets) -> Iterator[tuple[RenderPart, np.ndarray]]:
-    """Every thing of every region with its world matrix, from the stage's own references."""
+    """Yield every object of every region with its world matrix, from the stage's own references."""
     from pxr import UsdGeom
 
     world = UsdGeom.XformCache()
@@ -115,7 +115,7 @@ def _parts(stage: Any, regions: Sequence[RegionPaths], assets: VisualAssets) -> 
 
 
 def _cameras(stage: Any, regions: Sequence[RegionPaths], sizes: Mapping[str, tuple[int, int]]) -> Iterator[Camera]:
-    """The cameras as the stage has them."""
+    """Return the cameras of the stage."""
     from pxr import UsdGeom
 
     world = UsdGeom.XformCache()
@@ -140,7 +140,7 @@ def _cameras(stage: Any, regions: Sequence[RegionPaths], sizes: Mapping[str, tup
 def render_as_one_world(
     path: Path, regions: Sequence[RegionPaths], assets: VisualAssets, sizes: Mapping[str, tuple[int, int]]
 ) -> tuple[dict[str, CameraFrames], tuple[str, ...]]:
-    """Every camera's frame, by ``<region>/<camera>``, and what the instance indices mean."""
+    """Return every camera's frame, by ``<region>/<camera>``, and the meaning of the instance indices."""
     from pxr import Usd
 
     stage: Any = Usd.Stage.Open(str(path))
@@ -164,7 +164,7 @@ def render_as_one_world(
 
 
 def write(path: Path, assets: VisualAssets, placed: StackLayout, cameras: Sequence[Camera], steps: list[int]):
-    """The stacked stage of some steps."""
+    """Write the stacked stage of some steps."""
     names, positions, wxyz = states()
     poses = {"names": names, "positions": positions[steps], "wxyz": wxyz[steps]}
     return write_stacked_stage(path, assets, placed, cameras=cameras, **poses)

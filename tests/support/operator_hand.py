@@ -53,7 +53,7 @@ Cost = Callable[[FloatArray], float | None]
 
 
 class NoWayError(Exception):
-    """Raised where a person would find no way, and begin again with another layout."""
+    """Raised if a person would find no motion and start again with another layout."""
 
 
 class OperatorHand:
@@ -99,7 +99,7 @@ class OperatorHand:
             yield from self.pause()
 
     def pause(self) -> Commands:
-        """Hold still, as people do before a grasp."""
+        """Pause, as people do before a grasp."""
         yield from self.hold(float(self._rng.uniform(*_PAUSES)))
 
     def hold(self, seconds: float) -> Commands:
@@ -108,7 +108,7 @@ class OperatorHand:
             yield self._command()
 
     def button(self, *, closed: bool) -> Commands:
-        """Press the button of the gripper, and wait until the fingers stand."""
+        """Press the button of the gripper, and wait until the fingers stop."""
         yield self._command(opening=0.0 if closed else 1.0)
         yield from self.hold(_FINGERS)
 
@@ -127,7 +127,7 @@ class OperatorHand:
     # Things that a person does with it
 
     def take(self, name: str, *, cost: Cost = lambda _: 0.0, lift: float = 0.1) -> Commands:
-        """Take an object from above, roughly where a person would.
+        """Grasp an object from above, at about the position that a person would use.
 
         Args:
             name: The object.
@@ -142,17 +142,17 @@ class OperatorHand:
             yield from self.stroke(shift_pose(self.target, np.array([0, 0, lift])))
 
     def put(self, world_T_thing: FloatArray, name: str, *, above: float = 0.1) -> Commands:
-        """Bring a held object to a pose from above, let go and leave upwards."""
+        """Bring a held object to a pose from above, release it and retreat upwards."""
         yield from self.stroke(shift_pose(self._for(world_T_thing, name), np.array([0, 0, above])), arc=0.03)
         yield from self.pause()
-        # A look at where it hangs now: the hand corrects as it sees.
+        # The current pose of the object is read, so the hand corrects errors.
         yield from self.stroke(shift_pose(self._for(world_T_thing, name), np.array([0, 0, 0.02])), speed=0.08)
         yield from self.stroke(self._for(world_T_thing, name), speed=0.05)
         yield from self.button(closed=False)
         yield from self.stroke(shift_pose(self.target, np.array([0, 0, 0.12])))
 
     def pull(self, part: JointedPart, fraction: float) -> Commands:
-        """Take a part by its handle, move it to a fraction of its range and let go."""
+        """Grasp a part by its handle, move it to a fraction of its range and release it."""
         grip = next((one.world_T_tool for one in part.grips() if self.reaches(one.world_T_tool)), None)
         if grip is None:
             raise NoWayError("no handle in reach of a hand")
@@ -168,13 +168,13 @@ class OperatorHand:
         yield from self.stroke(self.target @ make_transform((0, 0, -0.12), (1, 0, 0, 0)))
 
     def come(self, pose: FloatArray) -> Commands:
-        """Come to a grasp straight along the fingers."""
+        """Approach a grasp straight along the fingers."""
         yield from self.stroke(pose @ make_transform((0, 0, -0.1), (1, 0, 0, 0)), arc=0.05)
         yield from self.pause()
         yield from self.stroke(pose, speed=0.08)
 
     def _for(self, world_T_thing: FloatArray, name: str) -> FloatArray:
-        """Return the pose of the tool that brings the held object to a pose, as it hangs now."""
+        """Return the pose of the tool that brings the held object, in its current grasp, to a pose."""
         return world_T_thing @ np.linalg.inv(self.view.pose(name)) @ self.view.tool_pose()
 
     def _grasp(self, name: str, cost: Cost) -> FloatArray:

@@ -1,4 +1,4 @@
-"""An operator without a person: poses of the tool over time with the jitter of a hand, at the rate of the loop."""
+"""A scripted operator: poses of the tool over time with the jitter of a hand, at the rate of the loop."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _JITTER = 0.002
 
 
 def pointing(pose: FloatArray, place: FloatArray) -> FloatArray:
-    """The orientation of a pose at another place."""
+    """Return a pose with the same orientation at another position."""
     moved = pose.copy()
     moved[:3, 3] = place
     return moved
 
 
 def throw_away(session: TeleoperationSession, thing: str, bin_name: str, *, seed: int = 0) -> Iterator[OperatorInput]:
-    """Inputs that carry an object into a bin, with the tool pointing down."""
+    """Yield inputs that carry an object into a bin, with the tool pointing down."""
     rng, scene = np.random.default_rng(seed), session.environment.scene
     at, into = scene.pose(thing)[:3, 3].copy(), np.mean(scene.bounds(bin_name), axis=0)
     over = np.array([*into[:2], scene.bounds(bin_name)[1][2] + 0.2])

@@ -20,7 +20,7 @@ HAND_T_TOOL[2, 3] = 0.1034
 VELOCITY = np.array([2.175] * 4 + [2.61] * 3)
 ACCELERATION = np.array([15.0, 7.5, 10.0, 12.5, 15.0, 20.0, 20.0])
 BINS = {"left": (0.45, 0.45), "right": (0.45, -0.45), "back": (0.0, -0.55)}
-"""Centres on the table of bins 0.28 m wide and 0.15 m high."""
+"""Centers of bins on the table, 0.28 m wide and 0.15 m high."""
 
 
 def _panda() -> mujoco.MjSpec:
@@ -33,7 +33,7 @@ def _panda() -> mujoco.MjSpec:
     compiler = '<mujoco><compiler fusestatic="false" strippath="false" balanceinertia="true"/></mujoco>'
     spec = mujoco.MjSpec.from_string(text.replace("</robot>", compiler + "</robot>"))
     for body in spec.bodies:
-        # The frames without mass are welded to a link; only a compiled model asks for one.
+        # Frames without mass are welded to a link; only a compiled model needs a mass.
         if body.mass == 0 and body.name:
             body.mass, body.inertia, body.explicitinertial = 1e-3, (1e-6, 1e-6, 1e-6), True
     return spec
@@ -51,7 +51,7 @@ def _add_bin(spec: mujoco.MjSpec, x: float, y: float, *, half: float = 0.14, wal
 
 
 def _add_cubby(spec: mujoco.MjSpec, x: float, y: float, *, half: float, roof: float) -> None:
-    """Walls on three sides and a roof; open towards the middle of the table."""
+    """Add walls on three sides and a roof; the cubby is open towards the middle of the table."""
     _add_box(spec, (x, y, roof), (half, half, 0.005))
     _add_box(spec, (x, y + np.sign(y) * half, 0.5 * roof), (half, 0.005, 0.5 * roof))
     for sign in (-1, 1):
@@ -85,7 +85,7 @@ def table_model(*, cubby: bool = False, half: float = 0.19, roof: float = 0.5) -
 
 
 def make_scene(model: mujoco.MjModel, *, margin: float = 0.004) -> PlanningScene:
-    """The planning scene of that model, fingers open."""
+    """Return the planning scene of that model, with open fingers."""
     scene = PlanningScene(
         model,
         arm_joints=JOINTS,
@@ -101,7 +101,7 @@ def make_scene(model: mujoco.MjModel, *, margin: float = 0.004) -> PlanningScene
 
 
 def start_positions(model: mujoco.MjModel) -> np.ndarray:
-    """Everything where the model has it, the arm at home, the fingers open."""
+    """Return the positions of the model, with the arm at home and the fingers open."""
     qpos = np.array(model.qpos0)
     qpos[[model.joint(name).qposadr[0] for name in JOINTS]] = HOME
     for name in ("panda_finger_joint1", "panda_finger_joint2"):
@@ -110,7 +110,7 @@ def start_positions(model: mujoco.MjModel) -> np.ndarray:
 
 
 def top_down(x: float, y: float, z: float, yaw: float = 0.0) -> np.ndarray:
-    """``world_T_tool`` of a hand that points straight down."""
+    """Return ``world_T_tool`` of a hand that points straight down."""
     pose = np.eye(4)
     pose[:2, :2] = [[np.cos(yaw), np.sin(yaw)], [np.sin(yaw), -np.cos(yaw)]]
     pose[2, 2] = -1.0

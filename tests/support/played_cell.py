@@ -1,4 +1,4 @@
-"""A cell without processes: a dispatcher whose workers are played by the test."""
+"""A cell without processes: a dispatcher whose workers are simulated by the test."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from tests.support.synthetic import open_dataset
 
 @dataclass
 class Cell:
-    """A dispatcher whose workers are played by the test."""
+    """A dispatcher whose workers are simulated by the test."""
 
     dataset: Dataset
     pool: WorkerPool
     dispatcher: Dispatcher
 
     def employ(self, role: str = "renderer") -> WorkerHandle:
-        """A new worker, with an order."""
+        """Add a new worker with an order."""
         fork_server, _theirs = pair()
         handle = self.pool.start(fork_server, role=role, row=self.pool.free_rows()[0])
         self.start(handle)
         return handle
 
     def start(self, handle: WorkerHandle) -> int:
-        """Let a new worker ask for its first order; how many it gets."""
+        """Let a new worker request its first orders; return their number."""
         self.dispatcher.take(handle, Idle(done=0))
         return self.orders_for(handle)
 
     def finish(self, handle: WorkerHandle, *, seconds: float = 1e-3) -> None:
-        """Let a worker carry out all that it has: plans are made, and what is rendered is rejected."""
+        """Let a worker complete all of its orders: plans are made, and rendered episodes are rejected."""
         for lease in self.dispatcher.work.held_by(handle.number):
             if lease.role is Role.PLANNER:
                 self.dispatcher.take(handle, PlanMade(index=lease.index, lease=lease.number))
@@ -60,7 +60,7 @@ class Cell:
         return handle.orders - before
 
     def trust(self, *, deaths: int = 0) -> None:
-        """Let a hundred workers have carried out an order, and some have died at theirs."""
+        """Let a hundred workers complete an order, and some die at theirs."""
         for role in Role:
             for number in range(100 - deaths):
                 self.dispatcher.evidence.record_lease(10**6 + number, role)
@@ -68,7 +68,7 @@ class Cell:
                 self.dispatcher.evidence.record_death(10**7 + number, 1, "plan", role=role, is_isolated=False)
 
     def write(self, handle: WorkerHandle, variant: int) -> None:
-        """Let a worker say that a file is whole."""
+        """Let a worker report a complete file."""
         lease = self.dispatcher.work.held_by(handle.number)[0]
         path = self.dataset.stage / f"{variant}.{handle.number}.tmp"
         path.write_text("whole")
@@ -88,7 +88,7 @@ class Cell:
         self.dispatcher.take(handle, EpisodeWritten(index=lease.index, lease=lease.number, attempt=attempt, path=name))
 
     def lose(self, handle: WorkerHandle) -> None:
-        """Let a worker be gone."""
+        """Let a worker end."""
         self.pool.forget(handle)
         self.dispatcher.take_back(handle)
 
@@ -104,7 +104,7 @@ def open_cell(
     instances: Instances | None = None,
     lanes: int = 1,
 ) -> Iterator[Cell]:
-    """A cell without workers; one with slots has planners."""
+    """Return a cell without workers; with slots, it is one with planners."""
     with open_dataset(folder / "data") as dataset, selectors.DefaultSelector() as selector:
         spec = CellSpec(folder=str(dataset.folder), episodes=episodes, variants=variants)
         spec = replace(spec, resources=resources or spec.resources, instances=instances or spec.instances)

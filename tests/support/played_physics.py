@@ -1,4 +1,4 @@
-"""Isaac Sim, played: MuJoCo answers its calls for physics."""
+"""A stand-in for Isaac Sim in which MuJoCo answers its calls for physics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.contract.standin import StandIn
 
 @contextmanager
 def played_physics() -> Iterator[MujocoPhysics]:
-    """An Isaac Sim that imports find, for as long as this lasts."""
+    """Provide an importable stand-in for Isaac Sim within the context."""
     isaac = MujocoPhysics()
     standin = StandIn(Contract.load(), {})
     standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
@@ -23,7 +23,7 @@ def played_physics() -> Iterator[MujocoPhysics]:
 
 
 def physics_of(kit: Kit, standin: StandIn) -> MujocoPhysics:
-    """Physics of the stage that a played Kit has open; its calls are added to the stand-in."""
+    """Return the physics of the open stage of a stand-in for Kit; its calls are added to the stand-in."""
     isaac = MujocoPhysics()
     played = isaac.behaviour()
     open_stage = standin.behaviour["omni.usd:UsdContext.open_stage_async"]

@@ -1,4 +1,4 @@
-"""A point robot that drives over a map: a second pipeline for the same stages, plan and render fused in one."""
+"""A point robot that drives over a map: a second pipeline for the same stages, with fused plan and render."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Map:
         return [(r, c) for r, row in enumerate(self.rows) for c, cell in enumerate(row) if cell == "."]
 
     def path(self, start: Cell, goal: Cell) -> list[Cell]:
-        """Shortest way over free cells, empty when there is none."""
+        """Return the shortest path over free cells; empty if there is none."""
         free, before, queue = set(self.free), {start: start}, deque([start])
         while queue and goal not in before:
             r, c = queue.popleft()
@@ -73,20 +73,20 @@ class Map:
 
 
 class MapSettings(StrictModel):
-    """A map, and the list in which components note what they do."""
+    """A map, and the list in which components record their work."""
 
     map_path: Path
     log: InstanceOf[list]
 
 
 class LogSettings(StrictModel):
-    """The list in which components note what they do."""
+    """The list in which components record their work."""
 
     log: InstanceOf[list]
 
 
 class PointRobotSettings(LogSettings):
-    """Range of the robot's sensor, and the episode at which it breaks."""
+    """Range of the robot's sensor, and the episode at which it fails."""
 
     view: int = 1
     break_at: int = -1
@@ -151,7 +151,7 @@ class StartAndGoal(Randomizer[Map]):
 
 
 class PointRobot(Stage[Randomized[Map], Rendered[Map]]):
-    """Drives from start to goal and sees the map around it, in one go."""
+    """Drives from start to goal and renders the map around it, in one component."""
 
     name = "plan+render"
 
@@ -186,7 +186,7 @@ class PointRobot(Stage[Randomized[Map], Rendered[Map]]):
 
 
 def frames(rgb: np.ndarray) -> CameraFrames:
-    """Frames with nothing but colour."""
+    """Return frames with only color."""
     flat = rgb.shape[:3]
     return CameraFrames(
         rgb=rgb,
@@ -202,7 +202,7 @@ def frames(rgb: np.ndarray) -> CameraFrames:
 
 
 def drive(cells: list[Cell], *, arrived: bool) -> Trajectory:
-    """The trajectory of a point that visits cells."""
+    """Return the trajectory of a point that visits cells."""
     positions = np.array(cells, float)
     body = np.concatenate([positions, np.zeros((len(cells), 1))], axis=1)[:, None]
     return Trajectory(
@@ -223,7 +223,7 @@ def drive(cells: list[Cell], *, arrived: bool) -> Trajectory:
 
 
 class MemoryWriter(Writer):
-    """Keeps what it stores in a dictionary."""
+    """Keeps episodes in a dictionary."""
 
     @classmethod
     def create(cls, context: RunContext, settings: MemorySettings) -> Self:

@@ -1,4 +1,4 @@
-"""Servers of policies on loopback: our own, small ones that speak GR00T's and vla-eval's wires, and hostile ones."""
+"""Policy servers on loopback: Nimbus's own, small ones with the protocols of GR00T and vla-eval, and hostile ones."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def observation(step: int = 0, *, cameras: Mapping[str, tuple[int, int]] = TASK.
 
 
 def choose(state: np.ndarray, pictures: Mapping[str, np.ndarray], prompt: str, seed: int) -> np.ndarray:
-    """Actions (K, 3) in which each bit of an observation counts."""
+    """Return actions (K, 3) that depend on every bit of an observation."""
     sums = [int(np.einsum("i,i->", picture.ravel(), np.arange(picture.size) % 251)) for picture in pictures.values()]
     rng = np.random.default_rng([seed, len(prompt), *sums])
     return np.asarray(state[:3] + rng.normal(size=(HORIZON, 3)), dtype=state.dtype)
 
 
 class Chooser(Policy):
-    """A policy to compare answers with; its answers depend on the seed of the episode."""
+    """A reference policy; its answers depend on the seed of the episode."""
 
     needs = Needs()
     identity = "chooser"
@@ -72,7 +72,7 @@ class Chooser(Policy):
 
 @contextlib.contextmanager
 def served(make: Callable[[], Policy] = Chooser, **metadata: object) -> Iterator[str]:
-    """Address of our own server."""
+    """Return the address of Nimbus's own server."""
     server = PolicyServer(make, metadata=metadata)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -85,7 +85,7 @@ def served(make: Callable[[], Policy] = Chooser, **metadata: object) -> Iterator
 
 @contextlib.contextmanager
 def websocket_server(talk: Callable[[ServerConnection], None]) -> Iterator[str]:
-    """Address of a server that does whatever a function does."""
+    """Return the address of a server that runs a function for each connection."""
 
     def quietly(connection: ServerConnection) -> None:
         with contextlib.suppress(ConnectionClosed):
@@ -102,7 +102,7 @@ def websocket_server(talk: Callable[[ServerConnection], None]) -> Iterator[str]:
 
 
 def openpi_server(answer: Callable[[Mapping[Any, Any]], object], **metadata: object) -> Any:
-    """A server of openpi's wire; an answer that is bytes or a text is the frame itself, None is no answer."""
+    """Start a server with openpi's protocol; an answer of bytes or text is the frame itself, None is no answer."""
 
     def talk(connection: ServerConnection) -> None:
         connection.send(OPENPI.pack({"checkpoint": "c", **metadata}))
@@ -116,7 +116,7 @@ def openpi_server(answer: Callable[[Mapping[Any, Any]], object], **metadata: obj
 
 
 def vla_eval_server(**hello: object) -> Any:
-    """A server of vla-eval's wire with the policy that chooses."""
+    """Start a server with vla-eval's protocol and the reference policy."""
 
     def talk(connection: ServerConnection) -> None:
         seed = 0
@@ -137,7 +137,7 @@ def vla_eval_server(**hello: object) -> Any:
 
 
 def modalities(mark: str, **changes: object) -> dict[str, object]:
-    """Modalities as GR00T's server declares them."""
+    """Return modalities in the form of GR00T's server."""
     keys = {"video": ["front", "wrist"], "state": ["arm"], "action": ["arm", "hand"], "language": ["task"]} | changes
     return {
         name: {
@@ -150,7 +150,7 @@ def modalities(mark: str, **changes: object) -> dict[str, object]:
 
 @contextlib.contextmanager
 def groot_server(marking: Marking = GROOT, **changes: object) -> Iterator[str]:
-    """Address of a server of GR00T's wire with the policy that chooses; ``answer=``: what it answers instead."""
+    """Return the address of a server with GR00T's protocol and the reference policy, or with a given answer."""
     mark = "__ModalityConfig__" if marking is GROOT_N17 else "__ModalityConfig_class__"
     context, instead = zmq.Context(), changes.pop("answer", None)
     rep = context.socket(zmq.REP)
@@ -192,7 +192,7 @@ def groot_server(marking: Marking = GROOT, **changes: object) -> Iterator[str]:
 
 @contextlib.contextmanager
 def raw_server(talk: Callable[[socket.socket], None]) -> Iterator[int]:
-    """Port of a server that is no websocket; each connection is given to a function and then closed."""
+    """Return the port of a plain socket server; each connection is passed to a function and then closed."""
     listener = socket.create_server((HOST, 0))
     listener.settimeout(0.05)
     stop = threading.Event()

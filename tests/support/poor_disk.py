@@ -1,4 +1,4 @@
-"""A disk that lacks what FAT and some network mounts lack: the calls fail in this process as they do there."""
+"""A disk without the features that FAT and some network mounts lack: the calls fail in this process as on them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def impoverish(*lacking: str, put: Callable[[Any, str, Any], None] = setattr) ->
     """Let calls fail from now on.
 
     Args:
-        lacking: Of :data:`LACKING`, and ``ranges`` for locks of parts of files.
-        put: Puts a function into its module; that of a monkeypatch puts the old one back.
+        lacking: Names from :data:`LACKING`, and ``ranges`` for locks of parts of files.
+        put: Replaces a function in its module; that of a monkeypatch restores the old one.
     """
     fsync = os.fsync
 
@@ -26,7 +26,7 @@ def impoverish(*lacking: str, put: Callable[[Any, str, Any], None] = setattr) ->
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         fsync(descriptor)
 
-    put(os, "sync", lambda: None)  # that of this machine takes a second
+    put(os, "sync", lambda: None)  # the one of this machine takes a second
     for name in lacking:
         match name:
             case "links":

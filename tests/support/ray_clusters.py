@@ -24,14 +24,14 @@ from tests.support import ROOT
 from tests.support.clusters import job_of
 
 MEMORY = 80_000_000
-"""[bytes] Object store of each raylet: no object is in it."""
+"""Size of the object store of each raylet, which stays empty [bytes]."""
 
 
 PATIENCE = {"RAY_agent_register_timeout_ms": "180000", "RAY_raylet_start_wait_time_s": "180"}
 PATIENCE |= {"RAY_py_gcs_connect_timeout_s": "120", "RAY_gcs_server_port_wait_time_s": "120"}
 PATIENCE |= {"RAY_health_check_timeout_ms": "60000", "RAY_worker_register_timeout_seconds": "240"}
 PATIENCE |= {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "240"}
-"""Settings of Ray for a machine with much other work: its agents take longer to start than it waits by default."""
+"""Settings of Ray for a busy machine, on which its agents start more slowly than the default limits allow."""
 _AGENT_PORTS = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
 
 
@@ -39,17 +39,17 @@ class RayNodes:
     """A head and raylets.
 
     Args:
-        folder: For files of Ray.
-        nodes: Raylets with one CPU.
+        folder: Folder for files of Ray.
+        nodes: Number of raylets with one CPU each.
     """
 
     def __init__(self, folder: Path, *, nodes: int = 2) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "exts" / "nimbus.datagen")))
         os.environ["NIMBUS_SPOOL"] = str(folder / "spool")
         os.environ.update(PATIENCE)
-        # Ray's clients turn loopback into the host's address, so that a head there would not be found.
+        # Ray's clients replace loopback by the host's address, so a head on loopback would not be found.
         os.environ.update({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)})
-        # Ray notes the address of the last cluster in the folder "ray" there, which it does not make itself.
+        # Ray writes the address of the last cluster to the folder "ray" there, which it does not create itself.
         os.environ["RAY_TMPDIR"] = str(folder)
         (folder / "ray").mkdir()
         self._is_over = threading.Event()
@@ -64,7 +64,7 @@ class RayNodes:
         os.environ["RAY_ADDRESS"] = self._cluster.address
 
     def add(self) -> None:
-        """Start a raylet more; from the main thread, because Ray sets handlers of signals."""
+        """Start another raylet, from the main thread, because Ray sets signal handlers."""
         node = self._cluster.add_node(num_cpus=1, **_settings())
         self._nodes.append(node)
 
@@ -92,7 +92,7 @@ class RayNodes:
 
 
 def actor_pids(kind: str) -> list[int]:
-    """Processes of Ray's actors of a class, as they name themselves."""
+    """Return the processes of Ray's actors of a class, found by their names."""
     found: list[int] = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -115,7 +115,7 @@ class RayRun:
         self.failures: list[BaseException] = []
 
     def at(self, settled: int, action: Callable[[], None]) -> RayRun:
-        """Do something once so many episodes are settled."""
+        """Call a function once a number of episodes are settled."""
         self._actions.append((settled, action))
         return self
 
@@ -133,7 +133,7 @@ class RayRun:
             assert not self.failures, self.failures
 
     def hashes(self) -> dict[str, str]:
-        """Hashes of the dataset, which passes verification."""
+        """Return the hashes of the dataset, which must pass verification."""
         assert verify(self.folder).problems == ()
         return dataset_hashes(self.folder)
 
@@ -156,7 +156,7 @@ def kill_actors(kind: str) -> None:
 
 
 def _write_ports(folder: Path, is_over: threading.Event) -> None:
-    """Write the ports of agents in their place: a raylet waits 15 s for them, which a busy machine exceeds."""
+    """Write the ports for the agents: a raylet waits 15 s for them, which is too short on a busy machine."""
     flags = {
         "metrics_agent_port": "--grpc-port=",
         "metrics_export_port": "--metrics-export-port=",
@@ -183,7 +183,7 @@ def _write_ports(folder: Path, is_over: threading.Event) -> None:
 
 
 def _settings() -> dict[str, Any]:
-    """Settings of a raylet; with ports that are given it does not wait for its agents."""
+    """Return the settings of a raylet; with given ports, it does not wait for its agents."""
     ports = {name: _free_port() for name in _AGENT_PORTS}
     return {"object_store_memory": MEMORY, **ports}
 

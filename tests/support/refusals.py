@@ -1,4 +1,4 @@
-"""Refused input: the one line that a user reads."""
+"""Refused input: the line that a user reads."""
 
 from __future__ import annotations
 

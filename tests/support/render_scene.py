@@ -86,7 +86,7 @@ def stage_and_robot():
 
 @lru_cache
 def states():
-    """Names, positions and orientations of all bodies while the arm moves a little."""
+    """Return names, positions and orientations of all bodies while the arm moves a little."""
     stage, robot = stage_and_robot()
     simulation = NewtonSimulation(stage, robot, rate=15)
     simulation.load(layout().physical)
@@ -101,7 +101,7 @@ def states():
 
 
 def trajectory(*, success: bool = True) -> Trajectory:
-    """The same small motion, as a plan."""
+    """Return the same small motion as a trajectory."""
     names, positions, wxyz = states()
     nothing = np.zeros((STEPS, 0))
     return Trajectory(
@@ -122,7 +122,7 @@ def trajectory(*, success: bool = True) -> Trajectory:
 
 
 def render(shown: Layout, *, stack: int = STEPS, steps: slice = slice(None), shadows: bool = True):
-    """Frames by camera, and the renderer."""
+    """Return frames by camera, and the renderer."""
     stage, robot = stage_and_robot()
     names, positions, wxyz = states()
     renderer = SceneRenderer(stage, robot, stack=stack, shadows=shadows)

@@ -1,4 +1,4 @@
-"""Run by a Python that has the real robomimic: what its dataset class reads, into one NumPy file."""
+"""Copy of the data that robomimic's dataset class reads in one NumPy file; run by a Python with the real robomimic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real runs of a tiny task: a can, two cameras of 64 x 48; two seconds an episode once the libraries are loaded."""
+"""Real runs of a tiny task: a can, two cameras of 64 x 48; two seconds per episode once the libraries are loaded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ RUNNER = ROOT / "runner" / "runner.py"
 
 
 def run(*words: str, out: Path, task: Path | str = TINY) -> int:
-    """``nimbus run --serial`` in this process; returns the exit code."""
+    """Run ``nimbus run --serial`` in this process; return the exit code."""
     return main(["run", "--serial", "--task", str(task), "--out", str(out), *words])
 
 
 def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-    """A command in a process of its own."""
+    """Start a command in a separate process."""
     env = os.environ | {"PYTHONUNBUFFERED": "1"}
     line = [sys.executable, str(RUNNER), *words]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=cwd)
@@ -38,7 +38,7 @@ class _OutputWatch(io.StringIO):
         self._act = act
 
     def write(self, text: str) -> int:
-        """Keep the text; call the function when it is due."""
+        """Keep the text; call the function after the first stored episode."""
         is_first = ": stored, " in text and ": stored, " not in self.getvalue()
         written = super().write(text)
         if is_first:
@@ -47,7 +47,7 @@ class _OutputWatch(io.StringIO):
 
 
 def run_and(act: Callable[[], object], *words: str, out: Path, task: Path | str = TINY) -> int:
-    """``nimbus run --serial`` in this process, which calls a function once when its first episode is stored."""
+    """Run ``nimbus run --serial`` in this process, and call a function once its first episode is stored."""
     with redirect_stdout(_OutputWatch(act)) as shown:
         code = run(*words, out=out, task=task)
     assert ": stored, " in shown.getvalue()
@@ -55,7 +55,7 @@ def run_and(act: Callable[[], object], *words: str, out: Path, task: Path | str 
 
 
 def sound(folder: Path) -> dict[str, str]:
-    """The hashes of a dataset that passes verification."""
+    """Return the hashes of a dataset, which must pass verification."""
     found = verify(folder)
     assert found.problems == ()
     return dataset_hashes(folder)

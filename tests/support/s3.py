@@ -27,7 +27,7 @@ def endpoint() -> str:
 
 @contextmanager
 def bucket(name: str) -> Iterator[str]:
-    """Make a bucket, with the environment that leads to it; its address."""
+    """Make a bucket and set the environment for it; return its address."""
     import boto3
 
     from nimbus.datagen.store.remote.working_copy import open_store

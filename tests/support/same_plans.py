@@ -1,4 +1,4 @@
-"""Comparison of attempts by everything that content hashes see."""
+"""Comparison of attempts by all hashed content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.stages import Planned
 
 
 def content_of(made: Planned) -> str:
-    """Digest of an attempt: motion, bodies, contacts, segments and outcome; statistics of plans are times."""
+    """Return a digest of an attempt: motion, bodies, contacts, segments and outcome, without times."""
     trajectory = made.trajectory
     arrays = (
         trajectory.joint_positions,

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers request after request as a script has it."""
+"""An HTTP server on loopback that answers requests by a script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class ScriptedServer:
-    """The server's address and what it was sent."""
+    """The server's address and the received requests."""
 
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -24,7 +24,7 @@ Step = Callable[[BaseHTTPRequestHandler], None]
 
 
 def send(body: str | bytes, status: int = 200, headers: Mapping[str, str] | None = None, *, length: int = -1) -> Step:
-    """Make a step that sends a reply, with a false length where one is given."""
+    """Make a step that sends a reply, with a false length if given."""
     content = body.encode(errors="surrogatepass") if isinstance(body, str) else body
 
     def step(handler: BaseHTTPRequestHandler) -> None:
@@ -39,14 +39,14 @@ def send(body: str | bytes, status: int = 200, headers: Mapping[str, str] | None
 
 
 def say(content: object, *, finish: str = "stop", **message: object) -> Step:
-    """Make a step that sends a message of a model."""
+    """Make a step that sends a model's message."""
     choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": content} | message}
     return send(json.dumps({"choices": [choice], "usage": {"total_tokens": 100}}))
 
 
 @contextmanager
 def serving(steps: Sequence[Step]) -> Iterator[ScriptedServer]:
-    """Serve steps in turn, the last one again and again."""
+    """Serve steps in turn, and repeat the last one."""
     left, lock = list(steps), threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ def serving(steps: Sequence[Step]) -> Iterator[ScriptedServer]:
             try:
                 step(self)
             except OSError:
-                self.close_connection = True  # the client went away
+                self.close_connection = True  # the client has disconnected
 
         def do_GET(self) -> None:
             send(json.dumps({"data": [{"id": "tiny"}]}))(self)

@@ -13,9 +13,9 @@ def make_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path],
     """Return a folder that is filled once in a run of the tests; read it, never write into it.
 
     Args:
-        factory: Of the test session; under xdist the processes have folders below a common one.
-        name: Of the folder, unique among all tests.
-        make: Fills the folder whose path it is given; other processes wait meanwhile.
+        factory: Folder factory of the test session; under xdist, the processes have folders below a common one.
+        name: Name of the folder, unique among all tests.
+        make: Function that fills the folder of a path; other processes wait meanwhile.
     """
     base = factory.getbasetemp()
     folder = (base.parent if base.name.startswith("popen-") else base) / "shared" / name

@@ -1,4 +1,4 @@
-"""Robots that come with Nimbus; models of some are in wheels that this machine may lack."""
+"""Shipped robots; some models are in wheels that may be missing on this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.robots.wheels import find_wheel
 
 
 def load_shipped_robot(name: str) -> Robot:
-    """Load a robot; the test is skipped where a wheel of its model is missing."""
+    """Load a robot; skip the test if a wheel of its model is missing."""
     if missing := [wheel for wheel in list_wheels(name) if find_wheel(wheel) is None]:
         pytest.skip(f"nimbus robot fetch {name} downloads {missing[0]}")
     return load_robot(name)

@@ -1,4 +1,4 @@
-"""Tasks that come with Nimbus, by kind."""
+"""Shipped tasks, by kind."""
 
 from __future__ import annotations
 

@@ -22,17 +22,17 @@ from nimbus.datagen.teleoperate.session import TeleoperationSession
 from tests.support.operator_hand import NoWayError, OperatorHand, at_once, rotation_between
 
 _PATIENCE = 20
-"""Periods that the operator waits for *success* after the last motion."""
+"""Number of periods for which the operator waits for *success* after the last motion."""
 _MOST_TRIES = 4
-"""Layouts that are tried for each demonstration that is kept: people discard what went wrong."""
+"""Largest number of tried layouts per kept demonstration, because people discard failures."""
 _LEVEL = 0.5
 """Vertical component of an axis below which it counts as horizontal."""
 _END, _TIP = 0.5, 0.6
-"""Places of grasps toward an end of a long object, as shares of half its length: of one hand, and of two."""
+"""Positions of grasps toward an end of a long object, as fractions of half its length: for one hand, and for two."""
 _BETWEEN = 0.025
-"""Smallest distance of two hands at one object [m]."""
+"""Smallest distance between two hands at one object [m]."""
 _FROM_SIDE = 0.3
-"""Smallest sideward component of the direction in which a hand comes to the other one."""
+"""Smallest sideward component of the direction in which a hand approaches the other one."""
 Hands = dict[str, OperatorHand]
 Inputs = Iterator[OperatorInput]
 
@@ -65,7 +65,7 @@ def show(name: str, folder: Path, *, count: int, seed: int = 0) -> dict[int, str
 
 
 def _perform(session: TeleoperationSession, name: str, rng: np.random.Generator) -> str:
-    """Show a task; returns the reason of a failure, empty for success."""
+    """Show a task; return the reason of a failure, empty for success."""
     hands = {arm: OperatorHand(session, arm, rng) for arm in session.assets.robot.arm_names}
     try:
         for given in SHOWS[name](hands):
@@ -95,7 +95,7 @@ def _insert(hands: Hands) -> Inputs:
 
 
 def _upright(pose: FloatArray) -> FloatArray:
-    """Return the nearest rotation (3, 3) with z straight up: the eye sees a peg that hangs askew."""
+    """Return the nearest rotation (3, 3) with z straight up, as a person corrects a tilted peg."""
     x = pose[:3, 0] * [1, 1, 0]
     x /= np.linalg.norm(x)
     z = np.array([0.0, 0.0, 1.0])

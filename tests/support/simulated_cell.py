@@ -1,4 +1,4 @@
-"""A cell without processes: the production queue and scheduler behind a virtual clock."""
+"""A cell without processes: the production queue and scheduler with a virtual clock."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Cell:
     slots: int = 16
     switch_seconds: float = 0.0
     switch_once: bool = False
-    """A worker keeps what it built for both roles: it pays for its first switch only."""
+    """True if a worker keeps the components of both roles, so only its first switch has a cost."""
     fixed: bool = False
     episodes: int = 400
     plan_seconds: float = 1.0
     render_seconds: float = 2.5
     plan_yield: float = 0.8
     variation: float = 0.0
-    """Standard deviation of stage times by their mean."""
+    """Standard deviation of stage times divided by their mean."""
     seed: int = 0
 
     def durations(self) -> tuple[np.ndarray, np.ndarray]:
-        """Seconds of planning and of rendering by episode; 0 where the plan fails. The yield is met exactly."""
+        """Return durations of planning and of rendering by episode [s]; 0 if the plan fails. The yield is exact."""
         random = np.random.default_rng(self.seed)
         succeeds = random.permutation(np.arange(self.episodes) < round(self.plan_yield * self.episodes))
         times = np.ones((2, self.episodes))
@@ -44,15 +44,15 @@ class Cell:
 
     @property
     def ideal(self) -> float:
-        """All work, spread evenly."""
+        """Duration of all work if it is spread evenly."""
         return float(sum(map(np.sum, self.durations()))) / (self.planners + self.renderers)
 
     @property
     def bound(self) -> float:
-        """The ideal when each switch costs: some workers change their role once, slots are unbounded.
+        """The ideal duration with the cost of switches: some workers change their role once, and slots are unlimited.
 
-        With ``k`` workers that move from one role to the other, the ``n`` workers who can do the other role's work,
-        the movers counted, have to bear that work and the moves; all of them together bear everything.
+        If ``k`` workers move to the other role, the ``n`` workers that can do that role's work, including the movers,
+        must do that work and the moves; all workers together must do everything.
         """
         plan, render = (float(times.sum()) for times in self.durations())
         count, cost = self.planners + self.renderers, self.switch_seconds
@@ -83,7 +83,7 @@ class _Worker:
 
 
 class _Mean:
-    """As a supervisor measures it: nothing at first."""
+    """Mean as measured by a supervisor: none at first."""
 
     def __init__(self) -> None:
         self.total, self.count = 0.0, 0

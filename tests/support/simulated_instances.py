@@ -1,4 +1,4 @@
-"""A cell whose renderers are instances that take minutes to start, behind a virtual clock."""
+"""A cell with a virtual clock whose renderers are instances that take minutes to start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class InstanceRun:
     start_seconds: float
     plan_yield: float = 0.85
     fits: int = 3
-    """Instances that fit on each GPU."""
+    """Number of instances that fit on each GPU."""
     seed: int = 0
 
     @property
@@ -41,7 +41,7 @@ class InstanceRun:
 
     @property
     def default(self) -> Split:
-        """Split with which a run begins: an instance for each GPU."""
+        """Initial split of a run: an instance for each GPU."""
         return self.cores - self.gpus, self.gpus
 
 
@@ -62,7 +62,7 @@ class _Simulation:
         self.now, self.number = 0.0, 0
 
     def end(self) -> float:
-        """Run to the end; returns its time."""
+        """Run to the end; return the duration."""
         drawn, shown, left = iter(zip(self.plans, self.succeeds, strict=True)), iter(self.renders), self.run.episodes
         while left:
             self._resize()
@@ -95,7 +95,7 @@ class _Simulation:
         self.sums[stage] += seconds
 
     def _resize(self) -> None:
-        """Let idle workers leave, and start those that are missing: an instance at a time."""
+        """End surplus idle workers, and start missing ones, one instance at a time."""
         gone = min(self.free[0], max(0, self.planners - self.target[0]))
         self.free[0], self.planners = self.free[0] - gone, self.planners - gone
         gone = min(self.free[1], max(0, self.renderers - self.target[1]))
@@ -132,11 +132,11 @@ class _Simulation:
 
 
 def end_of(run: InstanceRun, split: Split | None = None) -> float:
-    """Duration of a run with a fixed split, or with one that is decided as it goes on [s]."""
+    """Return the duration of a run with a fixed or with a dynamic split [s]."""
     return _Simulation(run, split or run.default, moves=split is None).end()
 
 
 def best_fixed(run: InstanceRun) -> tuple[float, Split]:
-    """Duration and numbers of the best fixed split, of all."""
+    """Return the duration and the numbers of the best fixed split."""
     splits = [(run.cores - renderers, renderers) for renderers in range(1, run.most_renderers + 1)]
     return min((end_of(run, split), split) for split in splits)

@@ -1,4 +1,4 @@
-"""A run in which workers die, without processes: the production queue and evidence, and dice."""
+"""A simulated run in which workers die: the production queue and evidence, with random deaths."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from nimbus.runner.cell.queue.work_queue import WorkQueue
 
 @dataclass(frozen=True)
 class Result:
-    """End of a run; counts of episodes."""
+    """Result of a run: numbers of episodes."""
 
     found: int
-    """Poison in quarantine."""
+    """Poison episodes in quarantine."""
     falsely: int
-    """Healthy ones in quarantine."""
+    """Healthy episodes in quarantine."""
     missed: int
-    """Poison that was stored."""
+    """Poison episodes that were stored."""
     most_deaths: int
-    """At one episode."""
+    """Largest number of deaths at one episode."""
     deaths_of_found: float
-    """Mean, of poison in quarantine."""
+    """Mean number of deaths per quarantined poison episode."""
     evidence: tuple[str, ...]
 
 
@@ -48,7 +48,7 @@ def simulate(*, episodes: int = 1000, poison: int = 10, background: float, worke
         for seat in random.permutation(workers):
             number, fresh, lease = pool[seat]
             if lease is None:
-                if work.counts.isolated and not fresh:  # a worker leaves, so that a fresh one can take its place
+                if work.counts.isolated and not fresh:  # a worker exits so that a new one can replace it
                     number, fresh, born = born, True, born + 1
                 pool[seat] = (number, fresh, order(number, fresh))
                 continue

@@ -1,4 +1,4 @@
-"""A robot of a user's own: joints j1 to j6, a palm, and two fingers that slide."""
+"""A user's robot: joints j1 to j6, a palm, and two sliding fingers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ gripper:
 
 
 def robot_file(name: str, *, model: str) -> str:
-    """The text of its file.
+    """Return the text of its robot file.
 
     Args:
-        name: What tasks call it.
-        model: The file of its links and joints, as seen from its own file.
+        name: Name of the robot in tasks.
+        model: Path of its model, relative to the robot file.
     """
     return _FILE.format(name=name, model=model)

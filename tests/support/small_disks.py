@@ -1,4 +1,4 @@
-"""Disks that are soon full: file systems in memory, of a given size."""
+"""Small disks: file systems in memory with a given size."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 @contextmanager
 def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a file system of a size such as ``64k`` on a folder; skip the test where this user may not.
+    """Mount a file system of a size such as ``64k`` on a folder; skip the test without the permission.
 
     Args:
-        folder: Made where it is missing.
-        size: As ``mount`` reads it.
+        folder: Mount point, which is created if it is missing.
+        size: Size in the form of ``mount``.
     """
     folder.mkdir(exist_ok=True)
     words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]

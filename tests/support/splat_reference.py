@@ -1,4 +1,4 @@
-"""Splats in double precision, pixel by pixel, and writers of the file formats that are only read."""
+"""Reference rendering of splats in double precision, and writers of file formats that Nimbus only reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.splats.cloud import FIRST_HARMONIC, SplatCloud, unit_quatern
 
 
 def random_cloud(count: int, *, seed: int = 0, degree: int = 0, antialiased: bool = False) -> SplatCloud:
-    """Splats of all shapes in a cube of 4 m."""
+    """Return splats of all shapes in a cube of 4 m."""
     rng = np.random.default_rng(seed)
     harmonics = rng.normal(0, 0.1, (count, 3, (degree + 1) ** 2 - 1)).astype(np.float16) if degree else None
     return SplatCloud(
@@ -30,7 +30,7 @@ def random_cloud(count: int, *, seed: int = 0, degree: int = 0, antialiased: boo
 
 
 def watching_camera(width: int = 64, height: int = 48) -> tuple[Camera, FloatArray, FloatArray]:
-    """A camera, and one pose of it from which the cube of :func:`random_cloud` fills the picture."""
+    """Return a camera with a pose from which the cube of :func:`random_cloud` fills the image."""
     camera = Camera(
         name="front", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1.0, width=width, height=height
     )
@@ -86,7 +86,7 @@ def blend_exactly(
 
 
 def harmonic_color(cloud: SplatCloud, row: int, direction: FloatArray) -> FloatArray:
-    """Color of a splat by the real harmonics of SciPy, in the order and with the signs of 3D Gaussian splatting."""
+    """Return a splat's color by SciPy's real harmonics, in the order and with the signs of Gaussian splatting."""
     from scipy.special import sph_harm_y
 
     color = cloud.colors[row].astype(float)
@@ -102,7 +102,7 @@ def harmonic_color(cloud: SplatCloud, row: int, direction: FloatArray) -> FloatA
 
 
 def write_spz(cloud: SplatCloud, path: Path, *, version: int = 3, fraction: int = 12) -> None:
-    """Write a cloud as Niantic's README and header describe it."""
+    """Write a cloud in the format of Niantic's README and header."""
     count = len(cloud)
     if version == 1:
         places = cloud.positions.astype("<f2").tobytes()
@@ -151,7 +151,7 @@ def _smallest_three(xyzw: FloatArray) -> bytes:
 
 
 def write_compressed_ply(cloud: SplatCloud, path: Path) -> None:
-    """Write a cloud as SuperSplat does: bounds of 256 splats each, four words a splat."""
+    """Write a cloud as SuperSplat does: bounds for every 256 splats, and four words per splat."""
     rows, bounds = [], []
     for start in range(0, len(cloud), 256):
         block = slice(start, start + 256)

@@ -1,4 +1,4 @@
-"""A room of 6 by 5 m with furniture and a half wall, as triangles and as splats of which the truth is known."""
+"""A room of 6 by 5 m with furniture and a half wall, as triangles and as splats with known ground truth."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _THINGS = (
 
 
 def room_corners() -> Float32Array:
-    """Faces (F, 3, 3) of the room, seen from inside, and of the things in it, seen from outside [m]."""
+    """Return faces (F, 3, 3) of the room, visible from inside, and of the objects in it, visible from outside [m]."""
     shell = outward_box((0.0, 0.0, 0.0), (6.0, 5.0, 2.6))[:, ::-1]
     return np.concatenate([shell, *(outward_box(low, high) for low, high in _THINGS)]).astype(np.float32)
 
@@ -30,13 +30,13 @@ def outward_box(low: tuple[float, float, float], high: tuple[float, float, float
 
 
 def painted(samples: SurfaceSamples) -> FloatArray:
-    """Colors (N, 3) of a soft pattern, a pure function of the place."""
+    """Return colors (N, 3) of a smooth pattern, a function of the position only."""
     waves = np.sin(samples.positions * (2.1, 1.7, 2.3) + (0.0, 1.0, 2.0))
     return 0.5 + 0.25 * waves + 0.15 * samples.normals
 
 
 def room_cloud(count: int = 30_000, *, noise: float = 0.0, floaters: int = 0) -> SplatCloud:
-    """Splats of the room; ``noise`` [m] moves each, and floaters hang in the air."""
+    """Return splats of the room; ``noise`` [m] displaces each, and floaters are in the air."""
     rng = np.random.default_rng(3)
     samples = place_samples(room_corners(), count)
     cloud = discs_of(samples, painted(samples))

@@ -25,14 +25,14 @@ def placed(assets: VisualAssets, steps: list[int]) -> StackLayout:
 
 
 def clipped(frames, far: float):
-    """Depth and instance as a camera with that far clip gives them."""
+    """Return depth and instance clipped at a camera's far distance."""
     depth, instance = frames.depth[0].copy(), frames.instance[0].copy()
     depth[frames.depth[0] > far], instance[frames.depth[0] > far] = 0.0, 0
     return depth, instance
 
 
 def side_by_side_and_alone(assets: VisualAssets, folder: Path, steps: list[int], layout: StackLayout):
-    """For each region and camera both images of depth and labels."""
+    """Yield, for each region and camera, both images of depth and labels."""
     regions = write(folder / "stacked.usda", assets, layout, CAMERAS, steps)
     together, names = render_as_one_world(folder / "stacked.usda", regions, assets, SIZES)
     for number, step in enumerate(steps):

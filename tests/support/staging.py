@@ -1,4 +1,4 @@
-"""Small made-up episodes that are staged and wait for their commit."""
+"""Small synthetic episodes that are staged and wait for their commit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.synthetic import make_rendered
 
 
 class Tray:
-    """Keeps what a writer stages, instead of having it committed."""
+    """Keeps staged episodes of a writer instead of committing them."""
 
     def __init__(self, dataset: Dataset, *, lease: int = 0) -> None:
         self.stage = dataset.stage

@@ -1,4 +1,4 @@
-"""The extension in a Kit that is played by the contract, its window open: what a test does to it and reads of it."""
+"""The extension in a stand-in for Kit made from the contract, with its window open for tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UPDATE = "omni.kit.app:GLOBAL_EVENT_UPDATE"
 
 
 class Started:
-    """The extension, started, its window open; the editor is in this process, runs are the test's."""
+    """The started extension with its window open; the editor is in this process, and the test simulates runs."""
 
     def __init__(self, extension: Any, kit: Kit, jobs: StubLauncher, channels: list[LocalChannel]) -> None:
         self.extension, self.kit, self.jobs, self.channels = extension, kit, jobs, channels
@@ -23,7 +23,7 @@ class Started:
 
     @property
     def text(self) -> str:
-        """Text of the task that is edited."""
+        """Return the text of the edited task."""
         draft = self.channel.editor.draft
         return draft.text if draft else ""
 
@@ -43,9 +43,9 @@ class Started:
         self.look()
 
     def label(self, name: str) -> str:
-        """Text of a label."""
+        """Return the text of a label."""
         return self.kit.find("Label", name).text
 
     def field(self, name: str) -> str:
-        """Text of a field."""
+        """Return the text of a field."""
         return self.kit.find("StringField", name).model.get_value_as_string()

@@ -1,4 +1,4 @@
-"""Small made-up episodes: real values of every type that the stages hand on, to test what stores and shows them."""
+"""Small synthetic episodes with values of every type that stages pass on, for tests of storing and showing them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KINDS = (("bottle", "plastic"), ("can", "metal"), ("carton", "paper"))
 
 
 def make_layout(index: int = 0, *, variant: int = 0, seed: int = 0, width: int = 64, height: int = 48) -> Layout:
-    """A layout of two objects, a front and a wrist camera."""
+    """Make a layout of two objects, a front and a wrist camera."""
     random = generator(seed, index, "layout")
     objects = tuple(
         PlacedObject(
@@ -76,7 +76,7 @@ def make_layout(index: int = 0, *, variant: int = 0, seed: int = 0, width: int =
 
 
 def make_trajectory(index: int = 0, *, steps: int = 20, outcome: Outcome | None = None) -> Trajectory:
-    """A smooth made-up motion with two skill segments."""
+    """Make a smooth synthetic motion with two skill segments."""
     random = generator(0, index, "trajectory")
     joints, bodies = 9, 4
     phase = np.linspace(0, 2, steps)[:, None] + random.uniform(0, 1, joints)
@@ -109,7 +109,7 @@ def make_trajectory(index: int = 0, *, steps: int = 20, outcome: Outcome | None 
 
 
 def make_labels() -> Labels:
-    """Names for masks of two objects over a background."""
+    """Make names for masks of two objects over a background."""
     return Labels(
         instance_names=("background", "items_0", "items_1"),
         instance_bodies=("", "items_0", "items_1"),
@@ -120,7 +120,7 @@ def make_labels() -> Labels:
 
 
 def make_frames(step: int, count: int, *, camera: int, seed: int, width: int, height: int) -> CameraFrames:
-    """A shaded table with two discs that move over it."""
+    """Make images of a shaded table with two moving discs."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float32)
     instance = np.zeros((count, height, width), dtype=np.uint8)
     boxes = np.full((count, 3, 4), np.nan, dtype=np.float32)
@@ -151,7 +151,7 @@ def make_frames(step: int, count: int, *, camera: int, seed: int, width: int, he
 def make_observations(
     steps: int, *, chunk: int = 8, seed: int = 0, width: int = 64, height: int = 48
 ) -> Iterator[Observation]:
-    """The images of an episode, a chunk at a time, made when asked for."""
+    """Yield the images of an episode, one chunk at a time."""
     for start in range(0, steps, chunk):
         count = min(chunk, steps - start)
         cameras = {
@@ -182,12 +182,12 @@ def make_rendered(
 
 
 def failure(reason: Reason = Reason.NO_IK) -> Outcome:
-    """A failed outcome."""
+    """Return a failed outcome."""
     return Outcome(success=False, phase="pick items_0", reason=reason, detail="closest 3 cm short")
 
 
 def failed_attempts(*, variants: int, index: int = 0) -> tuple[Attempt, ...]:
-    """Rows of one failed plan, the last attempt at an episode, one for each variant."""
+    """Return the rows of one failed plan, the last attempt at an episode, one for each variant."""
     trajectory = make_trajectory(index, outcome=failure())
     return tuple(
         attempt_of(make_layout(index, variant=variant), trajectory, attempt=0, final=True, times={}, started=0.0)
@@ -196,12 +196,12 @@ def failed_attempts(*, variants: int, index: int = 0) -> tuple[Attempt, ...]:
 
 
 def open_dataset(folder: Path, *, seed: int = 0) -> Dataset:
-    """The dataset that made-up episodes go into."""
+    """Open the dataset for synthetic episodes."""
     return Dataset.create_or_open(folder, task=TASK, task_hash=TASK_HASH, seed=seed, robot="panda")
 
 
 def write_dataset(folder: Path, items: list[Rendered] | None = None, **options: Any) -> list[Stored]:
-    """Write made-up episodes, by default two stored ones and a failed one."""
+    """Write synthetic episodes, by default two stored ones and a failed one."""
     items = items or [make_rendered(0), make_rendered(1), make_rendered(2, outcome=failure())]
     with open_dataset(folder) as dataset:
         writer = Hdf5Writer(dataset, **options)

@@ -1,4 +1,4 @@
-"""First attempts at the tasks that come with Nimbus: planned and executed in physics, nothing rendered."""
+"""First attempts at shipped tasks: planned and executed in physics, not rendered."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _loaded(task_file: str | Path, skills: tuple[Path, ...]) -> tuple[Task, Scen
 
 @lru_cache
 def attempt(task_file: str | Path, *, index: int = 0, skills: tuple[Path, ...] = ()) -> Trajectory:
-    """The first attempt at one layout of seed 0, as a run makes it; made once, to be read only.
+    """Return the first attempt at one layout of seed 0, as in a run; it is shared, for reading only.
 
     Args:
-        task_file: Path, or the name of a task that comes with Nimbus.
-        index: Of the layout.
-        skills: Folders of skills of a user's own.
+        task_file: Path, or the name of a shipped task.
+        index: Index of the layout.
+        skills: Folders of a user's skills.
     """
     task, assets = _loaded(task_file, skills)
     layout = draw_physical(task, assets, seed=0, index=index)
@@ -54,7 +54,7 @@ def attempt(task_file: str | Path, *, index: int = 0, skills: tuple[Path, ...] =
 
 
 def first_success(task_file: str | Path, *, layouts: int = 3, skills: tuple[Path, ...] = ()) -> Trajectory:
-    """The first attempt that succeeds, at one layout after the other; none raises with what became of each."""
+    """Return the first successful attempt over some layouts; raise with all outcomes if none succeeds."""
     outcomes = []
     for index in range(layouts):
         tried = attempt(task_file, index=index, skills=skills)
@@ -65,12 +65,12 @@ def first_success(task_file: str | Path, *, layouts: int = 3, skills: tuple[Path
 
 
 def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
-    """A robot picks a block that lies ``x`` ahead [m] and puts it 22 cm to the right: the first of three that succeeds.
+    """Let a robot pick a block ``x`` ahead [m] and place it 22 cm to the right; return the first success of three.
 
     Args:
-        robot: Name or path.
-        x: Of the regions' middles, from the scene's place for robots [m].
-        folder: Where the task file goes.
+        robot: Name or path of the robot.
+        x: Distance of the regions' centers from the scene's mount for robots [m].
+        folder: Folder for the task file.
     """
     path = folder / "elsewhere.yaml"
     path.write_text(_ELSEWHERE.format(robot=robot, x=x))
@@ -78,7 +78,7 @@ def elsewhere(robot: str, x: float, folder: Path) -> Trajectory:
 
 
 def successes(name: str, *, wanted: int = 1, layouts: int = 2) -> int:
-    """Count the first layouts that succeed at the first attempt; stops when there are enough."""
+    """Count the first layouts that succeed at the first attempt; stop when there are enough."""
     count = 0
     for index in range(layouts):
         count += attempt(name, index=index).outcome.success

@@ -1,4 +1,4 @@
-"""A task file that tests change."""
+"""A task file that tests modify."""
 
 TEXT = """\
 robot: panda

@@ -12,11 +12,11 @@ class ScriptedLeaderConfig:
 
     id: str = ""
     steps: int = 1_000_000
-    """Readings until its cable is pulled."""
+    """Number of readings until its cable is pulled."""
 
 
 class ScriptedLeader:
-    """Leader arm of two joints whose first one turns by a degree in each reading after the tenth."""
+    """Leader arm of two joints whose first one rotates by a degree in each reading after the tenth."""
 
     config_class = ScriptedLeaderConfig
     name = "scripted_leader"

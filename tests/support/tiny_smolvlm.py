@@ -1,4 +1,4 @@
-"""A small SmolVLM with a tokenizer of its own, for SmolVLA without the hub: ``python tiny_smolvlm.py FOLDER``.
+"""A small SmolVLM with its own tokenizer, for SmolVLA without the hub: ``python tiny_smolvlm.py FOLDER``.
 
 Runs in the Python that ``NIMBUS_LEROBOT_PYTHON`` names. Weights are random: SmolVLA makes them from the config.
 """

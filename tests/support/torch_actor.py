@@ -1,4 +1,4 @@
-"""Run by a Python that has torch: largest difference between an image policy in torch and in NumPy, printed."""
+"""Prints the largest difference between an image policy in torch and in NumPy; run by a Python that has torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 
 
 def main(folder: str, examples: str) -> None:
-    """Write a policy with random weights, and ask both."""
+    """Write a policy with random weights, and query both."""
     sys.path.insert(0, examples)
     import torch  # pyright: ignore[reportMissingImports]
     from train_act import HORIZON, Actor, scaling_of, weights_of  # pyright: ignore[reportMissingImports]

@@ -1,4 +1,4 @@
-"""Run by a Python that has torch: what a policy in a folder answers, as JSON."""
+"""Prints the answers of a policy in a folder as JSON; run by a Python that has torch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.policies.policy import PolicyEpisode, PolicyObservation
 
 
 def main(folder: str) -> None:
-    """Ask twice in the same episode."""
+    """Query the policy twice in one episode."""
     policy = open_policy(folder)
     random = np.random.default_rng(0)
     seen = PolicyObservation(

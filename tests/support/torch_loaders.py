@@ -1,4 +1,4 @@
-"""Run by a Python that has torch and torchdata: what its loaders give, as JSON."""
+"""Prints the samples of torch's and torchdata's loaders as JSON; run by a Python that has both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.datasets.training.torch_dataset import torch_dataset
 
 
 def main(folder: str) -> None:
-    """Indices that come out of each kind of loader."""
+    """Print the indices from each kind of loader."""
     import torch  # pyright: ignore[reportMissingImports]
     from torch.utils.data import DataLoader  # pyright: ignore[reportMissingImports]
     from torchdata.stateful_dataloader import StatefulDataLoader  # pyright: ignore[reportMissingImports]

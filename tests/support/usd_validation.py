@@ -1,4 +1,4 @@
-"""Validators of USD, which every stage that Nimbus writes has to pass."""
+"""Validators of USD, which every stage from Nimbus must pass."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def validation_errors(stage: Any) -> list[str]:
-    """Run USD's own validators; returns their errors."""
+    """Run USD's own validators; return their errors."""
     from pxr import UsdValidation
 
     validators = UsdValidation.ValidationRegistry().GetOrLoadAllValidators()

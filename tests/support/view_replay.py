@@ -27,20 +27,20 @@ VIEWS = [
 
 
 def views_of(robot: str) -> list[SignalView]:
-    """Those that a robot can have: a tool of five joints makes no steps."""
+    """Return the views that a robot supports; tool steps need more than five joints."""
     is_free = all(len(one.arm.joints) > 5 for one in load_robot(robot).arms)
     return [view for view in VIEWS if is_free or view.actions != "tool_delta"]
 
 
 _REST = 10
-"""Steps after the last row, which is repeated."""
+"""Number of steps after the last row, which is repeated."""
 
 
 def replay_view(folder: Path, view: SignalView, *, task: Path | str, out: Path) -> Iterator[tuple[ExportItem, str]]:
     """Export a dataset in a view, read the files, and play every episode.
 
-    Execution noise of the stored episode is added to the commands: what is relative to a posture that noise has moved
-    leads back only from there.
+    Execution noise of the stored episode is added to the commands, because relative actions refer to the posture with
+    noise.
 
     Args:
         folder: The dataset.
@@ -49,7 +49,7 @@ def replay_view(folder: Path, view: SignalView, *, task: Path | str, out: Path) 
         out: Folder of the export.
 
     Yields:
-        Each episode, and the reason of its failure; empty where it succeeded.
+        Each episode, and the reason of its failure; empty for success.
     """
     export(folder, out, view=view)
     source, frames = open_source(folder), LeRobotFrames(out)

@@ -1,4 +1,4 @@
-"""Every task and robot that comes with Nimbus, for real: some layouts are planned and executed, nothing is rendered.
+"""Attempts with every shipped task and robot: some layouts are planned and executed, nothing is rendered.
 
 Run by ``make test-tasks``.
 """

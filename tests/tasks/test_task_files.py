@@ -1,4 +1,4 @@
-"""The task files that come with Nimbus stay short: they are what people read first."""
+"""The shipped task files stay short, because users read them first."""
 
 from __future__ import annotations
 

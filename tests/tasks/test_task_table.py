@@ -1,4 +1,4 @@
-"""The page with the table of tasks tells what the records say, and shows small pictures."""
+"""The page with the table of tasks agrees with the records, and shows small images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every name of Kit and Isaac Sim that Nimbus uses exists in the contract, is not deprecated, and is called rightly."""
+"""All names of Kit and Isaac Sim that Nimbus uses are in the contract, not deprecated, and called correctly."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_extension_depends_on_what_it_imports_at_its_start():
 
 
 def imports_of_kit(path: Path) -> list[str]:
-    """Lines at the top of a file that import something of Kit."""
+    """Return the lines at the top of a file that import modules of Kit."""
     return [line for line in path.read_text().splitlines() if line.startswith(("import omni.", "import carb."))]
 
 
@@ -95,7 +95,7 @@ def test_the_extension_names_files_and_modules_that_are_there():
 
 @pytest.fixture
 def kit() -> Iterator[Kit]:
-    """Kit's modules can be imported."""
+    """Make Kit's modules importable."""
     with played_kit() as kit:
         yield kit
 

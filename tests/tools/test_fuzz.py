@@ -1,4 +1,4 @@
-"""The fuzzer finds what it looks for: planted bugs of each kind, and nothing in what is well."""
+"""The fuzzer finds planted bugs of each kind, and nothing in correct code."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_planted_bug_is_found(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_control_sequence_in_an_error_is_found(tmp_path: Path) -> None:
-    """Errors of Nimbus escape theirs; this one is as if they did not."""
+    """Errors of Nimbus escape control sequences; this one simulates an error that does not."""
 
     def shout(folder: Path, random: np.random.Generator) -> None:
         error = InputError("")
@@ -71,12 +71,12 @@ def test_a_control_sequence_in_an_error_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shown", ["\x1b[2J", "\a", "\x9b2J", "\N{RIGHT-TO-LEFT OVERRIDE}"])
 def test_what_a_terminal_obeys_is_found(tmp_path: Path, shown: str) -> None:
-    """Printed by a command, not only raised."""
+    """The sequence is printed by a command, not only raised."""
     assert findings(lambda folder, random: sys.stdout.write(shown), tmp_path) == ["injection"] * 2
 
 
 def test_what_a_library_prints_is_watched(tmp_path: Path) -> None:
-    """Native code writes to the file descriptor."""
+    """Native code writes directly to the file descriptor."""
     assert findings(lambda folder, random: os.write(2, BELL.encode()), tmp_path) == ["injection"] * 2
 
 
@@ -89,7 +89,7 @@ def test_computing_on_and_on_is_a_hang(tmp_path: Path) -> None:
 
 
 def test_a_busy_machine_is_no_hang(tmp_path: Path) -> None:
-    """A quarter of a second of work takes longer than the limit, beside four processes that take the processor."""
+    """A quarter of a second of work takes longer than the limit while four other processes use the CPU."""
     core = min(os.sched_getaffinity(0))
 
     def compute(folder: Path, random: np.random.Generator) -> None:

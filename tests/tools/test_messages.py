@@ -1,4 +1,4 @@
-"""The list of messages finds what users see, where it stands."""
+"""The list of messages contains the texts that users see, with their positions."""
 
 from pathlib import Path
 

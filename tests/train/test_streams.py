@@ -1,4 +1,4 @@
-"""Each step has the same samples on any number of ranks, and an epoch every sample once."""
+"""Each step has the same samples on any number of ranks, and an epoch contains every sample once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def indices(reader: Reader, steps: range, ranks: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_steps_are_the_same_on_any_ranks(reader: Reader, ranks: int):
-    """30 samples on 4 streams: the last step of an epoch is short, and streams differ by one sample."""
+    """With 30 samples on 4 streams, the last step of an epoch is short, and streams differ by one sample."""
     alone = indices(reader, range(6), 1)
     assert sorted(sum(alone[:3], [])) == sorted(sum(alone[3:], [])) == list(range(30))
     assert alone[0] != alone[3], "each epoch has an order of its own"

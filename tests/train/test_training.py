@@ -1,4 +1,4 @@
-"""Recipes with torch, which is in an environment of its own: see docs/training.md."""
+"""Recipes with torch, which is in a separate environment; see docs/training.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def losses(out: Path) -> list[float]:
 
 @pytest.mark.slow
 def test_ranks_that_change_and_die_lose_nothing(data: Path, tmp_path: Path) -> None:
-    """Two ranks, one killed, then all stopped, then one rank: the losses are those of one rank throughout."""
+    """One of two ranks is killed, then all are stopped, then one rank continues: the losses equal those of one rank."""
     words = (data, *OPTIONS, "--steps", 40, "--minutes", 0)
     run("train_vla.py", *words, "--out", tmp_path / "alone")
     process = begin("train_ddp.py", *words, "--out", tmp_path / "changed", "--ranks", 2)

@@ -1,6 +1,6 @@
 """Physics of Isaac Sim in the stand-in: MuJoCo steps the open stage behind Isaac Sim's interface.
 
-Masses, friction, drives, armatures, joint limits and articulations are read from the open stage alone, so that a value
+Masses, friction, drives, armatures, joint limits and articulations are read from the open stage alone, so a value
 that a simulation failed to write there is missing here too.
 """
 

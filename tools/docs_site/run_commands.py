@@ -44,7 +44,7 @@ def run_page(page: str, folder: Path) -> list[str]:
 
 
 def run_block(block: CodeBlock, folder: Path) -> list[str]:
-    """Run a shell block in a folder; returns its page and line if it failed."""
+    """Run a shell block in a folder; return its page and line if it failed."""
     commands = "\n".join(filter(None, (block.run_first, block.code)))
     commands = _COUNT.sub(lambda match: f"{match[1]}{min(int(match[2]), _MOST)}", commands)
     path = f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -113,7 +113,7 @@ def read_cluster(folder: Path, random: np.random.Generator) -> None:
     job = replace(
         job, folder=place, tasks=tuple(replace(one, spec=replace(one.spec, folder=place)) for one in job.tasks)
     )
-    server = HeadServer(job, folder / "s", slots=1)
+    server = HeadServer(job, folder / "s")
     head = server.head
     about = {"version": nimbus_version(), "platform": platform_name(), "host": "h", "pid": 1, "clock": 1.7e9}
     try:

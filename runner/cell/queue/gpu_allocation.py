@@ -58,7 +58,7 @@ class GpuAllocation:
         self._failures.pop(uuid, None)
 
     def record_failure(self, uuid: str) -> bool:
-        """Record that a worker ended with an error of its GPU; returns True when the GPU is now left out."""
+        """Record that a worker ended with an error of its GPU; return True when the GPU is now left out."""
         self._failures[uuid] += 1
         if self._failures[uuid] < _FAILURES or uuid in self.lost:
             return False

@@ -139,7 +139,7 @@ class PoisonDetector:
 
     @staticmethod
     def _condemns(count: int, background: float) -> bool:
-        # At a healthy episode the deaths are independent, so that their joint probability is the product.
+        # At a healthy episode the deaths are independent, so their joint probability is the product.
         return count >= _MOST or (count >= _LEAST and background**count < _CHANCE)
 
     def _words(self, streak: list[_Death], role: str, background: float) -> str:

@@ -40,7 +40,7 @@ class Backoff:
         """Number of consecutive unexpected exits without a result in between."""
 
     def record_end(self) -> float:
-        """Count an unexpected exit; returns the delay [s] before the next process starts."""
+        """Count an unexpected exit; return the delay [s] before the next process starts."""
         self.failures += 1
         return delay(self.failures, worker=self._worker)
 

@@ -13,7 +13,7 @@ _KEPT_FREE = 64 << 20
 
 
 def create_memory(name: str, byte_count: int) -> int:
-    """Create zeroed, fully allocated memory of fixed size; returns its descriptor.
+    """Create zeroed, fully allocated memory of fixed size; return its descriptor.
 
     Args:
         name: Name shown in ``/proc``; need not be unique.

@@ -79,7 +79,7 @@ class SharedSlots:
         return self._memory[begin + HEADER_BYTES : begin + self.slot_bytes]
 
     def write(self, slot: int, generation: int, parts: Iterable[bytes | bytearray | memoryview]) -> int:
-        """Write the parts one after another, then the header; returns their total number of bytes.
+        """Write the parts one after another, then the header; return their total number of bytes.
 
         Raises:
             SlotError: They do not fit; nothing was written.

@@ -187,7 +187,7 @@ class Heartbeat:
         return [self._spans.popleft() for _ in range(min(most, len(self._spans)))]
 
     def _leave(self, *, is_whole: bool = True) -> int:
-        """Record the end of the current phase, or of a turn in it; returns the time of that end [monotonic ns]."""
+        """Record the end of the current phase, or of a turn in it; return the time of that end [monotonic ns]."""
         now, wall = time.monotonic_ns(), time.time()
         gap, stay = max(self._gap, now - self._last), now - self._begin
         known_gap, known_stay = self._longest.get(self._phase, (0, 0))

@@ -307,7 +307,7 @@ def _exhaust(results: Iterator[Any]) -> None:
 
 
 def main(load: Callable[[], Job], folder: Path, *, row: int, descriptors: Sequence[int]) -> int:
-    """Work in this process, which belongs to the supervisor; returns the exit code.
+    """Work in this process, which belongs to the supervisor; return the exit code.
 
     Args:
         load: Returns the job.

@@ -5,13 +5,21 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 import grpc  # pyright: ignore[reportMissingModuleSource]
 import ray  # pyright: ignore[reportMissingImports]
+from ray._private import services  # pyright: ignore[reportMissingImports]
 from ray._private.grpc_utils import init_grpc_channel  # pyright: ignore[reportMissingImports]
-from ray.core.generated import ray_client_pb2, ray_client_pb2_grpc  # pyright: ignore[reportMissingImports]
+from ray.core.generated import (  # pyright: ignore[reportMissingImports]
+    gcs_service_pb2,
+    gcs_service_pb2_grpc,
+    ray_client_pb2,
+    ray_client_pb2_grpc,
+)
 from ray.exceptions import RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import Diagnostic, InputError
@@ -41,6 +49,11 @@ class RayFollower:
         self._order = order
         self._is_stopping = False
 
+    def handle_signals(self) -> None:
+        """Stop the run at SIGTERM or SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self.ask_to_stop)
+
     def ask_to_stop(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: the first one drains the run, the second one ends only this program."""
         if self._is_stopping:
@@ -54,6 +67,7 @@ class RayFollower:
             InputError: The cluster cannot be reached, or its version, platform or current run does not fit.
         """
         connect(self._order.address)
+        self.handle_signals()  # again, because a driver of Ray aborts at SIGTERM
         head = self._head()
         has_asked, heard = False, time.monotonic()
         while True:
@@ -123,7 +137,11 @@ def connect(address: str) -> None:
     if address.startswith("ray://"):
         _check_client_server(address.removeprefix("ray://"), where=where)
     try:
+        if address == "auto" and (place := services.canonicalize_bootstrap_address(address)):
+            _check_head(place, where=where)
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    except InputError:
+        raise
     except Exception as error:  # Ray raises various types of errors
         raise refusal(error, where=where) from None
     if address == "auto":
@@ -132,12 +150,30 @@ def connect(address: str) -> None:
 
 def _check_client_server(place: str, *, where: str) -> None:
     """Ping Ray's client server. This fails at once if there is none; ``ray.init`` would take half a minute."""
-    channel = init_grpc_channel(place, options=(), asynchronous=False)
     messages: Any = ray_client_pb2
-    try:
-        ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
+    ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
+    with _refusing(place, where) as channel:
         ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER_SECONDS)
-    except grpc.RpcError as error:
+
+
+def _check_head(place: str, *, where: str) -> None:
+    """Ping Ray's head process, which reports a wrong token; ``ray.init`` fails after a minute without the reason."""
+    messages: Any = gcs_service_pb2
+    with _refusing(place, where) as channel:
+        stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
+        stub.CheckAlive(messages.CheckAliveRequest(), timeout=ANSWER_SECONDS)
+
+
+@contextmanager
+def _refusing(place: str, where: str) -> Iterator[Any]:
+    """Open a channel to a server; errors become those of :func:`refusal`."""
+    try:
+        channel = init_grpc_channel(place, options=(), asynchronous=False)
+    except Exception as error:  # Ray raises various types of errors
+        raise refusal(error, where=where) from None
+    try:
+        yield channel
+    except (grpc.RpcError, RayError) as error:
         raise refusal(error, where=where) from None
     finally:
         channel.close()
@@ -151,8 +187,7 @@ def _write(line: RayLine) -> None:
 def main() -> int:
     """Read a :class:`RayOrder` from standard input, follow its run, and print :class:`RayLine` objects as lines."""
     follower = RayFollower(from_json(RayOrder, sys.stdin.read()))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, follower.ask_to_stop)
+    follower.handle_signals()
     try:
         follower.run()
     except InputError as error:

@@ -59,9 +59,7 @@ class HeadActor:
         self._private = make_owned("nimbus-head-")
         self._socket = self._private.path / "head"
         self._own = threading.local()
-        words = module_command(
-            "nimbus.runner.cluster.head_process", str(self._socket), str(max(1, slots)), str(os.getpid())
-        )
+        words = module_command("nimbus.runner.cluster.head_process", str(self._socket), "0", str(os.getpid()))
         self._head = KeptProcess(words, self._private.path / "head.log", text=job, is_over=_has_end)
         self._end: HeadEnd | None = None
         self._placed: dict[str, Any] = {}

@@ -107,6 +107,10 @@ def refusal(error: Exception, *, where: str) -> InputError:
         found = " ".join(line.strip() for line in text.splitlines() if "Ray:" in line or "Python:" in line)
         instead = "install the Ray and Python of the cluster here"
         return InputError(f"the cluster has other versions: {found[:300]}", where=where, instead=instead)
+    if "has no attribute" in lower or "modulenotfounderror" in lower or "unpicklingerror" in lower:
+        instead = "install the Ray and Python of the cluster here"
+        what = f"the cluster has another version of Ray, which does not read this one's messages: {first_line(error)}"
+        return InputError(what, where=where, instead=instead)
     if "starting ray client server failed" in lower:
         what = "the cluster did not start its client server for this command in time"
         instead = "run the same command again, or on the head with --cluster auto, or give http://HOST:8265"

@@ -8,7 +8,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 
 
 def probe(costs: list[float], *, failing: int = 0) -> list[Attempt]:
-    """A ledger of five episodes; the first ``failing`` ones came at their second attempt, which cost as much."""
+    """Return a ledger of five episodes; the first ``failing`` ones succeeded at the second attempt, at equal cost."""
     rows = []
     for index, cost in enumerate(costs):
         common = {"episode_id": f"e{index}", "task": "t", "seed": 0, "idx": index, "variant": 0}

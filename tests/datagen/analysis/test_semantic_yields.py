@@ -1,4 +1,4 @@
-"""Yields of datasets by what their tasks mean."""
+"""Yields of datasets by objects, relations and other meanings of their tasks."""
 
 from __future__ import annotations
 

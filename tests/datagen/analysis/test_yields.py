@@ -14,7 +14,7 @@ KINDS = [f"kind_{index}" for index in range(10)]
 
 
 def run(seed: int, *, episodes: int = 60, failing: float = 0.0, broken: str = "", attempts: int = 3) -> list[Attempt]:
-    """A run's rows: two to four objects of ten kinds in three variants; an attempt fails by chance, or is broken."""
+    """Return a run's rows: 2 to 4 objects of ten kinds in three variants; attempts fail randomly or by a defect."""
     rng = np.random.default_rng(seed)
     rows: list[Attempt] = []
     for index in range(episodes):
@@ -64,7 +64,7 @@ def test_a_variant_that_is_never_kept_is_flagged_within_60_episodes_and_nothing_
 
 def test_clean_runs_show_no_flag_more_often_than_the_level_says() -> None:
     flagged = sum(bool(find_yields(run(1000 + seed, failing=0.25, attempts=1)).flags) for seed in range(60))
-    assert flagged <= 3  # of 600 such runs 1 % had one, of 60 more than 3 would come with p = 0.003
+    assert flagged <= 3  # 1 % of 600 such runs had one; more than 3 of 60 would occur with p = 0.003
 
 
 def test_what_shares_episodes_with_a_bad_value_is_not_blamed() -> None:
@@ -98,7 +98,7 @@ def test_q_values_are_no_smaller_than_p_values_and_in_the_same_order(values: lis
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
-    """Worked by hand: p · n / rank, from the largest down."""
+    """Computed by hand: p · n / rank, from the largest down."""
     q_values = adjust_p_values(np.array([0.04, 0.01, 0.03, 0.9]), np.zeros(4), level=0.05)
     assert q_values == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.9])
 

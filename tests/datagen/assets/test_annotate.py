@@ -1,4 +1,4 @@
-"""Captions and synonyms: from measured fields, and of a model only as far as they agree with these."""
+"""Captions and synonyms: from measured fields, and from a model if they agree with these fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives that lead out, lie about their sizes or grow without end: one line each."""
+"""Archives whose names leave the folder, whose sizes are wrong or that grow without limit are refused in one line."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def flagged(path: Path, flags: int, method: int = zipfile.ZIP_DEFLATED) -> None:
 
 
 def sparse(path: Path, **fields: str) -> None:
-    """Write a tar file whose only member states a size, and is all holes."""
+    """Write a tar file whose only member has a stated size and consists of holes."""
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         entry = tarfile.TarInfo("mug.obj")
         entry.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", **fields}
@@ -136,7 +136,7 @@ def test_what_assets_need_is_unpacked(tmp_path: Path) -> None:
 
 
 def test_a_hole_is_no_archive(tmp_path: Path):
-    """Lzma alone would read a terabyte of zeros, as empty streams."""
+    """Lzma itself would read a terabyte of zeros as empty streams."""
     path = tmp_path / "a.tar.xz"
     with path.open("wb") as file:
         file.truncate(1 << 40)

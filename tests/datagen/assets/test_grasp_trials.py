@@ -1,4 +1,4 @@
-"""Grasps in physics at import: which hold, what cannot be taken, and their order at a pick."""
+"""Grasps in physics at import: successful grasps, ungraspable objects, and the order of grasps at a pick."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRIPPER = read_robot("panda").gripper
 
 @pytest.fixture(scope="module")
 def cube() -> ObjectModel:
-    """Return a block that every gripper takes."""
+    """Return a block that every gripper can grasp."""
     return open_library("blocks").model("red_cube", 0)
 
 
@@ -33,7 +33,7 @@ def trials(cube: ObjectModel) -> GraspTrials:
 
 
 def ranked(model: ObjectModel) -> list[Grasp]:
-    """Rank its grasps as it rests first."""
+    """Rank its grasps in its first rest pose."""
     rest, pose = model.rest_poses[0], np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
     return prefer_tried(
@@ -65,7 +65,7 @@ def test_held_grasps_come_first(cube: ObjectModel, trials: GraspTrials) -> None:
 
 
 def test_a_held_grasp_stands_in(cube: ObjectModel, trials: GraspTrials) -> None:
-    """Attempts that were made stand in for a ranking that finds no grasp that held."""
+    """If the ranking contains no successful grasp, the attempts are used instead."""
     rest = cube.rest_poses[0]
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height

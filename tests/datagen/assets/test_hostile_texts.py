@@ -1,4 +1,4 @@
-"""Texts beside assets of others: long and deep ones are read in linear time, or end the reading of that text alone."""
+"""Long and deep foreign texts of assets are read in linear time, or skipped without affecting the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import of real files into a library, and the library as tasks open it."""
+"""Import of real files into a library, and opening the library in tasks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ instructions: ["Pick {item}."]
 
 
 def make_things(folder: Path) -> Path:
-    """A block in metres, an apple in centimetres, a can under a URDF, and a file that is no mesh."""
+    """Write a block in meters, an apple in centimeters, a can with a URDF, and a file that is not a mesh."""
     folder.mkdir()
     trimesh.creation.box((0.05, 0.04, 0.06)).export(folder / "wood_block.glb")
     trimesh.creation.icosphere(subdivisions=2, radius=3.5).export(folder / "apple.stl")
@@ -60,7 +60,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def things(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The sources and their library."""
+    """Return the sources and their library."""
     root = tmp_path_factory.mktemp("assets")
     folder, out = make_things(root / "things"), root / "lib"
     import_assets([folder], out)
@@ -201,7 +201,7 @@ def test_wheels_are_read_as_archives(tmp_path: Path) -> None:
 
 
 def test_a_large_index_opens_fast(tmp_path: Path) -> None:
-    """The limit is a second; it takes a tenth of it here, and machines of tests are slow."""
+    """The limit is one second, ten times the usual duration, because test machines are slow."""
     import time
 
     entry = {"size": (0.1, 0.1, 0.1), "source": "a", "layout": "ycb", "shape": "0" * 64, "automatic": {"scale": 1.0}}
@@ -243,7 +243,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
 def test_a_spoilt_shape_of_others_is_one_line(
     things: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, np.ndarray], what: str
 ) -> None:
-    """Its sum in the index is right: the library was made so."""
+    """Its checksum in the index is correct, because the library was made with it."""
     monkeypatch.setattr(shape_file, "_LARGEST_UNPACKED", 64 << 20)
     with np.load(things[1] / "apple" / "shape.npz") as held:
         arrays = {**held, **change}

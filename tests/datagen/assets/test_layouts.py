@@ -15,7 +15,7 @@ _CUBE = trimesh.creation.box((1, 1, 1))
 
 
 def found(root: Path, *names: str) -> dict[str, FoundAsset]:
-    """Assets by layout and name, of meshes with these paths."""
+    """Return assets by layout and name for meshes with these paths."""
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         _CUBE.export(root / name) if name.endswith((".obj", ".glb", ".stl", ".ply")) else (root / name).write_text("x")

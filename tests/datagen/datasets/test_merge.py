@@ -1,4 +1,4 @@
-"""Parts of a dataset become the dataset that one machine would have made."""
+"""Merged parts of a dataset equal the dataset that one machine makes."""
 
 from __future__ import annotations
 

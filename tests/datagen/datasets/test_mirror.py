@@ -15,7 +15,7 @@ from tests.support.synthetic import write_dataset
 
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
-    """A dataset in a folder and in a bucket."""
+    """Return a dataset in a folder and in a bucket."""
     pytest.importorskip("moto", reason="the extra 'dev' brings moto")
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     write_dataset(tmp_path / "data")

@@ -1,4 +1,4 @@
-"""LeRobot datasets and shards that somebody tampered with: each ends in one line, or in a finding."""
+"""Manipulated LeRobot datasets and shards: each causes one line or a finding."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def train(folder: Path) -> None:
 def test_rows_of_another_kind_are_one_line(v30: Path, name: str, values: Callable[[int], Any]) -> None:
     set_column(v30 / ROWS, name, values)
     assert any(finding.is_certain for finding in check(open_lerobot(v30)))
-    if name == STATE:  # as a column of texts it may be taken along
+    if name == STATE:  # as a column of texts, it may be copied
         convert(v30, v30.with_name("out"), workers=1)
         with pytest.raises(InputError):
             train(v30)
@@ -119,7 +119,7 @@ def test_a_description_of_another_kind_is_one_line(v30: Path, name: str, value: 
 
 
 def test_a_table_of_repeated_values_is_not_unpacked(tmp_path: Path) -> None:
-    """A kilobyte or two that would be rows for a gigabyte."""
+    """One or two kilobytes that would expand to a gigabyte of rows."""
     path = tmp_path / "rows.parquet"
     count = 20_000_000
     pq.write_table(pa.table({"index": pa.repeat(1, count)}), path)
@@ -174,7 +174,7 @@ def test_a_manifest_without_a_column_is_one_line(shards: Path) -> None:
 
 
 def test_an_extra_file_of_holes_is_not_copied(v30: Path) -> None:
-    """It filled the disk."""
+    """Earlier, the copy filled the disk."""
     (v30 / "notes.bin").touch()
     os.truncate(v30 / "notes.bin", 1 << 39)
     with pytest.raises(InputError, match="notes.bin: .*the file is sparse and nearly empty"):

@@ -1,4 +1,4 @@
-"""Ranges of a camera that turn everything out of view are told, with one that works."""
+"""Camera ranges that turn everything out of view are reported, with a range that works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that exclude each other are found, and such as may hold together are not."""
+"""Conditions that exclude each other are found; compatible ones are not reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BESIDE = "beside: {object: 'items[0]', of: 'items[1]'}"
 
 
 def found(*conditions: str) -> list[tuple[str, bool]]:
-    """List the findings about things that lie beside others: the field of each, and True if it is certain."""
+    """List the findings about objects beside others: the field of each, and True if it is certain."""
     task = parse_task(HEAD + "".join(f"  - {condition}\n" for condition in conditions) + TAIL)
     bins = {name: SimpleNamespace(name=name, group="bins", object_class=name) for name in ("organic", "recycling")}
     assets: Any = SimpleNamespace(stage=SimpleNamespace(fixtures=bins))

@@ -1,4 +1,4 @@
-"""Examination of navigation tasks: what will not work is found before a run, with the field to change."""
+"""Examination of navigation tasks: errors are found before a run, with the field to change."""
 
 from __future__ import annotations
 

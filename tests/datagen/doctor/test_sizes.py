@@ -1,4 +1,4 @@
-"""Cameras that show things too small are told with what shows them larger; hands are judged by what they hold."""
+"""Cameras that show objects too small are reported with a remedy; wrist cameras are judged by the held object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nimbus.datagen.tasks.task import load_task, parse_task
 from tests.support.one_can import TEXT, assets
 
 FAR = "{position: [3.0, 0.0, 1.8], look_at: [0.45, 0.0, 0.05], vertical_fov: 45 deg}"
-"""A can of 66 mm is about 6 px wide in its picture."""
+"""Distance at which a can of 66 mm is about 6 px wide in the image."""
 
 
 def examined(cameras: str) -> tuple[Case, list[Diagnostic]]:

@@ -1,4 +1,4 @@
-"""Layouts of others: values that decide how much is computed are limited."""
+"""Foreign layouts: values that determine the amount of computation are limited."""
 
 from __future__ import annotations
 

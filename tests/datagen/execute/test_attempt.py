@@ -1,4 +1,4 @@
-"""Attempts: what they do is recorded, judged, and can be run again from the record alone."""
+"""Attempts are recorded, judged, and can be replayed from the record alone."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def attempt(*, text: str = TEXT, number: int = 0, at: PhysicalLayout | None = No
 
 @pytest.fixture(scope="module")
 def done() -> Trajectory:
-    """One can in its bin."""
+    """Return an attempt that puts a can into its bin."""
     return attempt()
 
 
 def bytes_of(trajectory: Trajectory) -> bytes:
-    """Everything that content hashes see; plan statistics are times."""
+    """Return all hashed content; plan statistics contain times."""
     arrays = (
         trajectory.joint_positions,
         trajectory.joint_velocities,

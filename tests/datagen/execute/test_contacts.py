@@ -1,4 +1,4 @@
-"""Contact measures, against the definition: the deepest contact between bodies of two kinds."""
+"""Contact measures compared with their definition: the deepest contact between two kinds of bodies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.one_can import put, simulation, thing
 
 @pytest.fixture(scope="module")
 def made() -> NewtonSimulation:
-    """A can in the hand and one sunk into the table."""
+    """Return a scene with a can in the hand and one sunk into the table."""
     found = simulation(thing(), thing("items_1", y=0.2))
     put(found, "items_0", tuple(found.body_pose("panda_hand")[:3, 3] - (0.0, 0.0, 0.1)))
     put(found, "items_1", (0.6, 0.2, found.body_pose("items_1")[2, 3] - 0.003))
@@ -23,7 +23,7 @@ def made() -> NewtonSimulation:
 @pytest.mark.parametrize("target", [None, "items_0", "items_1", "items_0"])
 def test_depths_are_the_largest_of_their_bodies(made: NewtonSimulation, target: str | None) -> None:
     meter = ContactMeter(made, made.robot)
-    for meter.closing_on in ("items_1", target):  # what it worked on before does not count
+    for meter.closing_on in ("items_1", target):  # objects of earlier steps do not count
         meter.read()
     read = meter.read()
     assert read["table_penetration"] == deepest(made, lambda one, other: is_still(made, one) != is_still(made, other))

@@ -40,12 +40,12 @@ instructions: ["Take {block}."]
 
 
 def pose(x: float, y: float, z: float, yaw: float) -> FloatArray:
-    """A pose turned about the vertical."""
+    """Return a pose rotated about the vertical."""
     return make_transform((x, y, z), quat_from_axis_angle((0, 0, 1), yaw))
 
 
 def above(*heights: float, held: FloatArray | None = None) -> Take:
-    """A take in which the tool points down over the thing."""
+    """Return a take in which the tool points down over the object."""
     down = make_transform((0, 0, 0), (0.0, 1.0, 0.0, 0.0))
     rows = []
     for height in heights:
@@ -63,7 +63,7 @@ def above(*heights: float, held: FloatArray | None = None) -> Take:
 
 
 def demonstration(*takes: Take) -> DemonstrationFile:
-    """A demonstration of one arm."""
+    """Return a demonstration of one arm."""
     return DemonstrationFile(robot="panda", task="t", subtask="take block", takes=takes)
 
 
@@ -72,7 +72,7 @@ small = st.floats(-0.3, 0.3)
 
 @given(small, small, st.floats(-3.0, 3.0))
 def test_a_path_moves_with_its_thing(x: float, y: float, yaw: float):
-    """The tool has the same pose seen from the thing, whatever that is; symmetric ways are among several."""
+    """The tool has the same pose relative to the object; symmetric variants are among the candidates."""
     thing = pose(0.5 + x, y, 0.0, yaw)
     take = above(0.1, 0.0)
     found = list_candidates(
@@ -85,7 +85,7 @@ def test_a_path_moves_with_its_thing(x: float, y: float, yaw: float):
 
 @given(small, small, st.floats(-3.0, 3.0))
 def test_a_held_thing_repeats_its_own_path(x: float, y: float, yaw: float):
-    """Another grasp of the held thing is made up for: its own path in the frame is the demonstrated one."""
+    """A different grasp of the held object is compensated: the object's path in the frame is the demonstrated one."""
     then, now = pose(0.0, 0.0, 0.01, 0.0), pose(x / 10, y / 10, 0.02, yaw)
     take = above(0.1, 0.0, held=then)
     held = {"arm": HeldNow(kind="red_cube", symmetry="none", tool_T_held=now)}
@@ -96,7 +96,7 @@ def test_a_held_thing_repeats_its_own_path(x: float, y: float, yaw: float):
 
 
 def test_a_round_thing_keeps_the_hand_as_shown():
-    """A round thing that is turned by 90 degrees is taken as before: its turn does not matter."""
+    """A round object that is rotated by 90 degrees is grasped as before."""
     arguments = {"base": np.zeros(3), "kind": "red_cube", "held": {}}
     turned = pose(0.5, 0.0, 0.0, np.pi / 2)
     plain = list_candidates(demonstration(above(0.1, 0.0)), world_T_frame=turned, symmetry="none", **arguments)
@@ -119,7 +119,7 @@ def test_the_nearest_take_comes_first():
 
 
 def test_a_thing_of_the_same_size_comes_before_a_nearer_one():
-    """A hand that takes a cube would push a brick away."""
+    """A hand opened for a cube would push a brick away."""
     cube, brick = (0.04, 0.04, 0.04), (0.08, 0.04, 0.04)
     far = {"base_T_frame": pose_row(pose(0.3, 0.3, 0, 0)), "source": "far", "size": brick, "kind": "blue_brick"}
     found = list_candidates(
@@ -145,7 +145,7 @@ def test_boxes_with_equal_sides_have_quarter_turns(size: tuple[float, float, flo
 
 
 def test_timing_keeps_the_limits_of_all_arms():
-    """The slower arm sets the pace of both, and both arrive at their ends together."""
+    """The slower arm determines the speed of both, and both reach their ends together."""
     fast, slow = np.linspace([0.0], [0.1], 6), np.linspace([0.0], [5.0], 6)
     one, other = time_postures([fast, slow], rate=15.0, period=1 / 15, limits=[[2.0], [2.0]])
     assert len(one) == len(other)
@@ -182,7 +182,7 @@ def test_tracks_of_two_lengths_are_refused():
 
 
 def test_content_of_a_demonstration_enters_the_hash(tmp_path: Path):
-    """Two tasks with equal demonstrations in different places are equal; another demonstration makes another task."""
+    """Tasks with equal demonstrations at different paths are equal; another demonstration changes the task."""
     for folder, height in (("one", 0.0), ("two", 0.0), ("three", 0.01)):
         (tmp_path / folder).mkdir()
         demonstration(above(0.1, height)).write(tmp_path / folder / "DEMO.demo.json")
@@ -198,5 +198,5 @@ def test_a_missing_demonstration_has_a_location(tmp_path: Path):
 
 
 def test_a_stored_task_needs_no_demonstration():
-    """The text of a task in an episode is parsed for replays, which need its conditions alone."""
+    """A task stored in an episode is parsed for replays, which only need its conditions."""
     assert parse_task(TASK, name="t").success

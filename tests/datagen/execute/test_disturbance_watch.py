@@ -1,4 +1,4 @@
-"""The demonstrator under a push: it goes on from what came of it, and the record says so and replays."""
+"""The demonstrator during a push: it recovers from the result, and the record contains this and can be replayed."""
 
 from __future__ import annotations
 

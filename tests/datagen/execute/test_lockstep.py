@@ -18,14 +18,14 @@ from tests.support.synthetic import make_rendered
 
 
 class Doubler:
-    """Planner whose answer is twice its query, whatever is beside it in the batch."""
+    """Planner that returns twice its query, independently of the rest of the batch."""
 
     def plan_batch(self, queries: Sequence[SimpleNamespace]) -> list[int]:
         return [2 * query.value for query in queries]
 
 
 def made(lengths: Sequence[int | None], *, lanes: int) -> tuple[dict[int, list[int]], Lockstep]:
-    """Answers of each episode, which asks as many queries as its entry says; None for "nothing now"."""
+    """Return the answers of each episode, which sends the given number of queries; None for a turn without a query."""
     answers: dict[int, list[int]] = {}
     planned = make_planned()
 
@@ -79,7 +79,7 @@ def test_lanes_go_on_while_nothing_waits():
 
 
 def test_error_ends_the_other_lanes():
-    """The error has the episode's name, and no thread is left waiting."""
+    """The error names the episode, and no thread remains waiting."""
     seen: list[int] = []
 
     def attempts(item: Randomized, lane: Lane) -> Iterator[Planned]:
@@ -100,7 +100,7 @@ def test_error_ends_the_other_lanes():
 
 
 def test_arms_of_an_episode_ask_within_its_lane():
-    """Two arms in threads of their own ask for motions; stopping the lane ends both."""
+    """Two arms in separate threads request motions; stopping the lane ends both."""
     planned, answers = make_planned(), dict[str, list[int]]()
 
     def attempts(item: Randomized, lane: Lane) -> Iterator[Planned]:

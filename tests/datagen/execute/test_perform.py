@@ -1,4 +1,4 @@
-"""Composites of steps, done in physics."""
+"""Composite steps, executed in physics."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Stumble(Skill):
 
 @pytest.fixture(scope="module", autouse=True)
 def stumbling() -> Iterator[None]:
-    """Registered for these tests only: others list the skills there are."""
+    """Register the skill for these tests only, because other tests list all skills."""
     register("skill", "stumble")(Stumble)
     yield
     registry._components.pop(("skill", "stumble"))
@@ -71,7 +71,7 @@ def attempt(steps: str, *things: PlacedObject, success: str = "- at_rest", drawn
 
 
 def skills(done: Trajectory) -> list[str]:
-    """Steps that were done, in order; the waits at the end left out."""
+    """Return the executed steps in order, without the final waits."""
     return [f"{part.skill} {part.target}".strip() for part in done.segments if part.phase not in ("settle", "rest")]
 
 

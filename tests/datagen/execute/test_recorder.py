@@ -1,4 +1,4 @@
-"""Creep of what is carried, from records made up."""
+"""Slip of carried objects, computed from synthetic records."""
 
 from __future__ import annotations
 

@@ -13,30 +13,30 @@ from tests.support import furniture
 from tests.support.one_can import put, thing, workcell
 
 X, Y, HIGH = 0.45, 0.0, 0.0604
-"""Middle of the fixed can, which is 5.8 cm wide and 12 cm high."""
+"""Center of the fixed can, which is 5.8 cm wide and 12 cm high."""
 BIN = (0.55, 0.46)
-"""Middle of a bin of 30 x 24 cm, 12.8 cm deep."""
+"""Center of a bin of 30 x 24 cm, 12.8 cm deep."""
 SIDE_OF = {
     **dict.fromkeys((0, 30, 330), "behind"),
     **dict.fromkeys((60, 90, 120), "left_of"),
     **dict.fromkeys((150, 180, 210), "in_front_of"),
     **dict.fromkeys((240, 270, 300), "right_of"),
 }
-"""Sides by the direction from the fixed can [deg]: the robot looks along x."""
+"""Side by direction from the fixed can [deg]; the robot faces along x."""
 NEAR_OF = {0.08: {"near", "beside"}, 0.12: {"beside"}, 0.15: set[str]()}
-"""Relations by the distance of the middles [m]: 2, 6 and 9 cm between the cans."""
+"""Relations by distance between the centers [m]: gaps of 2, 6 and 9 cm between the cans."""
 STATE_OF = {
     **dict.fromkeys((0, 5, 12), "upright"),
     **dict.fromkeys((20, 45, 70, 110, 135, 160), ""),
     **dict.fromkeys((80, 90, 100), "lying"),
     **dict.fromkeys((168, 175, 180), "inverted"),
 }
-"""States by the lean [deg]."""
+"""States by tilt [deg]."""
 BIN_OF = {(0.0, 0.0, 0.07): "in", (0.1, 0.0, 0.07): "in", (-0.1, 0.06, 0.07): "in", (0.0, 0.0, 0.25): ""}
 BIN_OF |= {(0.1, -0.07, 0.10): "in", (0.0, 0.0, 0.16): ""}
-"""Relations by the place of the can's middle in the bin [m]."""
+"""Relations by position of the can's center in the bin [m]."""
 STACK_OF = {(0.0, 0.001): True, (0.01, 0.001): True, (-0.02, 0.0): True, (0.0, 0.02): False, (0.0, 0.1): False}
-"""Resting on a carton, by the shift along x and the height over it [m]."""
+"""Support by a carton, by offset along x and height above it [m]."""
 DRAWER_OF = {0.0: "closed", 0.03: "closed", 0.1: "", 0.5: "", 0.75: "", 0.85: "open", 1.0: "open"}
 
 
@@ -54,7 +54,7 @@ def cell(shared: SimulatedWorkcell):
 
 
 def found(cell: SimulatedWorkcell, name: str = "can") -> set[tuple[str, str]]:
-    """Relations of a thing and what they are to; those to the robot's start left out."""
+    """Return the relations of an object and their targets, without those to the robot's start."""
     return {(edge.relation, edge.target) for edge in describe_scene(cell) if edge.object == name} - {("untouched", "")}
 
 

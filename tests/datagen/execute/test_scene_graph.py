@@ -1,4 +1,4 @@
-"""Relations of whole scenes, against labels written by hand."""
+"""Relations of whole scenes, compared with labels written by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cell(shared: SimulatedWorkcell):
 
 
 def told(cell: SimulatedWorkcell, *names: str) -> set[str]:
-    """Relations about some things as text, those to fixtures and ``untouched`` left out."""
+    """Return relations of some objects as text, without those to fixtures and ``untouched``."""
     return {
         f"{edge.relation} {edge.object} {edge.target}".strip()
         for edge in describe_scene(cell)

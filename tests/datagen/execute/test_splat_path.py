@@ -1,4 +1,4 @@
-"""Views along a path that leave the capture make it a failed attempt."""
+"""An attempt fails if views along its path leave the capture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.splat_room import room_cloud
 
 
 def test_views_of_nothing_are_outside_capture():
-    """The path turns to a wall that the capture does not have: value and limit are in the detail."""
+    """The path turns to a wall that was not captured; the detail has the value and the limit."""
     item = driven_episode(0)
     cloud = room_cloud(30_000)
     whole = check_views(SplatRasterizer(cloud), (item.layout,), item.trajectory)

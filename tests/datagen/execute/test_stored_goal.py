@@ -1,4 +1,4 @@
-"""Goals of drives that are driven again come from files of others."""
+"""Goals of replayed drives, which come from foreign files."""
 
 from __future__ import annotations
 

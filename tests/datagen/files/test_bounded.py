@@ -1,4 +1,4 @@
-"""Files that are not what their reader takes them for."""
+"""Files of another type or size than their reader expects."""
 
 from __future__ import annotations
 

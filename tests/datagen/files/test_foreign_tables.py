@@ -1,4 +1,4 @@
-"""Parquet tables of others: the same as Arrow reads them, but no content a million times larger than the file."""
+"""Foreign Parquet tables: read as by Arrow, but without content a million times larger than the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_table_is_read_as_arrow_reads_it(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["texts", "lists", "pictures", "map"])
 def test_repeated_text_is_refused(kind: str, tmp_path: Path):
-    """A file of some kB holds a text of 1 MiB once, and two thousand rows that refer to it."""
+    """A file of some kB contains a text of 1 MiB once, and two thousand rows that refer to it."""
     count, once = 2000, pa.array(["x" * 2**20])
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), once)
     keys = pa.array(["k"] * count)

@@ -1,4 +1,4 @@
-"""A function in a process with limits: its result, its errors, and what becomes of it beyond them."""
+"""A function in a process with limits: its result, its errors, and its end beyond the limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NPY and NPZ files from other programs: whatever the libraries raise is one kind of error."""
+"""NPY and NPZ files from other programs: all exceptions of the libraries become one kind of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes in a folder that another user may have made: no link is followed, no name leads out."""
+"""Changes in a folder that another user may have made: no link is followed, and no name leads out of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nimbus.datagen.files.own_files import (
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A file that lies elsewhere, and that nothing may touch."""
+    """Return a file outside of the folder, which must stay unchanged."""
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "mine.txt").write_text("mine")
     (tmp_path / "data").mkdir()

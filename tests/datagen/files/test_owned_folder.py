@@ -1,4 +1,4 @@
-"""Folders of processes that were killed are removed by the next process, those of living ones never."""
+"""The next process removes folders of killed processes, but never those of running ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ time.sleep(300)
 
 
 def age(folder: Path) -> Path:
-    """Let a folder look as if it was made long ago."""
+    """Give a folder an old time stamp."""
     os.utime(folder, (0, 0))
     return folder
 
@@ -43,7 +43,7 @@ def test_folder_of_a_killed_process_is_removed(tmp_path: Path):
 
 
 def test_young_folder_is_kept(tmp_path: Path):
-    """Its owner may be about to lock it."""
+    """Its owner may be about to lock the folder."""
     folder = tmp_path / "node"
     folder.mkdir()
     assert remove_stale([folder, tmp_path / "none"]) == [] and folder.exists()

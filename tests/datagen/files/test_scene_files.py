@@ -1,4 +1,4 @@
-"""Names and paths of what tasks name."""
+"""Names and paths in task files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWN = (
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A task with a robot, a stage and a library of its own, all named as seen from the task's file."""
+    """Return a task with its own robot, stage and library, all named relative to the task file."""
     folder = tmp_path / "tasks"
     (folder / "robots").mkdir(parents=True)
     (folder / "own.yaml").write_text(OWN)

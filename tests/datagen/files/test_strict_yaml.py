@@ -148,7 +148,7 @@ def test_deep_nesting_is_refused_without_a_traceback():
 
 
 def test_unreadable_files_are_one_line(tmp_path):
-    """Load files that must be refused with the strict loader, which makes plain values only."""
+    """The strict loader, which only makes plain values, refuses these files."""
     with pytest.raises(InputError, match="no such file"):
         strict_yaml.load(tmp_path / "none.yaml", Example)
     with pytest.raises(InputError, match="is a directory"):
@@ -200,12 +200,12 @@ def test_plain_data_written_as_yaml_come_back_the_same_with_a_place_for_each_val
 def test_control_characters_and_half_letters_are_refused_with_their_place(letter: str) -> None:
     with pytest.raises(InputError, match=r"^f\.yaml:2:4: a\[0\]: holds the control character '.+'; remove it$"):
         parse(f'a:\n - "x{letter}"\n', "f.yaml")
-    with pytest.raises(InputError, match=r"^f\.yaml:1:1: a key holds a control character"):
+    with pytest.raises(InputError, match=r"^f\.yaml:1:1: a key contains a control character"):
         parse(f'"x{letter}": 1\n', "f.yaml")
 
 
 def test_long_quantity_is_refused_at_once():
-    """The expression of a quantity takes minutes for such texts, which a dataset of others may hold."""
+    """Matching a quantity would take minutes for such texts, which a foreign dataset may contain."""
     for text in ("1" * 300_000 + "!", "1 m" + " " * 300_000 + "!"):
         with pytest.raises(ValidationError):
             TypeAdapter(Metres).validate_python(text)

@@ -1,4 +1,4 @@
-"""JSON that others wrote: of its type, with finite numbers, in a file that is there."""
+"""Foreign JSON: the file must exist, have the right type, and contain finite numbers."""
 
 from __future__ import annotations
 

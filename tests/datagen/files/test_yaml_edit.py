@@ -1,4 +1,4 @@
-"""Edits of YAML text: the untouched is byte-equal, one change is one line."""
+"""Edits of YAML text: unchanged parts stay equal to the byte, and one change affects one line."""
 
 from __future__ import annotations
 

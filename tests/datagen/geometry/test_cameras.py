@@ -1,4 +1,4 @@
-"""Projection of points: it agrees with a formula, with what is rendered, and with the border of the picture."""
+"""Projection of points agrees with a formula, with rendered images, and with the image border."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAMERA = Camera(
     name="eye", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=math.radians(53.13), width=320, height=240
 )
 POSE = np.eye(4)
-"""Looks along z, x to the right and y down."""
+"""Pose of a camera that looks along z, with x to the right and y down."""
 CUBE = np.array([[x, y, z] for x in (-0.05, 0.05) for y in (-0.05, 0.05) for z in (0.95, 1.05)])
 
 

@@ -1,4 +1,4 @@
-"""The extension in a Kit that is played by the contract: what is not in the contract raises."""
+"""The extension in a stand-in for Kit made from the contract; names that are not in the contract raise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.contract.kit_behaviour import Kit, played_kit
 
 @pytest.fixture
 def kit() -> Iterator[Kit]:
-    """``nimbus.datagen.kit`` imports Kit's modules."""
+    """Make Kit's modules importable for ``nimbus.datagen.kit``."""
     with played_kit() as kit:
         kit.settings |= {"/exts/nimbus.datagen/task": "sort_trash", "/exts/nimbus.datagen/poll_period": 0.0}
         yield kit
@@ -44,7 +44,7 @@ def started(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterat
 
 @pytest.fixture
 def opened(started: Started, tmp_path: Path) -> Started:
-    """The same with a task open that has one of everything."""
+    """Return the same with an open task that has one of everything."""
     (tmp_path / "mine.yaml").write_text(TASK)
     started.edit("StringField", "task", str(tmp_path / "mine.yaml"))
     started.press("open")

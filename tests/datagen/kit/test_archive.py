@@ -1,4 +1,4 @@
-"""The archive that Kit gets: whole, without links, and loadable without any of our dependencies."""
+"""The archive for Kit: complete, without links, and loadable without Nimbus's dependencies."""
 
 from __future__ import annotations
 

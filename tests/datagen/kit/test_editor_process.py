@@ -1,4 +1,4 @@
-"""The editor's process: one that dies is followed by another, one that cannot be started is told."""
+"""The editor's process: a dead one is replaced, and a failed start is reported."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ USES: dict[str, tuple[Callable[[Started], None], str]] = {
     "button": (lambda opened: opened.press("add a region"), "region: {on: table"),
     "buttons": (lambda opened: opened.press("steps move down"), "steps:\n  - home\n"),
 }
-"""Use of each kind of control, and a text in the file afterwards."""
+"""Use of each kind of control, and a text that the file then contains."""
 
 
 @pytest.mark.parametrize(("use", "text"), USES.values(), ids=USES)
@@ -43,7 +43,7 @@ def test_every_control_has_widgets_and_no_others(opened: Started):
 
 
 def names(control: Control) -> list[str]:
-    """Identifiers of a control's widgets."""
+    """Return the identifiers of a control's widgets."""
     if control.kind == "note":
         return []
     if control.kind == "range":

@@ -29,11 +29,11 @@ from tools.contract.kit_behaviour import Kit
 PLAYS = "/app/player/playSimulations"
 SUN = Light(direction=(0.0, 0.0, -1.0), color=(1.0, 1.0, 1.0), sky=(1.0, 1.0, 1.0), ground=(0.0, 0.0, 0.0))
 MOST_LOOKS = 20_000
-"""Updates of Kit that a test waits at most."""
+"""Largest number of Kit updates for which a test waits."""
 
 
 class OneCan(Preview):
-    """A can on the table, and an arm that moves until it is stopped, or to its end."""
+    """Scene with a can on the table, and an arm that moves to its goal or until it is stopped."""
 
     end = 3
 
@@ -59,7 +59,7 @@ def moved(simulation: IsaacSimSimulation, count: int) -> Iterator[np.ndarray]:
 
 
 class ThreadedChannel(LocalChannel):
-    """The editor beside the test: its work is done in a thread, and its orders are lines of text."""
+    """Editor in a thread of the test; its orders are lines of text."""
 
     def __init__(self, folder: Path, preview: Preview) -> None:
         self.orders: list[str] = []
@@ -96,7 +96,7 @@ def preview() -> OneCan:
 
 @pytest.fixture
 def live(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, preview: OneCan) -> Iterator[Started]:
-    """The extension with an editor whose skills run beside the test, and physics in the open stage."""
+    """Return the extension with an editor whose skills run in a thread, and with physics in the open stage."""
     from nimbus.datagen.kit import extension
 
     monkeypatch.setattr(extension, "ProcessLauncher", lambda *_, **__: SimpleNamespace())
@@ -124,7 +124,7 @@ def live(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, preview: One
 
 
 def look_until(started: Started, done: Callable[[], bool]) -> None:
-    """Let Kit update until something is seen."""
+    """Let Kit update until a condition holds."""
     for _ in range(MOST_LOOKS):
         started.look()
         if done():
@@ -134,7 +134,7 @@ def look_until(started: Started, done: Callable[[], bool]) -> None:
 
 
 def test_skills_act_in_the_open_stage(live: Started, preview: OneCan):
-    """Each state equals that of the same motion in a process that has the stage itself; Kit steps nothing meanwhile."""
+    """Each state equals that of the same motion in the process of the stage; Kit itself executes no steps meanwhile."""
     seen: list[Any] = []
     live.press("live Plan live")
     look_until(live, lambda: seen.append(live.kit.settings[PLAYS]) or live.label("message").startswith("in PhysX"))

@@ -1,4 +1,4 @@
-"""Regions, cameras and spots on a real stage: in its session layer, found again where somebody moved them."""
+"""Regions, cameras and spots on a real stage: drawn in its session layer, and read after the user moved them."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 

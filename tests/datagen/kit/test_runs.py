@@ -1,4 +1,4 @@
-"""Runs: a process with what the window says, its progress, its end, and its report."""
+"""Runs from the window: the process with the selected options, its progress, its end, and its report."""
 
 from __future__ import annotations
 

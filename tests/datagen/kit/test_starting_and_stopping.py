@@ -52,7 +52,7 @@ def test_a_hot_reload_starts_afresh_with_the_task_of_before(started: Started):
 
 
 def test_logs_lie_in_a_new_folder_of_our_own(kit: Kit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """One with a known name could have been made by another user, with links in it."""
+    """Another user could have made a folder with a known name, with links in it."""
     from nimbus.datagen.kit import NimbusExtension, extension
 
     folders: dict[Path, int] = {}

@@ -1,4 +1,4 @@
-"""The viewport: the layout that is chosen, its stage and motion, what is moved in it, and pictures of it."""
+"""The viewport: the selected layout, its stage and motion, changes by the user, and images."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ SECRET = "sk-secret-0123456789"
 
 
 def model(url: str, folder: Path, limits: Limits = QUICK) -> LanguageModel:
-    """A model that keeps its replies in a folder."""
+    """Return a model that keeps its replies in a folder."""
     return LanguageModel(RecordFolder(folder), Address.from_environment(url), "tiny", limits)
 
 
 def ask(steps: Sequence[Step], folder: Path, limits: Limits = QUICK) -> tuple[Answer, ScriptedServer]:
-    """Ask a scripted server, and read its recorded replies without it."""
+    """Query a scripted server, and read its recorded replies without it."""
     with serving(steps) as server:
         answer = model(server.url, folder, limits).ask(QUESTION)
     assert LanguageModel(RecordFolder(folder, is_complete=True)).ask(QUESTION) == answer
@@ -50,7 +50,7 @@ def hang(handler: BaseHTTPRequestHandler) -> None:
 
 
 def drip(handler: BaseHTTPRequestHandler) -> None:
-    """Send a header a byte at a time, each in time, and never the whole of it."""
+    """Send a header one byte at a time, within the time limit for each, but never completely."""
     for _ in range(25):
         handler.wfile.write(b"H")
         time.sleep(0.2)
@@ -65,7 +65,7 @@ def stream(handler: BaseHTTPRequestHandler) -> None:
 
 
 def refuse(what: str) -> Step:
-    """Make a step that names what the server does not know."""
+    """Make a step with a request that the server does not support."""
     return send(json.dumps({"error": {"message": what}}), 400)
 
 
@@ -236,7 +236,7 @@ def test_address_keeps_secrets_apart(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_unfinished_thoughts_take_linear_time():
-    """A search for the end of each one takes ten minutes for this reply."""
+    """Searching for the end of each one would take ten minutes for this reply."""
     text = "<think>" * 100_000 + '{"fruit": "fig", "count": 1}</thinking>'
     assert read_object(text, keys=["fruit"]).fault == "the reply is empty"
     text = "<think>a</think><reasoning>{}</reasoning>" + '{"fruit": "fig", "count": 1}'

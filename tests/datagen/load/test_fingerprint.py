@@ -1,4 +1,4 @@
-"""Inputs that decide content, and those that do not."""
+"""Inputs that determine content, and those that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Load stage: what a task names is opened, and where the robot can work is known."""
+"""The Load stage opens a task's assets and determines the robot's reach."""
 
 from __future__ import annotations
 

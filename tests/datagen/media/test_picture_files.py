@@ -1,4 +1,4 @@
-"""Pictures from anybody: a few formats are read, in this project's code and in the libraries that it uses."""
+"""Foreign images: only some formats are read, both by Nimbus and by the libraries that it uses."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def test_known_formats_are_read(tmp_path: Path, kind: str):
 
 
 def test_eps_is_no_picture(tmp_path: Path):
-    """Pillow hands it to Ghostscript, which runs the program that it is."""
+    """Pillow passes EPS to Ghostscript, which would execute it as a program."""
     (tmp_path / "label.png").write_bytes(EPS)
     with pytest.raises(UnidentifiedImageError):
         open_picture(tmp_path / "label.png")
 
 
 def test_libraries_read_no_other_format():
-    """In a process of its own, as the limit stays: what Newton and trimesh open passes through Pillow."""
+    """In a separate process, because the limit is permanent: Newton and trimesh open images with Pillow."""
     code = """
 import io, sys
 from PIL import Image
@@ -79,7 +79,7 @@ def test_pictures_are_opened_in_one_place():
 
 
 def test_videos_are_opened_as_mp4():
-    """FFmpeg would take a text for a list of other files, and open those."""
+    """FFmpeg would interpret a text as a list of other files, and open them."""
     found = [
         f"{name}:{node.lineno}"
         for name, path in modules().items()

@@ -14,7 +14,7 @@ RADIUS, LENGTH = 0.05, 0.2
 
 
 def link():
-    """A round link of a robot, finely divided."""
+    """Return a round robot link with many faces."""
     mesh = trimesh.creation.capsule(height=LENGTH, radius=RADIUS, count=[120, 120])
     mesh.merge_vertices()
     mesh.vertices[:, 2] -= mesh.bounds[:, 2].mean()
@@ -22,7 +22,7 @@ def link():
 
 
 def from_axis(points):
-    """Vectors to points from the nearest place on the link's axis."""
+    """Return vectors to points from the nearest point of the link's axis."""
     return points - np.clip(points, (0, 0, -LENGTH / 2), (0, 0, LENGTH / 2))
 
 

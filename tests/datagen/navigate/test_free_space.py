@@ -1,4 +1,4 @@
-"""Free space of triangles: conservative, layered, and refused where it is no use."""
+"""Free space of triangles: conservative, in layers, and refused if it is unusable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FLOOR = ((0.0, 0.0, -0.1), (6.0, 5.0, 0.0))
 
 
 def test_no_free_cell_is_near_a_triangle():
-    """The distance to triangles is measured apart from the cells."""
+    """The distance to triangles is measured independently of the cells."""
     rng = np.random.default_rng(3)
     low = rng.uniform((0, 0, 0), (5, 4, 1), (15, 3))
     mesh = CollisionMesh(boxes(FLOOR, *((tuple(a), tuple(a + rng.uniform(0.1, 0.8, 3))) for a in low)))
@@ -53,7 +53,7 @@ def test_clearance_is_the_distance_to_triangles():
 
 
 def test_mats_on_floors_do_not_narrow_corners():
-    """A mat is a second surface above the floor: cells above one another measure as flat floors do."""
+    """A mat is a second surface above the floor; clearances near it must equal those of a flat floor."""
     blocks = ((2.0, 0.0, 0.0), (2.5, 2.2, 2.0)), ((2.0, 2.9, 0.0), (2.5, 5.0, 2.0)), ((2.6, 2.9, 0.0), (2.7, 3.1, 2.0))
     mat = np.array([(3.5, 1.0, 0.03), (5.0, 1.0, 0.03), (5.0, 2.0, 0.03), (3.5, 2.0, 0.03)], dtype=np.float32)
     room = boxes(FLOOR, *blocks)
@@ -66,7 +66,7 @@ def test_mats_on_floors_do_not_narrow_corners():
 
 @pytest.mark.parametrize("has_roof", [True, False])
 def test_closed_roofs_are_no_floor(has_roof: bool):
-    """The top of a flat roof is larger than the floor below it, and nothing can get there."""
+    """The top of a flat roof is larger than the floor below it, but unreachable."""
     low, high = np.array([(0, 0), (0, 4.9), (0, 0), (5.9, 0)]), np.array([(6, 0.1), (6, 5), (0.1, 5), (6, 5)])
     walls = [((*a, 0.0), (*b, 2.5)) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
     roof = [((0.0, 0.0, 2.5), (6.0, 5.0, 2.6))] if has_roof else []

@@ -1,4 +1,4 @@
-"""Goals of a scene: covered ever further, the same for every worker, refused with value and limit."""
+"""Goals of a scene: they increase the coverage, are equal for every worker, and are refused with value and limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated homes: all rooms reachable, no two alike, everything named and classed."""
+"""Generated homes: all rooms reachable, no two equal, and a name and class for every object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BODY = BodyShape(radius=0.25, height=1.4, step=0.03)
 
 @cache
 def twelve() -> tuple[HomePlan, ...]:
-    """Homes of four to ten rooms."""
+    """Return homes of four to ten rooms."""
     return tuple(make_home(seed, (4, 10)) for seed in range(12))
 
 
@@ -32,7 +32,7 @@ def test_homes_have_many_kinds_of_rooms_and_furniture():
 
 @pytest.mark.parametrize("seed", [3, 62, 169])
 def test_all_rooms_of_homes_are_reachable(seed: int):
-    """In home 62, a window sill and a bed left no way; in home 169, the cells of a rug and its floor did not."""
+    """A window sill and a bed once blocked home 62; the cells of a rug and its floor once blocked home 169."""
     scene = home_scene(seed, (4, 9))
     reached = set(map_scene(scene, BODY).main_rooms)
     assert {room.name for room in scene.rooms} <= reached
@@ -40,7 +40,7 @@ def test_all_rooms_of_homes_are_reachable(seed: int):
 
 
 def test_storeys_are_joined_by_stairs():
-    """A body that climbs reaches both storeys of a home, one that does not stays on one."""
+    """A body that can climb stairs reaches both storeys of a home; another body stays on one."""
     scene = home_scene(3, (5, 7), (2, 2))
     climber = BodyShape(radius=0.22, height=1.4, step=0.18)
     place = map_scene(scene, climber)
@@ -60,7 +60,7 @@ def test_equal_numbers_give_equal_homes():
 
 
 def test_library_things_stand_on_furniture():
-    """A thing touches the top of a furnishing and stays inside its outline, so that no path changes."""
+    """An object touches the top of a piece of furniture and stays inside its outline, so no path changes."""
     home = make_home(2, (4, 6))
     placed = place_things(home)
     assert len({part.object_class for part in placed}) >= 3

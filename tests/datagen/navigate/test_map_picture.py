@@ -1,4 +1,4 @@
-"""Maps of scenes: paths lie where the free area is, and color what they cover."""
+"""Maps of scenes: paths lie in the free area, and the covered area is colored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nimbus.datagen.navigate.map_picture import MapPaths, draw_map
 
 
 def test_maps_color_what_paths_cover():
-    """A straight path through a room of 4 m by 2 m covers what lies within 50 cm of it."""
+    """A straight path through a room of 4 m by 2 m covers the area within 50 cm of it."""
     space = free_space_of_grid(np.ones((80, 40), dtype=bool), BodyShape(radius=0.1, height=1.0, step=0.03))
     path = np.column_stack([np.linspace(0.2, 3.8, 50), np.full(50, 1.0), np.zeros(50)])
     found = MapPaths(paths=[path], starts=path[:1, :2], goals=path[-1:, :2], failed=np.zeros((0, 2)))

@@ -20,7 +20,7 @@ POINT = BodyShape(radius=0.0, height=1.0, step=0.02)
 
 
 def furnished(seed: int, count: int = 12) -> BoolArray:
-    """Draw a map of a room with boxes in it."""
+    """Draw a map of a room that contains boxes."""
     rng, grid = np.random.default_rng(seed), np.ones((160, 140), dtype=bool)
     grid[[0, -1]] = grid[:, [0, -1]] = False
     for x, y, width, depth in rng.integers((0, 0, 3, 3), (150, 130, 30, 30), (count, 4)):
@@ -50,7 +50,7 @@ def test_lengths_equal_those_of_dijkstra(seed: int):
 
 
 def test_straight_walks_are_those_of_fine_samples():
-    """A walk is free exactly if the line between two middles meets free cells alone."""
+    """A straight path is free if and only if the line between two cell centers crosses only free cells."""
     rng = np.random.default_rng(0)
     grid = rng.uniform(size=(30, 30)) > 0.1
     space = free_space_of_grid(grid, POINT, cell=1.0)

@@ -1,4 +1,4 @@
-"""Blocks, tableware, tools, containers, pegs and beads: geometry, physics, and room inside what is open."""
+"""Blocks, tableware, tools, containers, pegs and beads: geometry, physics, and space inside open objects."""
 
 # mujoco has no stubs: pyright does not see what its extension modules export.
 # pyright: reportAttributeAccessIssue=false
@@ -23,7 +23,7 @@ LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")
 
 
 def kinds_of(name: str) -> list[str]:
-    """Every kind, of those in several colours the first."""
+    """Return every kind; of kinds in several colors, only the first."""
     library, seen = open_library(name), set()
     kinds = []
     for kind in library.kinds:
@@ -36,7 +36,7 @@ def kinds_of(name: str) -> list[str]:
 KINDS = [(name, kind) for name in LIBRARIES for kind in kinds_of(name)]
 RINGS = [("tools", "wrench"), ("tools", "tape"), ("pegs", "red_ring")]
 NEVER_HELD = {("kitchen", "cutting_board")}
-"""Flat and wide: nothing of it fits between the fingers of a Panda."""
+"""Flat and wide kinds, of which no part fits between the fingers of a Panda."""
 
 
 def model_of(address: tuple[str, str]) -> ObjectModel:
@@ -110,7 +110,7 @@ def test_a_ball_falls_through_the_mouth_to_the_floor(library: str) -> None:
 
 
 def _check_mouth(model: ObjectModel, name: str, cavity: FloatArray, *, bail: bool) -> None:
-    """Drop a large ball in the middle and a small one at the edge; a bail is over the mouth: begin below it."""
+    """Drop a large ball in the middle and a small one at the edge, from below the bail over the mouth."""
     radius = 0.4 * float((cavity[1] - cavity[0])[:2].min())
     middle = (cavity[0] + cavity[1]) / 2
     start = cavity[1, 2] - radius if bail else cavity[1, 2] + radius
@@ -160,7 +160,7 @@ def test_a_heavy_head_draws_the_centre_of_mass_to_it() -> None:
 
 
 def settled(model: ObjectModel, pose: RestPose) -> mujoco.MjData:
-    """Put it down at a rest pose and wait a while."""
+    """Place an object in a rest pose and wait."""
     spec = scene()
     add(spec, model, pos=[0, 0, pose.height], quat=list(pose.wxyz)).add_freejoint()
     physics = spec.compile()
@@ -170,7 +170,7 @@ def settled(model: ObjectModel, pose: RestPose) -> mujoco.MjData:
 
 
 def dropped(model: ObjectModel, at: FloatArray, bottom: float, radius: float, *, half_length: float = 0.0) -> float:
-    """Let a ball, or an upright rod, fall onto what is fixed; the height of its lowest point after a while [m]."""
+    """Drop a ball or an upright rod onto a fixed object; return the height of its lowest point afterwards [m]."""
     spec = scene(plane=False)
     add(spec, model, pos=[0, 0, 0], quat=[1, 0, 0, 0])
     lowest = half_length or radius

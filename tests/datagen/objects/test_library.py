@@ -1,4 +1,4 @@
-"""Library files: what they say, what is wrong with them, and the files made from them."""
+"""Library files: their content, their errors, and the files made from them."""
 
 from __future__ import annotations
 

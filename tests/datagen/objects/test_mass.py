@@ -1,4 +1,4 @@
-"""Mass properties against what books say."""
+"""Mass properties compared with textbook values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_solid_box_anywhere_has_the_inertia_of_a_box(
 
 
 def test_a_thin_ball_has_two_thirds_of_m_r_squared() -> None:
-    """A shell, here, is a body with all its mass in its surface; nothing is run."""
+    """The ball is a shell: all of its mass is in its surface."""
     ball = trimesh.creation.icosphere(subdivisions=4, radius=0.1)
     vertices, faces = np.asarray(ball.vertices), np.asarray(ball.faces, dtype=np.int32)
     _, inertia = mass_properties(vertices, faces, mass=0.3, in_surface=True)

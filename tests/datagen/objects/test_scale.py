@@ -1,4 +1,4 @@
-"""Objects larger and smaller than their library has them, from the layout to what is felt and seen."""
+"""Scaled objects: layout, physics and images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of trash, a few variants each: geometry, physics and looks."""
+"""Some variants of every kind of trash: geometry, physics and looks."""
 
 # mujoco has no stubs: pyright does not see what its extension modules export.
 # pyright: reportAttributeAccessIssue=false
@@ -30,7 +30,7 @@ HAND_OPENING = 0.08
 def first_hit(
     origins: FloatArray, directions: FloatArray, vertices: FloatArray, faces: NDArray[np.int32]
 ) -> FloatArray:
-    """Distance along each ray to the first triangle, infinite for a miss."""
+    """Return the distance along each ray to the first triangle; infinite for a miss."""
     a, b, c = (vertices[faces[:, corner]] for corner in range(3))
     edge_one, edge_two = b - a, c - a
     across = np.cross(directions[:, None], edge_two[None])
@@ -46,7 +46,7 @@ def first_hit(
 
 
 def side_rays(model: ObjectModel) -> tuple[FloatArray, FloatArray]:
-    """Horizontal rays from outside towards the axis, as fingers would close; on a peel, around its stem."""
+    """Return horizontal rays from outside towards the axis, as fingers close; for a peel, around its stem."""
     low, high = model.bounds[:, 2]
     low = low + 0.7 * (high - low) if model.kind == "banana_peel" else low
     axis = model.keypoints.get("stem", np.zeros(3)) * [1, 1, 0] if model.kind == "banana_peel" else np.zeros(3)
@@ -142,7 +142,7 @@ def test_rest_poses_are_stable_in_physics(kind: str, variant: int) -> None:
 
 
 def settle(model: ObjectModel, pose: RestPose) -> tuple[float, float]:
-    """Put it down at a rest pose, wait a second; how far it tilted [rad] and moved up or down [m]."""
+    """Place an object in a rest pose and wait one second; return its tilt [rad] and vertical motion [m]."""
     spec = mujoco.MjSpec()
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 0.1], friction=[0.8, 0.005, 0.0001])
     body = spec.worldbody.add_body(pos=[0, 0, pose.height], quat=list(pose.wxyz))

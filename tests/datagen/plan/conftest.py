@@ -1,4 +1,4 @@
-"""The Panda at its table, fresh for every test."""
+"""The Panda at its table, created for every test."""
 
 from __future__ import annotations
 

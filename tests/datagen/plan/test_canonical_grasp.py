@@ -21,7 +21,7 @@ ROUND = ("bottle", "tin", "jar", "cup", "battery", "egg_shell")
 
 
 def best(axes: GraspAxes, turn: FloatArray, *, x: float = 0.5) -> Grasp | None:
-    """The first grasp of a shape turned so, (3, 3), that stands on z = 0."""
+    """Return the first grasp of a shape with rotation (3, 3) that stands on z = 0."""
     pose = np.eye(4)
     pose[:3, :3] = turn
     pose[:3, 3] = x, 0.1, -(axes.vertices @ turn[2]).min()
@@ -33,13 +33,13 @@ def turned(yaw: float) -> FloatArray:
 
 
 def degrees_off(grasp: Grasp, heading: float) -> float:
-    """Angle between the closing axis and a heading, whichever way round."""
+    """Return the angle between the closing axis and a heading, in either direction."""
     x, y, _ = grasp.world_T_tool[:3, 1]
     return float(np.degrees(np.arccos(min(1.0, abs(x * np.cos(heading) + y * np.sin(heading)) / np.hypot(x, y)))))
 
 
 def is_near(one: Grasp, other: Grasp) -> bool:
-    """Within 2 cm and 10 degrees, fingers swapped or not."""
+    """Return True if grasps differ by at most 2 cm and 10 degrees, with or without swapped fingers."""
     change = one.world_T_tool[:3, :3].T @ other.world_T_tool[:3, :3]
     angles = [
         np.arccos(np.clip((np.trace(swap @ change) - 1) / 2, -1, 1)) for swap in (np.eye(3), np.diag([-1.0, -1, 1]))
@@ -89,7 +89,7 @@ def test_the_heading_is_folded_towards_home() -> None:
 
 
 def test_neighbouring_layouts_have_neighbouring_grasps() -> None:
-    """Layouts 1 cm and 5 degrees apart, over the kinds of pick_and_place in all their rest poses."""
+    """Layouts differ by 1 cm and 5 degrees, for the kinds of pick_and_place in all their rest poses."""
     rng, near = generator(0, "neighbours"), []
     for kind in open_library("trash").kinds:
         axes = model_axes("trash", kind, 0, GRIPPER)

@@ -1,4 +1,4 @@
-"""Equal scenes, queries and streams give equal motions, whatever was asked before."""
+"""Equal scenes, queries and streams give equal motions, independently of earlier queries."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def new_planner() -> OmplPlanner:
 
 @cache
 def alone(ask: int, seed: int) -> bytes:
-    """The answer of a planner that was never asked anything before."""
+    """Return the answer of a new planner."""
     return answer(ask, seed, make_scene(MODEL), new_planner())
 
 

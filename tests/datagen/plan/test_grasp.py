@@ -1,4 +1,4 @@
-"""Grasps on simple meshes, whose answers are known."""
+"""Grasps on simple meshes with known results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def axes_of(mesh: trimesh.Trimesh, *, seed: int = 0, center_of_mass: ArrayLike |
 
 
 def standing(mesh: trimesh.Trimesh) -> NDArray[np.float64]:
-    """``world_T_object`` of a mesh that stands on z = 0."""
+    """Return ``world_T_object`` of a mesh that stands on z = 0."""
     pose = np.eye(4)
     pose[:3, 3] = 0.5, 0.1, -mesh.bounds[0, 2]
     return pose

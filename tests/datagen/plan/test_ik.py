@@ -1,4 +1,4 @@
-"""Postures for poses."""
+"""Inverse kinematics: postures for poses."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def posture(scene: PlanningScene, x: float, y: float, z: float) -> np.ndarray:
 
 
 def carry(scene: PlanningScene, planner: OmplPlanner, index: int) -> MotionPlan:
-    """Carry the can from the middle of the table behind the wall of a bin."""
+    """Return a query that carries the can from the middle of the table to a point behind the wall of a bin."""
     scene.hold("can", HELD)
     start = posture(scene, 0.45, 0.2 * (-1) ** index, 0.09)
     goals = above(list(BINS)[index % 3], 0.13)

@@ -13,7 +13,7 @@ from tests.support.panda_table import HOME, make_scene, start_positions, table_m
 
 MODEL = table_model()
 CLEAR = (0.63, 0.05)
-"""A place on the table with nothing near."""
+"""A position on the table without objects nearby."""
 NEAR, EXACT = make_scene(MODEL), make_scene(MODEL, margin=0.0)
 postures = st.lists(st.floats(0.0, 1.0), min_size=7, max_size=7).map(
     lambda shares: NEAR.limits[:, 0] + np.array(shares) * np.ptp(NEAR.limits, axis=1)

@@ -1,4 +1,4 @@
-"""Paths, their corners, and how fast they are followed."""
+"""Timing of paths, and rounding of their corners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_motion_rests_at_both_ends_and_keeps_its_limits(path: np.ndarray) -> N
     assert np.all(np.abs(motion.velocities) <= 1.01 * VELOCITY)
     between = np.diff(motion.positions, axis=0) / RECORD_PERIOD
     assert np.all(np.abs(between) <= 1.01 * VELOCITY)
-    # Mean acceleration over a period; TOPP-RA keeps it at its grid points only.
+    # Mean acceleration over a period; TOPP-RA enforces the limit only at its grid points.
     assert np.all(np.abs(np.diff(motion.velocities, axis=0)) / RECORD_PERIOD <= 1.05 * ACCELERATION)
 
 
@@ -137,7 +137,7 @@ def test_shortened_paths_are_free_no_longer_and_end_where_they_did(seed: int) ->
     for shorter in (reduce_path(path, wall), shortcut_path(path, wall, rng=rng)):
         assert path_length(shorter) <= path_length(path) + 1e-9
         np.testing.assert_array_equal(shorter[[0, -1]], path[[0, -1]])
-        # Between two checks a corner may be cut by half their distance.
+        # Between two checks, a corner may be cut by half their distance.
         assert path_is_free(shorter, lambda q: wall(q, thickness=0.17), step=0.005)
 
 

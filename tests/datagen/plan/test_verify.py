@@ -1,4 +1,4 @@
-"""The check of a plan just before it runs."""
+"""Check of a plan directly before its execution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def posture(scene: PlanningScene, x: float, y: float, z: float) -> np.ndarray:
 
 
 def lift_of_the_can(scene: PlanningScene, *, sunk: float, height: float = 0.1) -> np.ndarray:
-    """(2, J) up from where the table is ``sunk`` [m] into the held can."""
+    """Return a motion (2, J) upwards from a posture in which the held can is ``sunk`` into the table [m]."""
     x, y, z = scene.body_pose("can")[:3, 3]
     tool_T_can = np.linalg.inv(top_down(x, y, z)) @ scene.body_pose("can")
     scene.hold("can", tool_T_can)

@@ -1,4 +1,4 @@
-"""The scene as numbers: what a policy on states needs to act."""
+"""Scene features, the input of a state-based policy."""
 
 from __future__ import annotations
 

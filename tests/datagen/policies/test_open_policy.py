@@ -1,4 +1,4 @@
-"""From the text of --policy to a policy, or one line that says what is wrong."""
+"""Conversion of the value of --policy to a policy, or to an error in one line."""
 
 from __future__ import annotations
 

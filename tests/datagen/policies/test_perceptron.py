@@ -1,4 +1,4 @@
-"""The perceptron: its slopes are those of its loss, and it learns what can be learned."""
+"""The perceptron: its gradients are those of its loss, and it fits a smooth function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SMALL = TrainingSettings(steps=400, batch=32, width=16, depth=2, rate=1e-2)
 
 
 def pairs(count: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs (N, 3) and targets (N, 2), a smooth function of them."""
+    """Return inputs (N, 3) and targets (N, 2), which are a smooth function of the inputs."""
     inputs = np.random.default_rng(0).uniform(-1, 1, (count, 3)) * [1.0, 100.0, 0.01] + [0.0, 5.0, 0.0]
     return inputs, np.stack([np.sin(3 * inputs[:, 0]), 40.0 + inputs[:, 1] * inputs[:, 0]], axis=1)
 

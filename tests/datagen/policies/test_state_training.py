@@ -1,4 +1,4 @@
-"""Rows of an episode that a state policy learns from, and what of the state its network is given."""
+"""Training rows of a state policy, and the inputs of its network."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WITH_ROTATIONS, WITH_SHAPES = input_choices(1, NAMES)
 
 
 def rows(turns: FloatArray) -> FloatArray:
-    """Inputs of a box that is turned so, (T, 3, 3), before a hand that stands still."""
+    """Return inputs for a box with rotations (T, 3, 3) in front of a hand at rest."""
     count = len(turns)
     pose = np.concatenate([np.zeros((count, 3)), turns[:, :, 0], turns[:, :, 1]], axis=1)
     hand = np.tile([0, 0, 0.5, 1, 0, 0, 0, 1, 0], (count, 1))

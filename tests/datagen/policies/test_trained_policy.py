@@ -1,4 +1,4 @@
-"""Policies in folders: their answers, and one line for a task or weights that do not fit."""
+"""Policies in folders: their answers, and one line for a task or weights that do not match."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_convolution_is_the_sum_by_hand():
     shapes = [(3, CONVOLUTIONS[0]), *zip((24, 32), CONVOLUTIONS[1:], strict=True)]
     weights = {f"kernel_{row}": np.zeros((o, i, k, k)) for row, (i, (o, k, _)) in enumerate(shapes)}
     weights |= {f"offset_{row}": np.zeros(o) for row, (o, _, _) in enumerate(CONVOLUTIONS)}
-    weights["kernel_0"][0, 0] = 1.0  # sums the red of the first 5 x 5 px, for the border is 0
+    weights["kernel_0"][0, 0] = 1.0  # sums the red of the first 5 x 5 px, because the border is 0
     weights["kernel_1"][0, 0, 1, 1] = weights["kernel_2"][0, 0, 1, 1] = 1.0
     weights |= {"weight_0": -np.eye(32), "bias_0": np.full(32, 20.0)}
     weights["offset_0"][0] = 20.0

@@ -1,4 +1,4 @@
-"""Goal graphs: canonical forms, and the mistakes that need no knowledge of kinds."""
+"""Goal graphs: canonical forms, and errors that can be found without the kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Yields of earlier attempts change what is drawn, and order tasks by how difficult they were."""
+"""Yields of earlier attempts change the draws, and order tasks by difficulty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of things on a table: apart by their outlines, and goals only for what has a place."""
+"""Positions of objects on a table: separated outlines, and goals only for placed objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stage() -> StageInfo:
 
 @pytest.fixture(scope="module")
 def area() -> WorkArea:
-    """A ring before the robot, as that of a Panda."""
+    """Return a ring in front of the robot, as for a Panda."""
     points = np.stack(np.meshgrid(np.arange(0.2, 0.7, 0.02), np.arange(-0.5, 0.51, 0.02), indexing="ij"), -1)
     points = points.reshape(-1, 2)
     distance = np.linalg.norm(points, axis=1)

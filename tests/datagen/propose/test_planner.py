@@ -1,4 +1,4 @@
-"""Plans from goals, by the declarations of skills and conditions."""
+"""Plans for goals from the declarations of skills and conditions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def catalogue() -> Catalogue:
 
 
 def graph(*goals: str, state: dict[str, str] | None = None, count: dict[str, int] | None = None) -> GoalGraph:
-    """Goals as ``in carrot crate``; every thing that they name, and the cup's beads."""
+    """Return a graph of goals such as ``in carrot crate``, with all named objects, and the cup's beads."""
     parts = [(*goal.split(), "")[:3] for goal in goals]
     names = dict.fromkeys(name for _, one, other in parts for name in (one, other) if name in KINDS)
     names |= {name: None for name, inside in INSIDE.items() if inside in names}

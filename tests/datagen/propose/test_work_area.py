@@ -1,4 +1,4 @@
-"""Work area: kept in the cache, and found again where what is kept is damaged."""
+"""Work area: kept in the cache, and computed again if the cached file is damaged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nimbus.datagen.usd.stage import read_stage
 
 @pytest.mark.parametrize("damage", ["", "[[0.5, 0.1], [0.5", "[0.5, 0.1]", '{"points": []}', "[[0.5, NaN]]", "\0\0"])
 def test_damaged_work_areas_are_found_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a power failure leaves them."""
+    """A power failure can damage them."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
     calls: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Pictures of the sky: read right, seen from the task's folder, drawn with all that follows from them."""
+"""Sky images: read correctly, relative to the task's folder, and drawn with all derived values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def look(task: Task) -> VisualLayout:
 
 
 def plain(pixels: np.ndarray) -> bytes:
-    """A picture whose rows are not packed."""
+    """Return an image whose rows are not compressed."""
     size = f"-Y {len(pixels)} +X {pixels.shape[1]}\n".encode()
     return b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n" + size + pixels.tobytes()
 

@@ -1,4 +1,4 @@
-"""Effect of every kind, seen in physics, in pictures or in words. A new kind is tested without being named."""
+"""Effect of every randomizer in physics, images or instructions. A new randomizer is tested automatically."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CUPBOARD = dataclasses.replace(
     position=(0.75, 0.0, 0.0005),
     wxyz=(1, 0, 0, 0),
 )
-"""Takes the place of the can where a kind is about joints."""
+"""Replaces the can for randomizers of joints."""
 
 
 @lru_cache
@@ -58,7 +58,7 @@ def moved(physical: PhysicalLayout) -> np.ndarray:
 
 
 def pictures(visual: VisualLayout) -> dict[str, np.ndarray]:
-    """Colours and depth of the second of two moments, between which everything is lifted."""
+    """Return colors and depth of the second of two moments, between which everything is lifted."""
     physical = drawn()[0]
     simulation().load(physical)
     positions = np.stack([simulation().body_positions()] * 2)

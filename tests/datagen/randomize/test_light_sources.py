@@ -1,4 +1,4 @@
-"""The sun and its sky."""
+"""Randomization of the sun and its sky."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a simulator cannot honor are reported as not applied, and a layout holds nothing that is not shown."""
+"""Values that a simulator does not support are reported as not applied, and a layout contains no unused value."""
 
 from __future__ import annotations
 

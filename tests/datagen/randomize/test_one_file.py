@@ -1,4 +1,4 @@
-"""A kind of one's own is one file in a folder: nothing else is touched."""
+"""A user's randomizer is one file in a folder, without other changes."""
 
 from __future__ import annotations
 

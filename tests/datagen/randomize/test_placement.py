@@ -1,4 +1,4 @@
-"""Places on a surface: the laws of distance, and objects that keep it."""
+"""Placement on a surface: laws of distances, and objects that keep them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CENTER, SIZE = (0.5, -0.1), (0.4, 0.5)
 
 
 def distance(one: FloatArray, other: FloatArray) -> float:
-    """Distance of two convex outlines, 0 when they overlap: from the origin to their Minkowski difference."""
+    """Return the distance of two convex outlines, from their Minkowski difference; 0 if they overlap."""
     differences = (one[:, None] - other[None]).reshape(-1, 2)
     hull = ConvexHull(differences)
     if hull.equations[:, 2].max() <= 0:

@@ -1,4 +1,4 @@
-"""Each randomizer alone: inside its ranges, and every draw told."""
+"""Each randomizer alone: values within its ranges, and every draw recorded."""
 
 from __future__ import annotations
 

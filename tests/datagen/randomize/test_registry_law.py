@@ -1,4 +1,4 @@
-"""Laws of all randomizers: a new one is tested here without being named."""
+"""Laws of all randomizers; a new one is tested automatically."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_each_kind_changes_the_layout_and_tells_what_it_drew(name: str):
 def test_adding_a_kind_moves_no_other_draw(name: str):
     others = tuple(other for other in NAMES if other != name)
     few, all_of_them = values(*others), values(*NAMES)
-    about = {item.name for item in drawn(*others)[0].objects}  # a kind that adds objects adds draws for them
+    about = {item.name for item in drawn(*others)[0].objects}  # a randomizer that adds objects adds draws for them
     for kind, told in few.items():
         if kind == name:
             continue

@@ -1,4 +1,4 @@
-"""Layouts: what decides motion and what decides pixels are drawn apart, and everything drawn is told."""
+"""Layouts: physical and visual values are drawn from separate streams, and every draw is recorded."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NAMES, POSITIONS, WXYZ = states()
 
 
 def annotated(*, distortion: tuple[float, float] = (0.0, 0.0)) -> Layout:
-    """The small scene, with every modality of both cameras."""
+    """Return the small scene, with every modality of both cameras."""
     plain = layout(width=WIDTH, height=HEIGHT)
     cameras = tuple(
         replace(camera, modalities=(*DEFAULT_MODALITIES, "flow", "keypoints"), distortion=distortion)
@@ -31,7 +31,7 @@ def annotated(*, distortion: tuple[float, float] = (0.0, 0.0)) -> Layout:
 
 
 def show(shown: Layout, *, stack: int = STEPS) -> tuple[dict[str, CameraFrames], SceneRenderer]:
-    """All steps, rendered in stacks."""
+    """Render all steps in stacks."""
     renderer = SceneRenderer(*stage_and_robot(), stack=stack)
     renderer.load(shown)
     found: dict[str, list[CameraFrames]] = {}
@@ -73,7 +73,7 @@ def project(frames: CameraFrames, step: int, world: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("camera", ["front", "wrist"])
 def test_flow_is_reprojected_motion(shown, camera: str):
-    """Static things, objects that move alone, and what the hand carries the camera past: under 0.1 px."""
+    """The error is below 0.1 px for static objects, moving objects, and objects that the wrist camera passes."""
     frames, renderer = shown[0][camera], shown[1]
     y, x = np.mgrid[:HEIGHT, :WIDTH] + 0.5
     bodies = renderer.labels.instance_bodies
@@ -96,7 +96,7 @@ def test_flow_is_reprojected_motion(shown, camera: str):
 
 
 def test_flow_of_the_arm_leads_to_the_arm(shown):
-    """The hand moves in the front image: its flow leads to pixels with the depth of the moved point."""
+    """The hand moves in the front image; its flow leads to pixels with the depth of the moved point."""
     frames, renderer = shown[0]["front"], shown[1]
     robot, step = renderer.labels.instance_names.index("robot"), 2
     moves = (frames.instance[step] == robot) & (np.abs(frames.flow[step]).max(axis=-1) > 1.0)

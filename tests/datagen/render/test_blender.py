@@ -1,4 +1,4 @@
-"""Blender behind the render stage: its interpreter is found, its files are read, and its depth is that of our own."""
+"""Blender as renderer: its interpreter is found, its files are read, and its depth equals the default renderer's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROGRAM = Path(sys.modules[BlenderRenderer.__module__].__file__ or "").with_name
 
 
 def exr(parts: list[dict[str, np.ndarray]]) -> bytes:
-    """Write parts of channels (H, W) as Blender does, without compression."""
+    """Return parts of channels (H, W) as written by Blender, without compression."""
     content = struct.pack("<2I", 20000630, 2 | (0x1000 if len(parts) > 1 else 0))
     for channels in parts:
         height, width = next(iter(channels.values())).shape
@@ -62,7 +62,7 @@ def test_interpreters_that_do_not_exist_are_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_interpreters_without_blender_say_so():
-    """The wrong Python answers in one line; it is no fault that would be tried again."""
+    """A Python without Blender causes one line, and not a fault that would be retried."""
     program = ExternalProgram([sys.executable, "-I", str(PROGRAM)], patience=60.0)
     hello = {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {}}
     try:
@@ -75,7 +75,7 @@ def test_interpreters_without_blender_say_so():
 @pytest.mark.skipif(not os.environ.get(VARIABLE), reason="Blender is not installed")
 @pytest.mark.parametrize("device", ["cpu", "metal"])
 def test_blender_sees_what_is_there(device: str):
-    """A device that is missing is an error: Cycles would render on the CPU in silence."""
+    """A missing device is an error, because Cycles would silently render on the CPU."""
     program = ExternalProgram([str(blender_python()), "-I", str(PROGRAM)], patience=300.0)
     hello = {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {"device": device}}
     try:

@@ -1,4 +1,4 @@
-"""Programs that render through pipes: what they send is checked, and one that ends or is silent is replaced."""
+"""Programs that render through pipes: their messages are checked, and a program that ends or is silent is replaced."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_wrong_answers_are_refused_in_one_line(program: ExternalProgram, what: s
 def test_arrays_are_read_from_the_folder_alone(program: ExternalProgram, tmp_path: Path):
     name = program.write("depth", np.ones((2, 3), dtype=np.float32))
     np.testing.assert_array_equal(program.read(name, (2, 3), np.float32), np.ones((2, 3)))
-    assert "not a file in the folder" in refusal(program.read, name, (2, 3), np.float32)  # it is read once
+    assert "not a file in the folder" in refusal(program.read, name, (2, 3), np.float32)  # it is only read once
     np.save(tmp_path / "other.npy", np.zeros(3))
     for wrong in (str(tmp_path / "other.npy"), "../x.npy", 7, None):
         assert "not a file in the folder" in refusal(program.read, wrong, (3,), np.float64)
@@ -119,7 +119,7 @@ def test_programs_that_read_nothing_are_lost():
 
 
 def test_a_scene_is_sent_for_each_episode():
-    """Another episode may get the memory, and with it the identity, of the one before."""
+    """An episode may get the memory, and with it the identity, of the previous one."""
     renderer, asked = ExternalRenderer(ExternalSettings(command=("python",))), []
     program = SimpleNamespace(ask=lambda message, answer: asked.append(message["type"]))
     labels = Labels(
@@ -138,7 +138,7 @@ def test_a_scene_is_sent_for_each_episode():
 
 
 def test_boxes_are_those_of_other_renderers(program: ExternalProgram):
-    """The background has none."""
+    """The background has no box."""
     camera = Camera(name="c", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1.0, width=8, height=6)
     instance = np.zeros((1, 6, 8), dtype=np.uint8)
     instance[0, 2:4, 3:7] = 1
@@ -156,7 +156,7 @@ def test_boxes_are_those_of_other_renderers(program: ExternalProgram):
 
 
 def test_the_mujoco_renderer_masks_each_thing():
-    """The compiler of MuJoCo sorts meshes by body: a part that moves comes after all that stand still."""
+    """The compiler of MuJoCo sorts meshes by body: a moving part comes after all static ones."""
     program = ExternalProgram([sys.executable, str(RENDERER)], patience=60.0)
     square = np.array([(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)])
     arrays = {"faces": np.array([[0, 1, 2], [0, 2, 3]]), "normals": np.zeros((4, 3)), "uvs": np.zeros((4, 2))}
@@ -200,7 +200,7 @@ for line in sys.stdin:
 
 
 def test_programs_that_write_much_are_not_held_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Only the end of 4 MiB on standard error is kept, in memory and nowhere else."""
+    """Only the end of 4 MiB on standard error is kept, and only in memory."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     made = ExternalProgram([sys.executable, "-c", TALKATIVE], patience=20.0)
     try:

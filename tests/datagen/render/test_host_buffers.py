@@ -1,4 +1,4 @@
-"""Buffers on the host belong to the arrays that show them."""
+"""Buffers on the host are reused only after the arrays that view them are released."""
 
 import gc
 

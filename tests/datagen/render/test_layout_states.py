@@ -1,4 +1,4 @@
-"""Different layouts rendered together: the images of each are those of the layout alone."""
+"""Different layouts rendered together: the images of each equal those of the layout alone."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.support.render_scene import LIGHT, STEPS, layout, stage_and_robot, st
 
 IMAGES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "visibility", "intrinsics", "world_T_camera")
 KINDS: tuple[tuple[SceneLight, int], ...] = (("direct", 0), ("baked", 1), ("direct", 2), ("baked", 3))
-"""Light on static parts, and the number of objects that a layout lacks."""
+"""Light on static parts, and number of missing objects in a layout."""
 
 
 def drawn(missing: int) -> Layout:
-    """Layout that differs from others in objects, sizes, poses, looks, light and cameras."""
+    """Draw a layout that differs from others in objects, sizes, poses, looks, light and cameras."""
     given_layout = layout(width=40, height=32)
     objects = tuple(replace(item, scale=1.0 + 0.1 * missing) for item in given_layout.physical.objects[missing:])
     front, wrist = given_layout.visual.cameras
@@ -56,7 +56,7 @@ def loaded(kind: int) -> LoadedLayout:
 
 
 def shown(kind: int, step: int, number: int = 0, *, count: int = 1) -> LayoutStates:
-    """States of a layout, whose bodies are only those that it has."""
+    """Return states of a layout with only its own bodies."""
     names, positions, wxyz = states()
     lacks = [f"items_{place}" for place in range(KINDS[kind][1])]
     rows, steps = [row for row, name in enumerate(names) if name not in lacks], slice(step, step + count)
@@ -88,7 +88,7 @@ kinds_and_steps = st.tuples(st.integers(0, len(KINDS) - 1), st.integers(0, STEPS
 @settings(max_examples=5, deadline=None)
 @given(st.lists(kinds_and_steps, min_size=1, max_size=5))
 def test_images_depend_on_no_companion(drawn_states: Sequence[tuple[int, int]]):
-    """Nor on the order: layouts with and without baked light, antialiasing, lenses and lamps are mixed.
+    """The order does not matter either: layouts with and without baked light, antialiasing, lenses and lamps are mixed.
 
     Some of the loaded layouts are not rendered.
     """

@@ -1,4 +1,4 @@
-"""The renderer runs where there is neither USD nor a simulator."""
+"""The renderer runs without USD and without a simulator."""
 
 from __future__ import annotations
 

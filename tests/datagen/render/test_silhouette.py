@@ -12,7 +12,7 @@ SQUARE = np.array([[x, y, 2.0] for x in (-0.2, 0.2) for y in (-0.2, 0.2)])
 
 
 def area(points):
-    """Area of the outline of points before a camera that looks along +z, with y downward [px]."""
+    """Return the area of the outline of points in front of a camera that looks along +z, with y downward [px]."""
     seen = PlacedViews(views=Views(), eyes=Eyes())
     seen.views.layouts = seen.views.steps = wp.zeros(1, dtype=wp.int32)
     seen.eyes.positions, seen.eyes.focals = wp.zeros(1, dtype=wp.vec3d), wp.array([100.0], dtype=wp.float64)

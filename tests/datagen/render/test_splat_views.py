@@ -1,4 +1,4 @@
-"""Pictures of splats with labels and depth of their proxy, and the light of those that were sampled."""
+"""Images of splats with labels and depth of their proxy, and the light of sampled splats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.splats.sample import place_samples
 
 
 def test_grid_light_is_linear_on_a_face():
-    """Light that is a linear function of the place is read back exactly everywhere on a face."""
+    """Light that is a linear function of the position is interpolated exactly everywhere on a face."""
     corners = np.array([[[0, 0, 0], [2, 0, 0], [0, 1, 0]], [[2, 0, 0], [2, 1, 0], [0, 1, 0]]], float)
     normals = np.tile((0.0, 0.0, 1.0), (2, 3, 1))
     grid, _, _ = place_grids(corners, normals, np.full(2, 0.3))

@@ -23,7 +23,7 @@ def rendered():
 
 
 def points_in_world(frames, step):
-    """World points (H, W, 3) that the depth image shows."""
+    """Return the world points (H, W, 3) in the depth image."""
     height, width = frames.depth.shape[1:]
     y, x = np.mgrid[:height, :width] + 0.5
     in_camera = np.linalg.inv(frames.intrinsics) @ np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
@@ -48,7 +48,7 @@ def test_one_step_alone_and_many_side_by_side_give_the_same_bytes(rendered):
 
 @pytest.mark.parametrize("modalities", [("rgb",), ("rgb", "depth"), ("rgb", "boxes"), ("rgb", "visibility", "normals")])
 def test_only_a_cameras_modalities_are_made(rendered, modalities):
-    """Each modality equals the one made together with all, to the bit."""
+    """Each modality equals the one rendered together with all others, to the bit."""
     everything, _ = rendered
     wanted = layout()
     front, wrist = wanted.visual.cameras

@@ -1,4 +1,4 @@
-"""K regions against K separate renders, for tasks with other robots; the benchmark has five tasks and K to 32."""
+"""K regions compared with K separate renders, for tasks with other robots; the benchmark has more tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A base that drives: joints before those of the arm, which plans and records hold like any other."""
+"""A driving base: its joints precede those of the arm, and plans and records contain them like any other joint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Grippers that close between two postures of any number of joints."""
+"""Grippers that move between two postures of any number of joints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meshes of a robot: what is missing, unreadable, of the wrong unit or flat is one line with the URDF's line."""
+"""Meshes of a robot: a missing, unreadable, flat or wrongly scaled mesh causes one line with the URDF's line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots described for MuJoCo: the URDF made of them moves alike, and such a robot picks a block."""
+"""Robots in MuJoCo's format: the generated URDF moves in the same way, and such a robot picks a block."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ instructions: ["Put {block} elsewhere."]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[mujoco.MjModel, mujoco.MjModel]:
-    """An odd robot as MuJoCo reads it, and as it reads the URDF made of it."""
+    """Return an unusual robot as read by MuJoCo, and the URDF made of it as read by MuJoCo."""
     path = tmp_path_factory.mktemp("mjcf") / "odd.xml"
     path.write_text(ODD)
     return mujoco.MjModel.from_xml_path(str(path)), mujoco.MjModel.from_xml_path(str(convert_to_urdf(path)))
@@ -125,7 +125,7 @@ def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):
 
 
 def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One took away the file that another was about to rename: 2 of 160."""
+    """In 2 of 160 conversions, one removed the file that another was about to rename."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "odd.xml"
     path.write_text(ODD)

@@ -1,4 +1,4 @@
-"""A model that can be no robot is one line that names the place in its file."""
+"""An impossible robot model causes one line that names the position in its file."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_what_no_robot_can_have_is_one_line(old: str, new: str, said: str, tmp_p
 
 
 def chain(count: int) -> str:
-    """The model with more links in a row behind its last one."""
+    """Return the model with a chain of further links after its last one."""
     links = "".join(
         f'<link name="x{number}"/><joint name="f{number}" type="fixed">'
         f'<parent link="{f"x{number - 1}" if number else "tool0"}"/><child link="x{number}"/></joint>'
@@ -89,7 +89,7 @@ def chain(count: int) -> str:
 
 
 def test_a_long_chain_is_checked_in_a_moment(tmp_path: Path) -> None:
-    """It took the cube of its length: a minute for these."""
+    """Earlier, the time grew with the cube of the length: a minute for these."""
     begin = time.process_time()
     check(chain(MOST_LINKS - 3), tmp_path)
     assert time.process_time() - begin < 5.0

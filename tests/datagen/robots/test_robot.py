@@ -22,7 +22,7 @@ PANDA = (scene_folder("robots") / "panda.yaml").read_text()
 
 @pytest.fixture
 def load(tmp_path: Path):
-    """Loads a changed robot file."""
+    """Load a changed robot file."""
 
     def changed(old: str, new: str):
         assert PANDA.count(old) == 1
@@ -92,7 +92,7 @@ def test_an_unknown_robot_is_answered_with_the_known_ones():
 
 @pytest.mark.parametrize("name", ["../../mine", "/etc/mine", "a/b", "..", ".hidden", "", "a b", "x" * 65, '"a\\nb"'])
 def test_robot_name_is_no_path(load, name: str):
-    """Its converted model is kept in a folder of that name."""
+    """The converted model is kept in a folder of that name."""
     with pytest.raises(InputError, match="name"):
         load("name: panda", f"name: {name or repr('')}")
 

@@ -1,4 +1,4 @@
-"""URDFs put together, locked and weighed."""
+"""URDFs: assembly, locked joints, and masses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models that are read from wheels, which are archives: nothing is installed."""
+"""Models are read from wheels as archives, without installing them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ gripper: {joints: [fl, fr], links: [left_a, l, r], fingers: [l, r], open: 0.04, 
 
 @pytest.fixture
 def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of wheels, and a robot file ``mine.yaml`` beside the cache."""
+    """Return the folder of wheels; a robot file ``mine.yaml`` is beside the cache."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     (tmp_path / "mine.yaml").write_text(FILE)
     (tmp_path / "cache" / "wheels").mkdir(parents=True)
@@ -70,7 +70,7 @@ def links(robot: Robot) -> set[str]:
 
 
 def test_a_part_of_a_model_in_a_wheel_becomes_a_robot(wheels: Path):
-    """Slashes in names become underscores, the first of two assets with one name counts."""
+    """Slashes in names become underscores; of two assets with one name, the first is used."""
     robot = load_robot(make(wheels, "other_arms/__init__.py"))
     assert links(robot) == {"left_base", "left_a", "l", "r"}
     assert not list(wheels.glob("*/*/__init__.py"))

@@ -1,4 +1,4 @@
-"""Generated rooms: equal from equal settings, named and classed, closed, and out of the robot's way."""
+"""Generated rooms: equal for equal settings, with names and classes, closed, and clear of the robot."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_workspace_stays_free(family: str):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_walls_are_closed(family: str):
-    """Panels and what fills the openings cover each wall, by area, and no opening is empty."""
+    """Panels and the fillings of openings cover the area of each wall, and no opening is empty."""
     for room in rooms(family):
         one, other = room.walls[:, 1] - room.walls[:, 0], room.walls[:, 3] - room.walls[:, 0]
         panels = np.linalg.norm(np.cross(one, other), axis=1).sum()

@@ -1,4 +1,4 @@
-"""Scenes put together from parts that are read once."""
+"""Assembly of scenes from parts that are read once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A push in physics: it acts at its time, with its strength, and leaves no trace in the model."""
+"""A push in physics: it acts at its time, with its strength, and leaves the model unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def loaded() -> NewtonSimulation:
 
 
 def places(disturbance: Disturbance | None, body: str, periods: int = 12) -> np.ndarray:
-    """(T, 3) of a body after each period, from the start of the recording on."""
+    """Return the positions (T, 3) of a body after each period, from the start of the recording."""
     made = loaded()
     made.load(dataclasses.replace(layout(CAN), disturbance=disturbance))
     settle(made)

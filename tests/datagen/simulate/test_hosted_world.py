@@ -1,4 +1,4 @@
-"""Physics that another process has open: the same calls as text, and the same state."""
+"""Physics in another process: equal calls, sent as text, give an equal state."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ discover_components()
 
 
 class Host:
-    """Program that has the stage open, at the end of a line of text."""
+    """Program with the open stage, which is reached by lines of text."""
 
     def __init__(self) -> None:
         self.world: PhysxWorld | None = None

@@ -1,4 +1,4 @@
-"""The simulator for Isaac Sim against a stand-in whose physics is MuJoCo's: this proves calls and values, not PhysX."""
+"""The simulator for Isaac Sim with a stand-in whose physics is MuJoCo: this verifies calls and values, not PhysX."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def isaac() -> Iterator[MujocoPhysics]:
 
 
 def placed(name: str, library: str, kind: str, **values: Any) -> PlacedObject:
-    """The first variant of a kind, at rest on the table."""
+    """Return the first variant of a kind, at rest on the table."""
     model = open_library(library).model(kind, 0)
     rest = model.rest_poses[0]
     given: dict[str, Any] = {"friction": model.friction, "mass": model.mass, "position": (0.5, 0.0, rest.height)}
@@ -73,7 +73,7 @@ def default(*objects: PlacedObject, **values: Any) -> NewtonSimulation:
 
 
 def test_values_of_the_layout_are_in_the_stage(isaac: MujocoPhysics):
-    """Physics that was built from the open stage alone has the masses, friction, gains and limits of the default."""
+    """Physics built from the open stage alone has the masses, friction, gains and limits of the default simulator."""
     setup = RobotSetup(offset=(0.004, -0.003, 0.002), yaw=0.02, stiffness=0.9, damping=1.2)
     mine, theirs = (_with_setup(kind, setup) for kind in (IsaacSimSimulation, NewtonSimulation))
     there = {theirs.model.body(body).name: body for body in range(1, theirs.model.nbody)}
@@ -100,7 +100,7 @@ def _with_setup(kind: type[NewtonSimulation], setup: RobotSetup) -> Any:
 
 
 def _joint(model: mujoco.MjModel, name: str) -> list[float]:
-    """Armature, gains and limits of a joint, whose name may end a path."""
+    """Return armature, gains and limits of a joint, whose name may be the end of a path."""
     joint = next(row for row in range(model.njnt) if f"_{model.joint(row).name}".endswith(f"_{name}"))
     row = next(row for row in range(model.nu) if model.actuator_trnid[row, 0] == joint)
     gains = [model.actuator_gainprm[row, 0], *model.actuator_biasprm[row, 1:3]]
@@ -108,7 +108,7 @@ def _joint(model: mujoco.MjModel, name: str) -> list[float]:
 
 
 def test_skills_do_in_physx_what_they_do_by_default(isaac: MujocoPhysics):
-    """One attempt ends alike in both engines: the skills look at PhysX's state and command its drives."""
+    """An attempt ends equally in both engines: the skills read PhysX's state and command its drives."""
     task = load_task("pick_and_place")
     assets = load_assets(task)
     layout = draw_physical(task, assets, seed=0, index=0)
@@ -160,7 +160,7 @@ def test_the_same_layout_is_not_opened_twice(isaac: MujocoPhysics):
 
 
 def test_motion_of_a_free_body_is_read_and_restored(isaac: MujocoPhysics):
-    """The velocity of a body's frame is not that of its center of mass; both engines move it alike."""
+    """The velocity of a body's frame differs from that of its center of mass; both engines move it equally."""
     one, two = loaded(CAN), default(CAN)
     state, joint = one.state(), one.model.joint(one.model.body("items_0").jntadr[0])
     state.joint_positions[joint.qposadr[0] + 2] += 0.3

@@ -1,4 +1,4 @@
-"""The default simulator: at home, at rest, on its reference, and the same every time."""
+"""The default simulator: home posture, rest, tracking of references, and repeatability."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEAR, ASIDE = thing(x=0.36, y=0.12), thing("items_1", kind="pear", x=0.62, y=-0.
 
 
 def advance(made: NewtonSimulation, actions: np.ndarray) -> np.ndarray:
-    """(T, nq) positions after each action."""
+    """Return the positions (T, nq) after each action."""
     rows = []
     for action in actions:
         made.advance(action)
@@ -28,7 +28,7 @@ def advance(made: NewtonSimulation, actions: np.ndarray) -> np.ndarray:
 
 
 def swing(made: NewtonSimulation, *, count: int = 45) -> np.ndarray:
-    """(T, 8) smooth commands of all joints, up to about 1 rad/s."""
+    """Return smooth commands (T, 8) of all joints, up to about 1 rad/s."""
     phase = np.linspace(0, 2 * np.pi, count)[:, None]
     actions = np.tile(home_action(made), (count, 1))
     actions[:, :7] += 0.4 * np.sin(phase) * np.sin(phase / 2) * [1, -0.5, 1, 0.5, -1, 1, 1]
@@ -36,7 +36,7 @@ def swing(made: NewtonSimulation, *, count: int = 45) -> np.ndarray:
 
 
 def sweep(made: NewtonSimulation) -> np.ndarray:
-    """(T, 8) commands that lower the hand beside the near can and push it over."""
+    """Return commands (T, 8) that lower the hand beside the near can and push it over."""
     actions = np.tile(home_action(made), (40, 1))
     actions[:20, :7] += np.linspace(0, 1, 20)[:, None] * [0, 1.1, 0, -0.15, 0, 0.1, 0]
     actions[20:, :7] = actions[19, :7]
@@ -46,7 +46,7 @@ def sweep(made: NewtonSimulation) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def settled() -> NewtonSimulation:
-    """A can and a pear, settled; read it."""
+    """Return a simulation of a can and a pear at rest, for reading only."""
     made = simulation(NEAR, ASIDE)
     settle(made)
     return made
@@ -101,7 +101,7 @@ def test_what_slides_comes_to_rest_sooner_the_higher_its_friction_is():
         made.data.qvel[made.model.jnt_dofadr[joint]] = 0.4
         advance(made, np.tile(home_action(made), (10, 1)))
         travels.append(float(np.linalg.norm((made.body_pose("items_0")[:3, 3] - start)[:2])))
-    # v² / 2 µ g; fingers and table have µ = 1, and a thing that nothing was drawn for has theirs
+    # v² / 2 µ g; fingers and table have µ = 1, and so has an object without a drawn friction
     assert travels == pytest.approx([0.4**2 / (2 * 9.81 * mu) for mu in (0.25, 0.5, 1.0)], rel=0.25)
 
 
@@ -112,7 +112,7 @@ def test_objects_rest_and_do_not_creep(settled: NewtonSimulation):
     for _ in range(30):
         made.advance(home_action(made))
         rows.append(made.body_positions()[-2:])
-        assert max(made.body_speed("items_0")[0], made.body_speed("items_1")[0]) < 2e-3  # a can quivers in its place
+        assert max(made.body_speed("items_0")[0], made.body_speed("items_1")[0]) < 2e-3  # a can vibrates in place
     speeds = np.linalg.norm(np.diff(rows, axis=0), axis=2) * made.rate
     assert speeds.max() < 1e-4
     assert np.linalg.norm(rows[-1] - rows[0], axis=1).max() < 2e-5
@@ -184,7 +184,7 @@ def test_a_restored_start_and_the_same_actions_give_the_same_states_to_the_last_
     first, start = simulation(NEAR, ASIDE), settled.state()
     first.restore(start)
     rows = advance(first, sweep(first))
-    # Once more in a simulation where other things woke up and moved, and in a fresh one.
+    # Again in a simulation in which other objects have moved, and in a new one.
     advance(first, swing(first))
     put(first, "items_1", (0.4, -0.3, 0.3))
     advance(first, swing(first, count=5))

@@ -40,7 +40,7 @@ def test_path_ends_midway_between_commands(commands: np.ndarray) -> None:
 
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.1])
 def test_states_equal_stepwise_control(delay: float) -> None:
-    """Orders for a whole period lead to the states of a loop that computes each step's order by itself."""
+    """Commands for a whole period lead to the same states as a loop that computes each step's command."""
     made, plain = simulation(), simulation()
     for one in (made, plain):
         one.load(replace(layout(), robot=RobotSetup(delay=delay)))

@@ -28,7 +28,7 @@ def loaded(**setup: object) -> NewtonSimulation:
 
 
 def reached(made: NewtonSimulation, periods: int = 3) -> np.ndarray:
-    """Joint positions while the first joint is asked to turn."""
+    """Return the joint positions while the first joint is commanded to rotate."""
     action = made.present_action()
     found = []
     for period in range(periods):

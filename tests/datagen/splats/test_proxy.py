@@ -1,4 +1,4 @@
-"""Geometry made of splats, and geometry given with them."""
+"""Proxy geometry made from splats, and geometry given with them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def free_space(corners: AnyArray) -> FreeSpace:
 
 @pytest.mark.parametrize(("count", "floaters"), [(10_000, 200), (60_000, 1200)])
 def test_paths_on_proxy_are_safe_in_truth(count: int, floaters: int):
-    """Free space of a proxy of noisy splats lies in that of the true room; little of the room is lost."""
+    """The free space of a proxy of noisy splats is inside that of the true room, and not much smaller."""
     cloud = room_cloud(count, noise=0.005, floaters=floaters)
     proxy = make_proxy(cloud, where="room.ply")
     assert abs(proxy.floor_height) < 0.01 and not proxy.is_sparse
@@ -46,7 +46,7 @@ def test_proxy_faces_look_outward():
     low = proxy.obstacles[(proxy.obstacles[:, :, 2] < 0.91).all(axis=1)]
     low = low[(low[:, :, 0] > 0.8).all(axis=1) & (low[:, :, 0] < 2.2).all(axis=1)]
     low = low[(low[:, :, 1] > 0.8).all(axis=1) & (low[:, :, 1] < 1.8).all(axis=1)]
-    # The voxels of the box that stands there are closed surfaces: as many as are solid.
+    # The voxels of the box are closed surfaces, one per solid voxel.
     volume = np.sum(low[:, 0].astype(float) * np.cross(low[:, 1], low[:, 2])) / 6
     assert 0.05 < volume < 0.5
 
@@ -68,7 +68,7 @@ def test_scenes_without_floor_are_refused(change: Callable[[SplatCloud], SplatCl
 
 @pytest.mark.parametrize("offset", [(0.1, 0, 0), (0, 0.1, 0), (0, 0, -0.1), (0.06, 0.06, 0)])
 def test_proxy_off_by_ten_centimeters_is_refused(offset: tuple[float, float, float]):
-    """Most surfaces slide along the offset and show nothing of it; the message says how to move it."""
+    """Most surfaces are parallel to the offset and do not reveal it; the message states the correction."""
     moved = room_corners() + np.array(offset, np.float32)
     cloud = room_cloud(20_000, noise=0.01)
     found = measure_alignment(cloud, moved)

@@ -1,4 +1,4 @@
-"""Pictures of splats against double precision, and the two ways of blending against each other."""
+"""Images of splats compared with double precision, and the two methods of blending with each other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_rendering_again_gives_equal_bytes():
 
 
 def test_cloud_moves_with_its_frame():
-    """A cloud in another frame and unit, seen from the place that moved along, looks the same."""
+    """A cloud in another frame and unit has the same image from the transformed viewpoint."""
     cloud, (camera, positions, wxyz) = random_cloud(1000, degree=2), watching_camera()
     turn = transforms.quat_from_axis_angle((0.3, -1.0, 0.5), 2.0)
     matrix = transforms.make_transform((5.0, -2.0, 1.0), turn)

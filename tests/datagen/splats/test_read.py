@@ -1,4 +1,4 @@
-"""Files of splats: every format gives the cloud back, and every broken file one line."""
+"""Files of splats: every format gives the same cloud, and every broken file causes one line."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_training_ply_gives_cloud_back(tmp_path: Path):
 
 
 def test_training_ply_reads_harmonics_by_channel(tmp_path: Path):
-    """The columns of one channel follow each other, as the trainers write them."""
+    """The columns of one channel are consecutive, as trainers write them."""
     names = ["x", "y", "z", "nx", "ny", "nz", *(f"f_dc_{i}" for i in range(3)), *(f"f_rest_{i}" for i in range(9))]
     names += ["opacity", *(f"scale_{i}" for i in range(3)), *(f"rot_{i}" for i in range(4))]
     values = np.zeros((2, len(names)), "<f4")

@@ -1,4 +1,4 @@
-"""Splats sampled from a mesh: spread evenly, and drawn like the mesh."""
+"""Splats sampled from a mesh: spread evenly, and rendered like the mesh."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_samples_are_spread_by_area():
 
 
 def test_samples_leave_no_holes():
-    """No place of a square is farther from a sample than 1.5 times their spacing."""
+    """No point of a square is farther from a sample than 1.5 times their spacing."""
     square = np.array([[[0, 0, 0], [1, 0, 0], [1, 1, 0]], [[0, 0, 0], [1, 1, 0], [0, 1, 0]]], float)
     samples = place_samples(square, 400)
     x = np.stack(np.meshgrid(*[np.linspace(0, 1, 41)] * 2), -1).reshape(-1, 2)
@@ -54,7 +54,7 @@ def test_pictures_are_looked_up_upright():
 
 
 def test_splats_look_like_their_mesh():
-    """At 60,000 splats the pictures come within 28 dB of the surfaces, and the median depth within 4 cm."""
+    """With 60,000 splats, images have 28 dB against the mesh, and the median depth error is below 4 cm."""
     corners = room_corners()
     camera = Camera(
         name="front", mount="", position=(0, 0, 0), wxyz=(1, 0, 0, 0), vertical_fov=1.1, width=160, height=120
@@ -73,7 +73,7 @@ def test_splats_look_like_their_mesh():
 def _cast(
     corners: AnyArray, camera: Camera, position: FloatArray, wxyz: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Places, normals and depth of what each pixel's ray meets first."""
+    """Return positions, normals and depth of the first hit of each pixel's ray."""
     pose = cameras.world_T_camera(position[None], wxyz[None])[0]
     matrix = cameras.intrinsics(camera)
     x, y = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)

@@ -85,7 +85,7 @@ def test_a_staged_name_of_a_folder_or_link_is_refused(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "data") as dataset:
         folder, link = staged(dataset, 0, 1)
         dataset.stage.joinpath("link").symlink_to(link.path)
-        above = dataset.stage / ".."  # a node names it
+        above = dataset.stage / ".."  # a node reports it
         size = above.stat().st_size
         named = replace(folder, path=above, attempt=replace(folder.attempt, byte_count=size))
         assert dataset.commit([named, replace(link, path=dataset.stage / "link")]) == []
@@ -157,7 +157,7 @@ def test_dataset_json_follows_at_once_then_every_few_seconds_and_at_the_end(
             dataset.commit(staged(dataset, index))
             assert dataset.info.episode_count == index + 1
         assert read_info(folder).episode_count == 1 and read_info(folder).features
-        assert verify(folder).problems == ()  # a run is alive: it will catch up
+        assert verify(folder).problems == ()  # a run is active and will commit it
         dataset.flush()
         assert read_info(folder).episode_count == 1
         monkeypatch.setattr("nimbus.datagen.store.dataset._INFO_PERIOD", 0.0)

@@ -180,7 +180,7 @@ def test_a_second_run_goes_on_where_the_first_ended(tmp_path: Path) -> None:
 def test_a_second_run_that_is_refused_leaves_the_first_in_peace(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with open_dataset(folder):
-        staged = folder / "dataset.json.tmp"  # what the first run is about to move over dataset.json
+        staged = folder / "dataset.json.tmp"  # the file that the first run is about to rename to dataset.json
         staged.write_text("{}")
         with pytest.raises(InputError, match="another run writes into this folder"):
             make(folder)
@@ -203,7 +203,7 @@ def test_a_dataset_made_with_something_else_is_refused_and_named(tmp_path: Path)
 
 
 def test_flags_that_made_a_dataset_are_named(tmp_path: Path) -> None:
-    """Checks of Isaac Sim that passed meanwhile make PhysX the default, which the folder does not go on with."""
+    """Passed checks of Isaac Sim make PhysX the default, but the folder was made with another engine."""
     made = {"physics": "newton", "images": "video", "sim": "isaacsim"}
     for other, said in (
         ({"physics": "isaacsim"}, "physics (newton, now isaacsim); choose another --out, or give --physics mujoco"),
@@ -243,7 +243,7 @@ def test_dataset_json_is_learned_again_from_the_episodes_when_a_killed_run_left_
 
 
 def test_a_store_that_is_away_leaves_dataset_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its fields are not taken for absent, as those of a damaged file are."""
+    """An unreachable store does not count as missing fields, unlike a damaged file."""
     folder = tmp_path / "data"
     write_dataset(folder)
     describe(folder, episode_count=0)

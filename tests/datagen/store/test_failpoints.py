@@ -36,7 +36,7 @@ from tests.support.synthetic import open_dataset
 open_dataset(Path(sys.argv[1])).close()
 """
 
-# What the next opening finds of a group of three that died at the n-th pass of a place, in its first or second group.
+# Expected state at the next opening of a group of three that died at the n-th pass, in its first or second group.
 CASES = {
     ("before_intent", 1): RecoveryReport(cleared=3),
     ("before_intent", 2): RecoveryReport(cleared=3),
@@ -58,11 +58,11 @@ GROUPS_DONE |= {("after_done", 1): 1, ("after_done", 2): 2, ("after_unlink", 1):
 GROUPS_DONE |= {("after_unlink", 6): 2}
 ALIKE = {(place, 2) for place in ("before_intent", "after_intent", "after_directory_sync", "after_done")}
 ALIKE |= {("after_link", 3)}
-"""Cases that differ from the one before them only by the group or file at which the process dies."""
+"""Cases that differ from the previous one only by the group or file at which the process dies."""
 
 
 def die(script: str, *arguments: object, failpoint: str) -> list[str]:
-    """Run until it is killed there; what it had acknowledged."""
+    """Run until the process is killed at a failpoint; return the acknowledged episodes."""
     done = run_forked(script, *arguments, NIMBUS_FAILPOINT=failpoint)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return done.stdout.split()
@@ -77,7 +77,7 @@ def stored(folder: Path) -> set[str]:
 
 
 def finish(folder: Path) -> None:
-    """Make what is missing, without groups and leases."""
+    """Make the missing episodes, without groups and leases."""
     with open_dataset(folder) as dataset:
         missing = [index for index in range(COUNT) if not dataset.ledger.finished(index)]
     if missing:

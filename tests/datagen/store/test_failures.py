@@ -23,14 +23,14 @@ from tests.support.synthetic import (
 
 
 def failed(index: int, **options: Any):
-    """A failed attempt that was rendered."""
+    """Return a failed attempt that was rendered."""
     shown = make_observations(20)
     return make_rendered(index, outcome=failure(Reason.NO_IK), labels=make_labels(), observations=shown, **options)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """One stored episode, after an attempt that was kept, and one that was given up."""
+    """Return a folder with an episode that was stored after a kept failed attempt, and one that was given up."""
     target = tmp_path / "data"
     items = [failed(0, attempt=0, final=False), make_rendered(0, attempt=1), failed(1)]
     write_dataset(target, items, keep_failures=True)

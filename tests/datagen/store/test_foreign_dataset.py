@@ -1,4 +1,4 @@
-"""Datasets that somebody else prepared: opening them changes nothing outside, whatever lies in them."""
+"""Foreign datasets: opening them changes nothing outside of their folders, whatever they contain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.synthetic import failure, make_rendered, open_dataset, write_
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder of the user's own, with a file and a folder."""
+    """Return a folder of the user, with a file and a folder."""
     (tmp_path / "home" / "deep").mkdir(parents=True)
     for name in ("mine.txt", "mine.hdf5", "deep/mine.txt"):
         (tmp_path / "home" / name).write_text("mine")
@@ -29,7 +29,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A dataset of one episode."""
+    """Return a dataset of one episode."""
     write_dataset(tmp_path / "data", [make_rendered(0)])
     return tmp_path / "data"
 
@@ -44,7 +44,7 @@ PLACES = ("{home}/mine.txt", "stage/../../home/mine.txt", "stage/link/mine.txt",
 
 @pytest.mark.parametrize("place", PLACES)
 def test_staged_file_elsewhere_is_not_removed(home: Path, data: Path, place: str):
-    """An intent in the ledger that names a file of the user as the staged one: clearing up would delete it."""
+    """An intent in the ledger names a file of the user as the staged one, which cleaning up would delete."""
     (data / "stage" / "link").symlink_to(home)
     ledger = Ledger(data)
     (attempt,) = ledger.stored()
@@ -139,7 +139,7 @@ def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\0", None])
 def test_stage_with_strange_settings_is_emptied(content: bytes | None, tmp_path: Path):
-    """Bytes that are no text, and more of them than memory holds."""
+    """The settings are not text, and larger than the memory."""
     stage = stage_of(tmp_path / "out")
     (stage / "parts").mkdir(parents=True)
     (stage / "parts" / "stale").touch()

@@ -24,13 +24,13 @@ BIG = {"width": 160, "height": 120}
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 3 MB."""
+    """Mount a disk of 3 MB."""
     with small_disk(tmp_path / "disk", "3m") as folder:
         yield folder
 
 
 def fill(folder: Path, images: Images = "lossless") -> list[str]:
-    """Store episodes until the disk is full; returns the ids that were acknowledged."""
+    """Store episodes until the disk is full; return the acknowledged ids."""
     ids = []
     with open_dataset(folder) as dataset:
         writer = Hdf5Writer(dataset, images=images)
@@ -83,7 +83,7 @@ def test_wherever_the_room_ends_nothing_half_written_stays(disk: Path, room: int
 
 
 def leave(disk: Path, room: int) -> Path:
-    """Fill a disk but for so many bytes."""
+    """Fill a disk except for a number of bytes."""
     status = os.statvfs(disk)
     ballast = disk / "ballast"
     ballast.write_bytes(bytes(max(0, status.f_bavail * status.f_frsize - room)))

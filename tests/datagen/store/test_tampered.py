@@ -1,4 +1,4 @@
-"""Datasets that somebody tampered with: each ends in one line, before anything large is made of it."""
+"""Manipulated datasets: each is refused in one line, before anything large is allocated."""
 
 from __future__ import annotations
 

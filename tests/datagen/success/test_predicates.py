@@ -1,4 +1,4 @@
-"""Conditions of success: each holds when it should, and says why when it does not."""
+"""Conditions of success: each holds in the right states, and states the reason if it does not hold."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def shared() -> SimulatedWorkcell:
 
 @pytest.fixture
 def cell(shared: SimulatedWorkcell):
-    """A can and a pear on the table, the arm at home."""
+    """Return a cell with a can and a pear on the table, and the arm at home."""
     state = shared.simulation.state()
     yield shared
     shared.simulation.restore(state)
 
 
 def spot(cell: SimulatedWorkcell, fixture: str, shift: Sequence[float] = (0, 0, 0)) -> np.ndarray:
-    """A point (3,) in the middle of the floor of a fixture, or aside of it."""
+    """Return a point (3,) at the center of the floor of a fixture, or offset from it."""
     return np.add(cell.fixture(fixture).position, (0, 0, 0.07)) + shift
 
 

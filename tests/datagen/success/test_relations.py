@@ -1,4 +1,4 @@
-"""Conditions about how things lie to each other, in physics."""
+"""Conditions on spatial relations of objects, in physics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cell_of(*things: PlacedObject, rate: float = 15.0) -> SimulatedWorkcell:
 
 @pytest.fixture(scope="module")
 def shared() -> SimulatedWorkcell:
-    """Two cartons, one on the other, and a can and a pear beside."""
+    """Return a cell with two stacked cartons, and a can and a pear beside them."""
     low = thing("low", kind="carton", x=0.45, y=0.0)
     height = 2 * low.position[2]
     high = thing("high", kind="carton", x=0.45, y=0.0, z=height + 0.001)
@@ -47,7 +47,7 @@ def cell(shared: SimulatedWorkcell):
 
 
 def lift(cell: SimulatedWorkcell, name: str, way: Sequence[float], turn: Sequence[float] = (1, 0, 0, 0)) -> None:
-    """Move something by force, at rest."""
+    """Set the pose of an object at rest."""
     put(cell.simulation, name, np.add(cell.pose(name)[:3, 3], way), turn)
 
 

@@ -29,7 +29,7 @@ def holds(text: str) -> bool:
 
 
 def inside(value: Any, key: str) -> list[Any]:
-    """Every value that stands under a key, at any depth."""
+    """Yield every value of a key, at any depth."""
     if isinstance(value, dict):
         here = [value[key]] if key in value else []
         return here + [found for child in value.values() for found in inside(child, key)]

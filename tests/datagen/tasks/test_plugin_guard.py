@@ -1,4 +1,4 @@
-"""Files with skills that end the process, or never end, when they are imported."""
+"""Skill files whose import ends the process, or never ends."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nothing_of_the_guard_stays_behind(tmp_path: Path) -> None:
 
 
 def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The timer fires again while the interruption is on its way out: what is left of the guard must not stay."""
+    """The timer fires again while the interruption propagates; no part of the guard may remain."""
     before = signal.getsignal(signal.SIGPROF), signal.getsignal(signal.SIGALRM)
     set_timer = signal.setitimer
 
@@ -60,7 +60,7 @@ def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.Monkey
 
 
 def test_an_endless_thread_of_an_import_ends(tmp_path: Path) -> None:
-    """Python waits at its end for threads that are no daemons."""
+    """At its end, Python waits for threads that are not daemons."""
     text = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
     (tmp_path / "tap.py").write_text(text)
     code = "import sys\nfrom pathlib import Path\nfrom nimbus.datagen.errors import InputError\n"

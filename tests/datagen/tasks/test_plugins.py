@@ -1,4 +1,4 @@
-"""Skills and conditions of one's own: found, and every mistake is one line."""
+"""The user's skills and conditions are found, and every error in them is one line."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_used_is_one_line_and_leaves_nothing(text: str, ex
     told = refusal(discover, [tmp_path])
     assert expected in told and told.startswith(f"{tmp_path / 'mine.py'}:")
     assert registry.registered() == before
-    (tmp_path / "mine.py").write_text(SKILL)  # mended, it is found by the same process
+    (tmp_path / "mine.py").write_text(SKILL)  # fixed, it is found by the same process
     discover([tmp_path])
     assert "wave" in registry.names("skill")
 
@@ -118,7 +118,7 @@ def test_a_folder_of_skills_is_one_and_holds_some(tmp_path: Path):
 
 
 def package(folder: Path, text: str) -> Path:
-    """An installed package with an entry point, as pip leaves it."""
+    """Return an installed package with an entry point, as pip installs it."""
     info = folder / "wavers-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wavers\nVersion: 1.0\n")

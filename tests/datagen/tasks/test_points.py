@@ -1,4 +1,4 @@
-"""Points in words: read, written and looked up."""
+"""Points as text: parsed, written and evaluated."""
 
 from __future__ import annotations
 

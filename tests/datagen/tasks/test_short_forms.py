@@ -1,4 +1,4 @@
-"""Short forms of a task file: presets of what varies and of cameras, repeated keys; what is not meant is told."""
+"""Short forms of a task file: presets of randomizers and cameras, repeated keys; errors are reported."""
 
 from __future__ import annotations
 

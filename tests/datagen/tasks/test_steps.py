@@ -1,4 +1,4 @@
-"""The language of steps and conditions: what it says, and that its plain form says the same."""
+"""The language of steps and conditions: its meaning, and its equivalence with the plain form."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_a_condition_that_only_steps_have_is_unknown_in_success():
     )
 
 
-# What follows writes random steps in random forms.
+# The following functions write random steps in random forms.
 
 names = st.sampled_from(["a", "items[0]", "x"])
 conditions = st.deferred(
@@ -160,7 +160,7 @@ lists = st.lists(steps, min_size=1, max_size=3).map(tuple)
 
 
 def tuples(data: Any) -> Any:
-    """Plain data as a document has them."""
+    """Convert to plain data as in a document."""
     if isinstance(data, dict):
         return {key: tuples(value) for key, value in data.items()}
     return tuple(map(tuples, data)) if isinstance(data, list) else data

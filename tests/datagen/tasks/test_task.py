@@ -70,7 +70,7 @@ def test_modalities_default_to_all():
 
 
 def test_modalities_left_out_keep_the_hash():
-    """A task of before there were modalities makes the same episodes."""
+    """A task from before the introduction of modalities makes the same episodes."""
     assert "modalities" not in parse_task(with_cameras("")).cameras["front"].model_dump()
 
 
@@ -282,7 +282,7 @@ class Wave(Skill):
 
 @pytest.fixture
 def registry_of_its_own(monkeypatch):
-    """Keep the components that a test registers from others."""
+    """Separate the components that a test registers from those of other tests."""
     monkeypatch.setattr(registry, "_components", dict(registry._components))
 
 
@@ -348,7 +348,7 @@ def test_no_change_of_a_file_ends_in_anything_but_a_task_or_one_line(start: int,
 
 
 def test_another_robot_is_as_if_the_file_named_it(tmp_path):
-    """The hash covers it, and the text that episodes carry has it."""
+    """The hash includes the robot, and so does the text stored in episodes."""
     own, other = load_task("pick_and_place"), load_task("pick_and_place", robot="ur10")
     assert (other.robot, other.text) == ("ur10", own.text.replace("robot: panda", "robot: ur10"))
     assert other.content_hash == parse_task(other.text).content_hash != own.content_hash

@@ -1,4 +1,4 @@
-"""Values that no scene can have are refused where they stand."""
+"""Values that no scene can have are refused with their position."""
 
 from __future__ import annotations
 

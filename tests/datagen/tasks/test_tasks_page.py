@@ -1,4 +1,4 @@
-"""Examples of the page about task files, read as they stand."""
+"""Examples on the page about task files, read unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wordings in a task file: instructions and the sentences round them, refused where nothing could be said with them."""
+"""Wordings in a task file: instructions and the sentences around them, refused if they give no instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop in real time: a lost device pauses the recording, and nothing of it is lost."""
+"""The loop in real time: a lost device pauses the recording without losing any of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.runs import TINY
 
 
 class Unplugged(InputDevice):
-    """Moves for some polls, then is gone, then comes back idle."""
+    """Device that moves for some polls, then is disconnected, then comes back idle."""
 
     name = "stick"
 
@@ -39,7 +39,7 @@ class Unplugged(InputDevice):
 
 
 def press_within_press(loop: ControlLoop) -> threading.Event:
-    """Press a button whose work presses another one, in a thread of its own; the event is set at the end."""
+    """Press a button whose callback presses another one, in a separate thread; the event is set at the end."""
     done = threading.Event()
 
     def press() -> None:

@@ -1,4 +1,4 @@
-"""Devices of other interpreters: a class with LeRobot's interface moves an arm, and its loss is one line."""
+"""Devices in other interpreters: a class with LeRobot's interface moves an arm, and its loss causes one line."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def robot() -> Robot:
 
 
 def device(tmp_path: Path, robot: Robot, text: str) -> ProcessDevice:
-    """The device of a file."""
+    """Return the device of a file."""
     (tmp_path / "leader.yaml").write_text(text)
     return ProcessDevice(read_device(tmp_path / "leader.yaml", robot), robot, where="leader.yaml")
 
 
 def inputs(source: InputDevice) -> Iterator[OperatorInput]:
-    """Input that is not idle, as it comes."""
+    """Yield input that is not idle."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         if not (given := source.poll()).is_idle():
@@ -62,7 +62,7 @@ def inputs(source: InputDevice) -> Iterator[OperatorInput]:
 
 
 def test_a_leader_arm_moves_the_robot_until_it_is_lost(tmp_path: Path, robot: Robot):
-    """It stands still first, which gives no input; then it turns and closes; then its cable is pulled."""
+    """The leader is first at rest, which gives no input; then it rotates and closes; then its cable is pulled."""
     seen: list[ToolCommand] = []
     with closing(device(tmp_path, robot, DEVICE.replace("STEPS", "40"))) as leader:
         with pytest.raises(DeviceLost, match="ScriptedLeader: ConnectionError: no answer on the port of 'blue'"):
@@ -116,7 +116,7 @@ def test_a_missing_interpreter_is_one_line(tmp_path: Path, robot: Robot):
 
 
 class Fixed(InputDevice):
-    """Gives one input."""
+    """Device that gives one input."""
 
     def __init__(self, name: str, given: dict[str, ToolCommand]) -> None:
         self.name, self._given = name, given
@@ -126,7 +126,7 @@ class Fixed(InputDevice):
 
 
 def test_two_devices_move_one_robot():
-    """The stick of one moves, the lever of the other closes."""
+    """The stick of one device moves the arm, and the lever of the other closes the gripper."""
     stick = ToolTwist(linear=np.array([0.1, 0.0, 0.0]), angular=np.zeros(3))
     one = Fixed("stick", {"left": ToolCommand(motion=stick), "right": ToolCommand(motion=stick, opening=1.0)})
     joined = JoinedInput([one, Fixed("", {"left": ToolCommand(opening=0.0)})])
@@ -140,6 +140,6 @@ def test_two_devices_move_one_robot():
     ['{"action": {"a": 1' + "0" * 400 + "}}", "[" * 100_000, '{"action": {"a": NaN}}', '{"action": {"a": 1e309}}'],
 )
 def test_extreme_line_is_an_error(line: str):
-    """An exception here would end the thread that listens, and the device would seem silent."""
+    """An exception would end the listening thread, and the device would seem silent."""
     entries, error = _parse(line)
     assert entries is None and error

@@ -1,4 +1,4 @@
-"""Input that a page reports: axes, grips, drags, lost devices, and texts that are no report."""
+"""Input reported by a page: axes, grips, drags, lost devices, and invalid texts."""
 
 from __future__ import annotations
 

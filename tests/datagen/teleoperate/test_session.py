@@ -42,12 +42,12 @@ def session(made: TeleoperationSession) -> Iterator[TeleoperationSession]:
 
 
 def give(motion: ToolMotion | None, opening: float | None = None) -> OperatorInput:
-    """Input for the only arm."""
+    """Return input for the only arm."""
     return OperatorInput(arms={"arm": ToolCommand(motion=motion, opening=opening)})
 
 
 def state_of(session: TeleoperationSession) -> bytes:
-    """Physics to the last bit."""
+    """Return the state of physics to the last bit."""
     data = session.environment.simulation.data
     return data.qpos.tobytes() + data.qvel.tobytes()
 

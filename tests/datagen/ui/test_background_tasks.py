@@ -1,4 +1,4 @@
-"""Background tasks run in order, the newest of a name only."""
+"""Background tasks run in order; of tasks with one name, only the newest one runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Admission to a server: the printed address works, and nothing else does."""
+"""Admission to a server: only the printed address works."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_another_path_is_refused(path: str):
     ],
 )
 def test_foreign_host_is_refused(hosts: list[str]):
-    """A name server may give the address 127.0.0.1 to any name: the page of that name is foreign still."""
+    """A name server may resolve any name to 127.0.0.1; a page of that name is still foreign."""
     with pytest.raises(Refused, match="host"):
         GATE.admit("/secret/", hosts, [])
 

@@ -1,4 +1,4 @@
-"""Navigation tasks in a studio: fields that write into the file, maps and paths on request."""
+"""Navigation tasks in a studio: fields that change the file, and maps and paths on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ cameras: {front: {size: [32, 24]}}
 
 
 class NotedViews:
-    """Views that note what they are asked for."""
+    """Views that record their requests."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []

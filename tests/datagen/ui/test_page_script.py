@@ -1,4 +1,4 @@
-"""The studio's own script: added to the page, its reports answered, nothing else touched."""
+"""The studio's own script: it is added to the page, its reports are answered, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every control of the form changes the task's file, or starts the work that it names; a new one needs an entry."""
+"""Every control of the form changes the task's file or starts its work; a new control needs an entry here."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ FIELDS: dict[str, tuple[Any, tuple[str, ...], Any]] = {
     "remove objects.items": (None, ("objects", "items"), None),
     "remove cameras.side": (None, ("cameras", "side"), None),
 }
-"""New value of each field, keys in the file, and the value there afterwards."""
+"""New value of each field, its keys in the file, and the expected value there."""
 
 WORK = {
     ("layout", "This one"): ("show_layout", {"seed": 5, "index": 2}),
@@ -80,7 +80,7 @@ TESTED_BELOW = {
     *("steps skill", "success predicate", "steps change", "success change"),
 }
 LISTS = (("steps", "skill", "home"), ("success", "predicate", "nothing_on_floor"))
-"""Key in the file, kind, and one without parameters."""
+"""Key in the file, kind of statement, and a statement without parameters."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def controls(editor: TaskEditor) -> dict[str, Control]:
 
 
 def act(editor: TaskEditor, name: str, value: Any = None) -> Any:
-    """Use a control without an error; the draft."""
+    """Use a control without an error; return the draft."""
     assert name in controls(editor)
     editor.act(name, value)
     assert editor.message == "" or editor.message.endswith("done")

@@ -1,4 +1,4 @@
-"""Scenes of one's own files: the robot stands at the marked work surface, mistakes are told in a line."""
+"""Scenes from the user's files: the robot stands at the marked work surface, and errors are one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIFT = "steps:\n  - for item in items:\n      - pick: item\nsuccess:\n  - for i
 
 
 def kitchen(folder: Path) -> Path:
-    """A glTF file, y up: a floor, a wall, and a counter of 0.8 x 1.6 m whose top is 0.9 m high."""
+    """Write a glTF file, y up, with a floor, a wall, and a counter of 0.8 x 1.6 m whose top is 0.9 m high."""
     scene = trimesh.Scene()
     for name, size, middle in (
         ("Floor", (5, 0.1, 4), (0, -0.05, 0)),
@@ -65,7 +65,7 @@ def test_a_gltf_scene_takes_a_task(tmp_path: Path):
 
 
 def test_a_usd_scene_keeps_its_unit(tmp_path: Path):
-    """Centimetres with y up, as others' stages have them; the surface is marked in the file."""
+    """The stage has centimeters and y up, as foreign stages may have; the surface is marked in the file."""
     (tmp_path / "desk.usda").write_text(
         """#usda 1.0
 (

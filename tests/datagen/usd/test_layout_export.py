@@ -1,4 +1,4 @@
-"""Layouts and motions as USD stages: what is read back is what was written."""
+"""Layouts and motions as USD stages: the values read back equal those written."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
@@ -108,7 +108,7 @@ def test_what_stands_below_a_joint_goes_with_it():
 
 
 def simulated(path: Path) -> tuple[int, int, int]:
-    """Bodies, joints and articulations that physics moves."""
+    """Return the bodies, joints and articulations that physics moves."""
     from pxr import Usd, UsdPhysics
 
     stage: Any = Usd.Stage.Open(str(path))

@@ -35,7 +35,7 @@ def opened(path: Path) -> Any:
 
 
 def surface_of(prim: Any) -> Any:
-    """The shader of the material that a prim is drawn with."""
+    """Return the shader of a prim's material."""
     from pxr import UsdShade
 
     material, _ = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()

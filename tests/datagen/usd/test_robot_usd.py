@@ -1,4 +1,4 @@
-"""A robot's USD file: converted once, and never half."""
+"""A robot's USD file: converted once, and never incomplete."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONVERT += "print(robot_usd(load_robot('panda')))"
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of its own."""
+    """Return a separate cache."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
     robot_usd.cache_clear()
     yield tmp_path
@@ -37,13 +37,13 @@ def path_of(robot: Robot) -> Path:
 
 
 def changed(**fields: object) -> Robot:
-    """The Panda from elsewhere."""
+    """Return a changed copy of the Panda."""
     panda = load_robot("panda")
     return panda.model_copy(update={"pieces": (panda.pieces[0].model_copy(update=fields),)})
 
 
 def start() -> subprocess.Popen[str]:
-    """A conversion in a process of its own."""
+    """Start a conversion in a separate process."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen([sys.executable, "-c", CONVERT], env=env, stdout=subprocess.PIPE, text=True)
 

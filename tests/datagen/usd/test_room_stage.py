@@ -1,4 +1,4 @@
-"""Generated rooms as stages: the bench stays, parts are classed, drawn rooms open, mistakes are told in a line."""
+"""Generated rooms as stages: the bench stays, parts have classes, drawn rooms open, and errors are one line."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_task_runs_and_is_seen_in_drawn_rooms():
         kinds = {labels.semantic_names[labels.instance_semantics[labels.instance_names.index(name)]] for name in names}
         assert kinds & set(simulation.stage.furnishings.values())
         seen[family] = labels.semantic_names
-    assert len(seen) == 2 and len(set(seen.values())) == 1  # an index means the same in all rooms
+    assert len(seen) == 2 and len(set(seen.values())) == 1  # an index has the same meaning in all rooms
     assert physical is not None and key is not None
     made = run_attempt(drawn, simulation, physical, streams=key.generator, planner="ompl")
     assert made.outcome.success

@@ -1,4 +1,4 @@
-"""A scene to drive in as a USD stage: every part is painted and collides, and scans show the light that they carry."""
+"""A navigation scene as a USD stage: every part has a material and a collider, and scans show their captured light."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written(folder: Path, **values: Any) -> Any:
 
 
 def inputs(stage: Any, place: str) -> set[str]:
-    """Inputs of a mesh's surface that a picture or the colors of its vertices fill."""
+    """Return the inputs of a mesh's shader that an image or vertex colors provide."""
     from pxr import UsdShade
 
     binding: Any = UsdShade.MaterialBindingAPI(stage.GetPrimAtPath(place))

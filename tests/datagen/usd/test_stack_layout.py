@@ -1,4 +1,4 @@
-"""K regions of one stage: no camera sees a neighbour, and each sees exactly what it would see alone."""
+"""K regions of one stage: no camera sees a neighboring region, and each image equals that of the region alone."""
 
 from __future__ import annotations
 

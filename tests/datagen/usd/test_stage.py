@@ -1,4 +1,4 @@
-"""Stages: what a scene offers, and stage files that something is wrong with."""
+"""Stages: the content of a scene, and faulty stage files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.refusals import refusal
 
 @pytest.fixture
 def stages(tmp_path: Path) -> Path:
-    """A copy of the stages, to be changed."""
+    """Return a copy of the stages that may be changed."""
     return shutil.copytree(scene_folder("stages"), tmp_path / "stages")
 
 

@@ -11,7 +11,7 @@ from tests.support.shared import make_once
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Hashes of what a run of eight episodes makes to which nothing happens."""
+    """Return the hashes of an undisturbed run of eight episodes."""
 
     def make(folder: Path) -> None:
         folder.mkdir()

@@ -10,7 +10,7 @@ from nimbus.runner.cell.disk_guard import DiskGuard
 
 @pytest.fixture
 def guard(tmp_path: Path) -> DiskGuard:
-    """Guard of a disk that has room, after an error on it at time 0."""
+    """Return the guard of a disk with free space, after a disk error at time 0."""
     guard = DiskGuard(tmp_path, patience=60.0)
     with guard.guard(0.0):
         raise StorageError("no room")

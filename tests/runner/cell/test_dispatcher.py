@@ -22,7 +22,7 @@ def episodes() -> int:
 
 @pytest.fixture
 def cell(tmp_path: Path, episodes: int) -> Iterator[Cell]:
-    """A few episodes, three variants, no planners."""
+    """Return a cell with a few episodes, three variants and no planners."""
     with open_cell(tmp_path, episodes=episodes) as cell:
         yield cell
 
@@ -170,7 +170,7 @@ def test_a_file_that_is_lost_before_its_commit_is_made_again_from_its_plan_on(tm
 
 
 def test_an_idle_worker_that_is_stopped_has_time_to_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last order was long ago; the order to exit was not."""
+    """Its last order was long ago, but not the order to exit."""
     with open_cell(tmp_path, episodes=1, variants=1) as cell:
         handle = cell.employ()
         cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
@@ -185,7 +185,7 @@ def test_an_idle_worker_that_is_stopped_has_time_to_leave(tmp_path: Path, monkey
 
 
 def test_what_is_refused_waits_until_its_lease_ends(tmp_path: Path) -> None:
-    """The worker still reads the plan's slot, for the next variants."""
+    """The worker still reads the plan's slot for the next variants."""
     with open_cell(tmp_path, episodes=1, variants=3, slots=1) as cell:
         planner = cell.employ("planner")
         cell.finish(planner)
@@ -242,7 +242,7 @@ def test_a_failed_plan_may_come_in_parts(tmp_path: Path) -> None:
 
 
 def test_lockstep_planner_is_topped_up_with_fresh_episodes(tmp_path: Path) -> None:
-    """It holds a lease for each lane; one that was lost before is planned alone."""
+    """It holds a lease for each lane; an episode that was lost before is planned alone."""
     with open_cell(tmp_path, episodes=30, variants=1, slots=40, lanes=4) as cell:
         first = cell.employ("planner")
         assert first.orders == 1, "the first one builds the components"

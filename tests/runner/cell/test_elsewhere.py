@@ -1,4 +1,4 @@
-"""The cell needs Linux; its modules can be imported anywhere, so that a run in one process needs nothing of it."""
+"""The cell needs Linux, but its modules can be imported on any system, for runs in one process."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ assert threading.active_count() == 1
 
 def test_the_modules_can_be_imported_where_there_is_no_linux() -> None:
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    # What they import themselves is there on every system, but would not like the pretence.
+    # Their own imports work on every system, but not with this pretended one.
     script = f"import nimbus.datagen.stages, logging, numpy, subprocess\n{ELSEWHERE}"
     done = subprocess.run(
         [sys.executable, "-c", script, *MODULES], env=env, capture_output=True, text=True, check=False

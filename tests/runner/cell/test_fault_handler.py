@@ -1,4 +1,4 @@
-"""Traces of a worker that ended: charged episodes, and faults in the ledger."""
+"""Results of a worker's end: charged episodes, and faults in the ledger."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def make_handler(cell: Cell) -> FaultHandler:
 
 
 def end(cell: Cell, handler: FaultHandler, handle: WorkerHandle) -> None:
-    """Let a worker be gone."""
+    """Let a worker end."""
     cell.pool.forget(handle)
     handler.handle_exit(handle, "killed by SIGKILL")
 
 
 def die_of_bug(cell: Cell, handler: FaultHandler) -> None:
-    """Let a new worker end in the same exception as the others, at the episode that it gets."""
+    """Let a new worker end with the same exception as the others, at its first episode."""
     handle = cell.employ()
     (lease,) = cell.dispatcher.work.held_by(handle.number)
     cell.pool.heartbeats.writer(handle.row).phase("plan", index=lease.index, lease=lease.number)
@@ -74,7 +74,7 @@ def test_an_episode_without_a_result_is_charged(tmp_path: Path) -> None:
 
 
 def test_an_incident_names_the_row_as_the_ledger_does(tmp_path: Path) -> None:
-    """A worker's number counts all that there were, and its row is used again."""
+    """Workers are numbered over the whole run; their rows are reused."""
     with open_cell(tmp_path, episodes=2, variants=1) as cell:
         handler = make_handler(cell)
         die_of_bug(cell, handler)

@@ -1,4 +1,4 @@
-"""A cell that is fed indices while it runs makes what one makes that knows all of them from the start."""
+"""A cell that receives indices while it runs makes the same dataset as one with all of them from the start."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_settled_episode_whose_file_is_gone_is_due_again(path: Path):
 
 
 def test_fed_cell_makes_what_one_process_makes(tmp_path: Path):
-    """It hires no worker before it is fed, and none of what it made is made again."""
+    """It starts no worker before it receives indices, and makes no episode again."""
     alone = finish(make_spec(tmp_path / "alone" / "data", episodes=6), serial=True)
     path = tmp_path / "fed" / "feed.json"
     spec = make_spec(tmp_path / "fed" / "data", episodes=6, feed=str(path))

@@ -98,7 +98,7 @@ def test_a_folder_that_went_away_is_no_fault_of_its_own(tmp_path: Path, caplog: 
 
 
 def test_incidents_hold_no_path_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dataset is passed on with them; folders name users."""
+    """A dataset is passed on with its incidents, and paths contain names of users."""
     home, data = tmp_path / "home", tmp_path / "data"
     data.mkdir()
     monkeypatch.setenv("HOME", str(home))

@@ -7,7 +7,7 @@ from nimbus.runner.cell.transport.shared_slots import SlotState, SlotTable
 
 
 def test_news_of_the_last_plan_may_come_after_the_next_order(tmp_path: Path) -> None:
-    """A rejection waits for room on the disk, while its planner goes on."""
+    """A rejection waits for free disk space while its planner continues."""
     places = PlanSlots(tmp_path, SlotTable(2))
     places.reserve(7, 31)
     slot, _ = places.reserve(7, 32)

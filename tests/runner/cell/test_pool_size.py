@@ -1,4 +1,4 @@
-"""The size of a worker pool, with workers that are played by the test."""
+"""Size of a worker pool, with workers simulated by the test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_sizer(cell: Cell, planners: int, renderers: int) -> PoolSizer:
 
 
 def roles(cell: Cell) -> Counter[str]:
-    """Workers that stay, by role."""
+    """Return the remaining workers, by role."""
     return Counter(handle.role for handle in cell.pool if not handle.retiring)
 
 
@@ -44,7 +44,7 @@ def test_workers_of_fixed_roles_are_counted_by_role(tmp_path: Path) -> None:
 
 
 def test_isolated_plans_leave_a_fixed_renderer_alone(tmp_path: Path) -> None:
-    """Episodes that are to be planned make room by a planner, one after the other."""
+    """For episodes that must be planned alone, a planner is replaced, one after the other."""
     with open_cell(tmp_path, episodes=2, variants=1, slots=2, resources=FIXED) as cell:
         sizer, lost = make_sizer(cell, 1, 1), [cell.employ("planner") for _ in range(2)]
         renderer = cell.employ("renderer")

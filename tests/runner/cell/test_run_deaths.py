@@ -1,4 +1,4 @@
-"""Whatever dies, whenever it does: nothing is lost, a renderer's death costs no plan, and nothing is left behind."""
+"""Death of any process at any time: nothing is lost, no plan is repeated for a renderer, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_component_that_plans_and_renders_may_die_as_well(tmp_path: Path):
 
 
 def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
-    """The hashes of what a serial run makes."""
+    """Return the hashes of a serial run."""
     return finish(make_spec(folder / "data", **values), serial=True)
 
 
@@ -71,7 +71,7 @@ def test_of_visual_variants_only_those_are_made_again_that_were_not_stored(tmp_p
 
 
 def test_a_worker_killed_while_its_file_is_being_written_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
-    # The last look at an episode is over when the next one begins: what was seen is still being written.
+    # When an episode begins, the images of the previous one may still be in writing.
     spec = make_spec(tmp_path / "data", mishaps={f"render {i}": "kill x1" for i in range(1, 8, 2)}, episodes=EPISODES)
     assert finish(spec) == undisturbed
     assert set(count(spec, "plan").values()) == {1}
@@ -132,7 +132,7 @@ def test_what_a_dead_worker_started_in_a_session_of_its_own_is_ended(undisturbed
 
 @pytest.mark.slow
 def test_a_stopped_supervisor_is_replaced(undisturbed: dict[str, str], tmp_path: Path):
-    """It stays stopped: SIGCONT never comes."""
+    """The supervisor stays stopped, without SIGCONT."""
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("view 2 0")
@@ -146,7 +146,7 @@ def test_a_stopped_supervisor_is_replaced(undisturbed: dict[str, str], tmp_path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("scale.json", marks=pytest.mark.long), "status.json"])
 def test_a_pipe_in_the_folder_stops_no_run(name: str, undisturbed: dict[str, str], tmp_path: Path):
-    """Opening it waits for its writer, which never comes."""
+    """Opening a pipe waits for a writer, which does not exist."""
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, episodes=EPISODES)
     run = Run(spec)
     run.wait_for("view 2 0")

@@ -1,4 +1,4 @@
-"""Ends of runs that are stopped, refused, or have no room; the next run goes on."""
+"""Ends of runs that are stopped, refused, or have no disk space; the next run continues."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[st
 
 
 def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_path: Path):
-    """As a service manager ends a service."""
+    """A service manager ends a service in this way."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
     for pid in (*run.processes(), run.process.pid):
@@ -55,7 +55,7 @@ def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_pat
 
 @pytest.mark.slow
 def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[str, str], tmp_path: Path):
-    """As ``nimbus run | head`` does."""
+    """``nimbus run | head`` has this effect."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
     assert run.process.stdout
@@ -115,7 +115,7 @@ def test_a_second_run_into_the_same_folder_is_refused_and_disturbs_nothing(undis
 
 
 def refused(spec: CellSpec, *, code: int = 2) -> str:
-    """The one line with which a run is refused."""
+    """Return the line with which a run is refused."""
     done = Run(spec).end()
     assert done.code == code, done
     lines = [line for line in done.err.splitlines() if line]
@@ -196,7 +196,7 @@ def test_too_few_descriptors_are_one_line(tmp_path: Path):
 
 
 def in_a_namespace(mount: str) -> tuple[str, ...]:
-    """The beginning of a command that runs where something else is mounted; skips where that is not possible."""
+    """Return the prefix of a command in a separate mount namespace; skip the test if that is not possible."""
     prefix = ("unshare", "--mount", "sh", "-c", f'{mount} && exec "$@"', "sh")
     tried = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
     if tried.returncode:
@@ -229,13 +229,13 @@ def test_a_slab_that_no_memory_holds_is_one_line(tmp_path: Path):
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small disk."""
+    """Mount a small disk."""
     with small_disk(tmp_path / "disk", "24m") as folder:
         yield folder
 
 
 def fill(disk: Path, room: int) -> Path:
-    """Fill a disk, whoever writes at the same time, but for so many bytes."""
+    """Fill a disk except for a number of bytes, even if other processes write at the same time."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 12):

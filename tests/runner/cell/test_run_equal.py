@@ -1,4 +1,4 @@
-"""However a run is made, by whom and in how many goes: the same dataset."""
+"""A run makes the same dataset with any workers and any number of continuations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONG = (pytest.mark.slow, pytest.mark.long)
 
 @pytest.fixture(scope="module")
 def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """Hashes of the dataset that each pipeline makes in one process."""
+    """Return the hashes of the dataset that each pipeline makes in one process."""
     made = {}
     for pipeline in ("drive", "fused"):
         spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=pipeline, episodes=EPISODES)

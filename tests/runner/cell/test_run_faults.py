@@ -1,4 +1,4 @@
-"""Hangs, exceptions, poison and leaks: what is healthy is stored, and what is not is told, in bounded time."""
+"""Hangs, exceptions, poison and leaks: healthy episodes are stored and faults are reported, in bounded time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMITS = {phase: (1.0, 3.0) for phase in ("load", "randomize", "plan", "render")
 
 
 def incident(run: Run, fault: Fault) -> dict[str, str]:
-    """The files of an incident by name."""
+    """Return the files of an incident by name."""
     folder = run.folder / fault.incident
     return {path.name: path.read_text() for path in folder.iterdir()}
 
@@ -42,7 +42,7 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
         files = incident(run, fault)
         facts = json.loads(files["incident.json"])
         assert (facts["kind"], facts["index"], facts["lease"] > 0) == ("hang", fault.idx, True)
-        if fault.idx == 7:  # which says that it goes on, but gets nowhere
+        if fault.idx == 7:  # which sends heartbeats, but makes no progress
             assert re.search(r"in this phase for [\d.]+ s, at most 3 s", fault.detail)
         else:
             assert re.search(r"no progress for [\d.]+ s, at most 1 s", fault.detail)
@@ -54,7 +54,7 @@ def test_hangs_are_ended_at_their_deadline_and_leave_their_stacks(tmp_path: Path
 @pytest.mark.parametrize(
     ("what", "how"),
     [
-        pytest.param("plan 2", "segv", marks=pytest.mark.long),  # the short chaos has an episode that always kills
+        pytest.param("plan 2", "segv", marks=pytest.mark.long),  # the short chaos test has an episode that always kills
         ("view 2 0", "raise"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_component_that_always_raises_ends_the_run_in_bounded_tries(what: str,
     spec = make_spec(tmp_path / "data", mishaps=mishaps, episodes=200)
     done = Run(spec).end(1)
     assert "a wheel came off" in done.err
-    # Six ends of one sort open the circuit; what the others of the worker pool begin meanwhile comes on top.
+    # Six ends of one kind open the circuit; episodes that other workers begin meanwhile are added.
     assert sum(count(spec, what).values()) <= 16
     assert "incidents" in done.err
 
@@ -113,7 +113,7 @@ def test_an_episode_of_which_nothing_comes_or_two_plans_is_given_up(setting: str
 
 
 def odd_pipeline(folder: Path, setting: str) -> str:
-    """A pipeline whose planner gives nothing, or two plans, for episode 3."""
+    """Return a pipeline whose planner gives no plan, or two plans, for episode 3."""
     path = folder / "odd.yaml"
     path.write_text(f"load: yard\nrandomize: yard\nplan: {{yard: {{{setting}: 3}}}}\nrender: yard\nstore: hdf5\n")
     return str(path)

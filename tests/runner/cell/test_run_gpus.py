@@ -1,4 +1,4 @@
-"""A cell spreads its workers over GPUs, and goes on without one that fails."""
+"""A cell spreads its workers over GPUs, and continues without a GPU that fails."""
 
 from __future__ import annotations
 

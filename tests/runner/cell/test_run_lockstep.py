@@ -1,4 +1,4 @@
-"""Planners that hold several leases and advance them together: nothing is lost, and the right episode is charged."""
+"""Planners with several leases in lockstep: nothing is lost, and the right episode is charged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPISODES = 14
 
 @pytest.fixture(scope="module")
 def planned_singly(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Hashes of the same episodes, planned one after the other in one process."""
+    """Return the hashes of the same episodes, planned one after the other in one process."""
     folder = tmp_path_factory.mktemp("serial")
     return finish(make_spec(folder / "data", pipeline="lanes", episodes=EPISODES), serial=True)
 

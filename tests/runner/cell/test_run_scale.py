@@ -1,4 +1,4 @@
-"""Workers that come, go and change roles while a run goes on."""
+"""Workers that start, exit and change roles during a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.cells import Run, make_spec, sound, until
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Any]:
-    """Starts a run whose plans and pictures take 0.3 s each, up to its first picture."""
+    """Start a run whose plans and images take 0.3 s each, and wait for its first image."""
     runs: list[Run] = []
 
     def make(*, episodes: int = 24, **values: Any) -> Run:
@@ -53,7 +53,7 @@ def test_workers_of_fixed_roles_come_change_and_go(start: Any, capsys: pytest.Ca
     before = {worker.number for worker in run.status().workers}
     assert scale(run, "3x1") == 0
     assert until(lambda: roles(run) == {"planner": 3, "renderer": 1})
-    assert {worker.number for worker in run.status().workers} <= before  # a role was changed, nobody started for it
+    assert {worker.number for worker in run.status().workers} <= before  # a role was changed without starting a worker
     assert scale(run, "1x1") == 0
     assert until(lambda: roles(run) == {"planner": 1, "renderer": 1} and len(run.status().workers) == 2)
     assert scale(run, "1x4") == 0
@@ -102,7 +102,7 @@ def test_a_later_run_takes_no_notice_of_what_was_asked_of_an_earlier_one(start: 
 def test_what_cannot_be_scaled_is_said_in_one_line(tmp_path: Path, start: Any, capsys: pytest.CaptureFixture[str]):
     run = start(workers=(1, 1), episodes=4)
     assert [scale(run, split) for split in ("0x1", "60x5", "many", "2x", "-1x2")] == [2] * 5
-    (run.folder / FILE_NAME).write_text("{")  # by a hand that slipped
+    (run.folder / FILE_NAME).write_text("{")  # by a typing error
     assert run.end().code == 0
     assert scale(run, "2x2") == 2
     assert main(["scale", str(tmp_path / "nowhere"), "2x2"]) == 2

@@ -45,7 +45,7 @@ def test_what_is_left_is_what_is_neither_stored_nor_rejected_nor_given_up(ledger
 
 
 def test_ten_million_episodes_are_counted_and_begun_at_once(ledger: Ledger) -> None:
-    """The supervisor counts before its first beat."""
+    """The supervisor counts before its first heartbeat."""
     spec = CellSpec(folder="", episodes=10**7)
     assert completed_before(ledger, spec) == CompletedWork(settled=0, stored=0, missing=10**7)
     assert next(missing_work(ledger, spec)).index == 0

@@ -1,4 +1,4 @@
-"""The process that sends files beside a run: it is restarted when it dies, and its refusal is the run's end."""
+"""The process that uploads files during a run: it is restarted when it dies, and its refusal ends the run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.uploader import spool_sizes
@@ -20,7 +21,7 @@ from tests.support.synthetic import make_rendered, write_dataset
 
 
 def senders(spool: Path) -> list[int]:
-    """Processes that send the files of a spool."""
+    """Return the processes that upload the files of a spool."""
     found: list[int] = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -33,7 +34,7 @@ def senders(spool: Path) -> list[int]:
 
 
 def test_lock_is_renewed_until_the_sender_does(address: str):
-    """A run whose sender started late on a busy machine was displaced by another."""
+    """A run whose sender started late on a busy machine was once displaced by another run."""
     store = ObjectStore(parse_address(address))
     lock = WriterLock(store, "owner")
     lock.take()
@@ -46,10 +47,10 @@ def test_lock_is_renewed_until_the_sender_does(address: str):
 
 @pytest.mark.slow
 def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixture[str]):
-    """A run whose spool was full waited for it without end."""
+    """A run with a full spool once waited for it forever."""
 
     def run(spool: Path) -> int:
-        (first,) = until(lambda: senders(spool)) or []  # it is forked, and named a moment later
+        (first,) = until(lambda: senders(spool)) or []  # it is forked, and gets its name a moment later
         os.kill(first, signal.SIGKILL)
         write_dataset(spool, [make_rendered(0)])
         until(lambda: not spool_sizes(spool), patience=30.0)
@@ -62,11 +63,13 @@ def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 def test_stopped_run_publishes_what_it_sent(address: str):
-    """The last snapshot was up to a minute old, and the next run waited for the lock."""
+    """The last snapshot was once up to a minute old, and the next run waited for the lock."""
 
     def run(spool: Path) -> int:
         write_dataset(spool, [make_rendered(0)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
+        with pytest.raises(InputError, match=f"{address}: another run on this machine"):
+            run_into_store(parse_address(address), run)  # it took the lock from this run, which was then refused
         write_dataset(spool, [make_rendered(1)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
         raise KeyboardInterrupt
@@ -79,7 +82,7 @@ def test_stopped_run_publishes_what_it_sent(address: str):
 
 @pytest.mark.slow
 def test_refusal_of_the_store_ends_the_run_with_its_line(address: str, capsys: pytest.CaptureFixture[str]):
-    """It looked like Ctrl-C, and before the run handled signals, it ended without a line."""
+    """The refusal once looked like Ctrl-C, and an early one ended the run without a line."""
 
     def run(spool: Path) -> int:
         write_dataset(spool, [make_rendered(0)])

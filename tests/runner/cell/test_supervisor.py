@@ -20,7 +20,7 @@ from tests.support.cells import make_spec
 
 @pytest.fixture
 def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A supervisor without a fork server, and the loops that it begins."""
+    """Return a supervisor without a fork server, and the loops that it starts."""
     before, begun = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     threshold = gc.get_threshold()
     monkeypatch.setattr(Supervisor, "_start_fork_server", lambda self: None)
@@ -41,7 +41,7 @@ def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_store_that_is_away_is_asked_again(
     idle: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ended the run, although the files of a dataset in a store wait for it."""
+    """It once ended the run, although the files of a dataset in a store can wait for the store."""
     answers: list[Any] = [StoreAwayError("the store does not answer", where="s3://b/x")] * 2
     ready: list[object] = []
     answers.append(

@@ -1,4 +1,4 @@
-"""A folder of tasks becomes one dataset."""
+"""A folder of tasks as one dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watchdog's look at the workers."""
+"""The watchdog's check of the workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAUSE = 30.0
 
 
 class Crew(list[Any]):
-    """Workers that plan; the machine stands still while the stamps of the second one are read."""
+    """Planning workers; the machine pauses while the heartbeat of the second one is read."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__(SimpleNamespace(pid=9, row=row, number=row, ending="", suspected=False) for row in (0, 1))
@@ -47,6 +47,6 @@ def test_who_was_paused_in_the_middle_of_a_look_has_not_hung(monkeypatch: pytest
     for _ in range(12):
         clock.now += 0.1
         watching.look(clock.now)
-        if pauses:  # they go on
+        if pauses:  # they continue
             clock.stamped = clock.now
     assert pool.killed == ([] if pauses else [0, 1])

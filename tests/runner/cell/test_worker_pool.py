@@ -72,7 +72,7 @@ def test_of_a_long_log_the_end_is_read(pool: WorkerPool) -> None:
 
 
 def test_a_worker_announced_while_orphans_are_looked_for_is_none(pool: WorkerPool) -> None:
-    """It may become a child of this process before its announcement is read."""
+    """The worker may become a child of this process before its announcement is read."""
     pid = os.fork()
     if pid == 0:  # a process that has no other children
         try:
@@ -104,7 +104,7 @@ def bury_beside_a_birth(pool: WorkerPool) -> None:
 
 
 def talker(pool: WorkerPool) -> tuple[WorkerHandle, socket.socket]:
-    """A member, and the other end of its channel."""
+    """Return a member, and the other end of its channel."""
     fork_server, theirs = pair()
     handle = pool.start(fork_server, role="planner", row=0)
     received = theirs.receive()

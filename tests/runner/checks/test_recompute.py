@@ -1,4 +1,4 @@
-"""Limits of a comparison: the text of the task comes with the dataset."""
+"""Limits of a recomputation: the text of the task comes from the dataset."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def test_a_foreign_task_of_endless_loops_is_one_line() -> None:
 
 
 def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can name a policy, a Python file beside it."""
+    """It can name a policy, which is a Python file beside it."""
     (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
     pipeline = {"load": "usd", "randomize": "tabletop", "plan": {"policy": {"policy": "evil.py:make"}}}
     (tmp_path / "evil.yaml").write_text(json.dumps(pipeline | {"render": "newton", "store": "hdf5"}))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(threads, "prepare_libraries", lambda **_: None)  # seconds, and the task is refused before
+    monkeypatch.setattr(threads, "prepare_libraries", lambda **_: None)  # takes seconds; the task is refused before
     for name in ("evil.yaml", "./evil.yaml", str(tmp_path / "evil.yaml")):
         provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={})
         layout = SimpleNamespace(key=SimpleNamespace(task="tidy", seed=0), physical=SimpleNamespace(objects=()))

@@ -51,7 +51,7 @@ def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
 
 
 def set_robot(path: Path, identity: str) -> None:
-    """Let an episode be made with a robot of that identity."""
+    """Change the recorded robot identity of an episode."""
     with h5py.File(path, "r+") as file:
         text: Any = file["provenance"]
         stored = json.loads(text[()].decode())
@@ -103,7 +103,7 @@ def test_an_episode_named_twice_is_taken_once(tiny: Path):
 
 
 def test_replay_asks_for_the_folder_of_skills(copy: Path, capsys):
-    """An episode of a task with a skill of its user's, which this process does not know."""
+    """The episode's task has a user's skill, which this process has not loaded."""
     path = min((copy / "episodes").iterdir())
     with h5py.File(path, "r+") as file:
         text: Any = file["provenance"]

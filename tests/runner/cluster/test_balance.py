@@ -63,7 +63,7 @@ def test_first_result_wins_whatever_its_lease():
 
 
 def test_lost_answer_is_repaired_by_the_next_beat():
-    """A node that does not name what it was handed never got the answer."""
+    """If a node does not report an assigned episode, it did not receive the answer."""
     balance = make(4, "a", "b")
     lost = lease(balance, "a").indices
     balance.beat("a", 2.0, [])
@@ -90,7 +90,7 @@ def test_idle_node_recalls_what_another_has_not_begun():
 
 
 def test_what_a_cell_has_is_copied_and_not_recalled():
-    """An idle node waited for an episode that a cell had taken and not begun, behind a long one."""
+    """An idle node once waited for an episode that a cell had taken but not begun, behind a long one."""
     balance = make(2, "a", "b")
     for _ in range(2):
         balance.pull("a", 1, 0.0)
@@ -144,7 +144,7 @@ def test_single_node_gives_up_once_nothing_else_is_left():
 
 
 def test_silent_node_is_not_waited_for():
-    """A node that is gone for good judges nothing, and the run ends."""
+    """A node that does not return is not awaited for its result, and the run ends."""
     balance = make(1, "a", "b")
     held = lease(balance, "a").indices
     assert not balance.vote("a", "task", held[0], "3 deaths")
@@ -219,7 +219,7 @@ def test_code_that_fails_everywhere_is_no_fault_of_a_node():
 
 
 def test_repeated_vote_is_one_fault():
-    """The answer to the first one was lost, or the episode is closed meanwhile."""
+    """The answer to the first vote was lost, or the episode was closed meanwhile."""
     balance = make(2, "a", "b")
     for _ in range(3):
         balance.vote("a", "task", 0, "3 deaths")

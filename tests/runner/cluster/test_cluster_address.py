@@ -20,7 +20,7 @@ from tests.support.scripted_server import Step, send, serving
 
 @pytest.fixture(autouse=True)
 def no_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without a token; where one would be."""
+    """Return the path for a token in a home folder without one."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
@@ -58,7 +58,7 @@ def test_loopback_is_known_by_address_and_name():
 
 
 def test_folder_of_nodes_is_no_link_of_others(tmp_path: Path):
-    """All users write to the place in which it lies."""
+    """All users can write to its parent folder."""
     assert own_root(tmp_path / "own") == own_root(tmp_path / "own") == tmp_path / "own"
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to(tmp_path / "own")
@@ -84,6 +84,7 @@ def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
             "Version mismatch: The cluster was started with:\n    Ray: 2.50.0\n    Python: 3.12.1",
             "Ray: 2.50.0 Python: 3.12.1",
         ),
+        ("ray client: AttributeError: 'JobConfig' object has no attribute '_x'", "has another version of Ray"),
         ("Failed to connect to GCS", "no Ray cluster answers"),
         ("Starting Ray client server failed. See ray_client_server_23000.err", "did not start its client server"),
     ],
@@ -94,7 +95,7 @@ def test_errors_of_ray_are_one_line(text: str, line: str):
 
 
 class Dashboard(BaseHTTPRequestHandler):
-    """Ray's Jobs interface, as far as a run uses it."""
+    """The part of Ray's Jobs interface that a run uses."""
 
     def do_POST(self) -> None:
         if self.headers.get("Authorization") != "Bearer word":
@@ -138,7 +139,7 @@ def test_job_has_its_output_and_exit_code(
 def test_job_on_the_head_submits_nothing_itself(
     dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ):
-    """However the address is written: it would submit itself again and again."""
+    """Otherwise, the job would submit itself repeatedly, for any form of the address."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
     submit_to_ray(dashboard, ["run", *words, "--out", "x"])
     sent = Dashboard.sent.decode()  # pyright: ignore[reportAttributeAccessIssue]
@@ -163,7 +164,7 @@ def test_wrong_token_is_one_line(dashboard: ClusterAddress, monkeypatch: pytest.
     ],
 )
 def test_dashboard_that_is_none_is_one_line(reply: Step, line: str, monkeypatch: pytest.MonkeyPatch):
-    """The token goes to the given address alone."""
+    """The token is only sent to the given address."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
     with serving([reply]) as server:
         port = int(server.url.split(":")[2].split("/")[0])

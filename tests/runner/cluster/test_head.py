@@ -1,10 +1,11 @@
-"""The head beyond its balance: tasks in parts, full disks, repeated messages, and nodes that can do nothing."""
+"""The head apart from its balance: tasks in parts, full disks, repeated messages, and nodes without resources."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.store.dataset import Dataset
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import admission, head_process
@@ -65,8 +67,8 @@ def answers(server: HeadServer, *requests: Request) -> list[Answer]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[HeadServer]:
-    """A head that nothing runs, of one task."""
-    made = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    """Return a head of one task that is not started."""
+    made = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     yield made
     made._close("interrupted")
 
@@ -75,7 +77,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
     tasks = [
         replace(job_of(make_spec(tmp_path / "job" / name)).tasks[0], name=name) for name in ("first", "second", "third")
     ]
-    server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(tasks)), tmp_path / "s", slots=1)
+    server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(tasks)), tmp_path / "s")
     monkeypatch.setattr(admission, "_TASKS_BYTES", 100)
     names, first = [], 0
     while True:
@@ -89,7 +91,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
-    """It ended the head."""
+    """The full disk once ended the head."""
     answers(server, join())
     record = Dataset.quarantine
 
@@ -122,6 +124,19 @@ def test_the_head_keeps_what_a_node_says_of_its_cell(server: HeadServer):
     assert answers(server, Details(node="n2", status=Status(task="drive"))) == [Unknown()]
 
 
+@pytest.mark.parametrize(("shared", "cores"), [(0, 3), (2, 2)])
+def test_cores_are_those_of_all_nodes_at_work(tmp_path: Path, shared: int, cores: int):
+    """They were those of the nodes that were left at the end: none."""
+    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", cores=shared)
+    answers(server, join(slots=2), join(node="n2"))
+    server.head.look(1.0)
+    answers(server, Leave(node="n1", why="done"), Leave(node="n2", why="done"))
+    server._close("interrupted")
+    assert server.progress.status.cores == cores
+    with closing(Ledger(tmp_path / "data", read_only=True)) as ledger:
+        assert ledger.runs()[-1].cores == cores
+
+
 def test_repeated_faults_count_once(server: HeadServer):
     rows = (Fault(time=5.0, run=1, worker="0", kind="sigkill", idx=1),)
     answers(server, join(), *2 * [Faults(node="n1", group="drive", rows=rows)])
@@ -130,7 +145,7 @@ def test_repeated_faults_count_once(server: HeadServer):
 
 
 def test_parts_of_an_episode_are_counted(server: HeadServer):
-    """The head ended short where rows of an episode needed two messages."""
+    """The head once ended too early if rows of an episode needed two messages."""
     first, last = (replace(failed_attempts(variants=1)[0], idx=2, attempt=number) for number in range(2))
     parts = [
         EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(first, final=False),), is_partial=True),
@@ -147,9 +162,9 @@ def test_restarted_head_learns_the_loaded_task(server: HeadServer):
 
 
 def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """On a Ray cluster, nobody else ends it."""
+    """On a Ray cluster, only the head can end it."""
     monkeypatch.setattr(head_process, "_ABANDONED", 0.2)
-    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     ends = []
     thread = threading.Thread(target=lambda: ends.append(server.run()))
     thread.start()
@@ -159,7 +174,7 @@ def test_run_without_a_fit_node_ends(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It ended the run: a killed head reads the last episodes, and the store was away as well."""
+    """A restarted head reads the last episodes; an unreachable store once ended the run."""
     errors, recount = [StoreAwayError("the store does not answer")] * 2, Dataset._recover
 
     def recover(dataset: Dataset) -> None:
@@ -169,7 +184,7 @@ def test_restarted_head_waits_for_the_store(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Dataset, "_recover", recover)
     monkeypatch.setattr(head_process, "_AWAY", 0.0)
-    head_process.open_server(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)._close("interrupted")
+    head_process.open_server(job_of(make_spec(tmp_path / "data")), tmp_path / "s")._close("interrupted")
     assert not errors
 
 
@@ -177,11 +192,11 @@ def test_folder_that_stands_for_a_store_elsewhere_is_refused(tmp_path: Path):
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], address="s3://bucket/x"),))
     with pytest.raises(InputError, match="not on the head's machine; the head writes to s3://bucket/x"):
-        HeadServer(job, tmp_path / "s", slots=1)
+        HeadServer(job, tmp_path / "s")
 
 
 def test_same_command_has_one_digest(tmp_path: Path):
-    """The room for the spool follows the free disk."""
+    """The size of the spool depends on the free disk space."""
     job = job_of(make_spec(tmp_path / "data", spool_bytes=5))
     spec = job.tasks[0].spec
     other = replace(spec, resources=replace(spec.resources, spool_bytes=7))
@@ -190,12 +205,12 @@ def test_same_command_has_one_digest(tmp_path: Path):
 
 
 def test_demand_for_nodes_follows_the_work(tmp_path: Path):
-    """A node without work leaves where fewer are wanted; one with work never does."""
+    """A node without work leaves if fewer nodes are needed; a node with work stays."""
     spec = make_spec(tmp_path / "data", episodes=2000)
     job = replace(job_of(spec), bounds=NodeBounds(least=1, most=40))
-    server = HeadServer(job, tmp_path / "s", slots=1)
+    server = HeadServer(job, tmp_path / "s")
     try:
-        assert server.head.wanted == 1  # nothing is known of the nodes
+        assert server.head.wanted == 1  # the nodes are still unknown
         answers(server, join(), join(node="n2"))
         server.head.look(1.0)
         assert server.head.wanted == 6  # 20,000 s of work on one slot, in an hour
@@ -215,9 +230,9 @@ def test_demand_for_nodes_follows_the_work(tmp_path: Path):
 
 
 def test_demand_outlives_the_first_node(tmp_path: Path):
-    """It rose to the largest number, because the size of a node was forgotten with the node."""
+    """It once rose to the largest number, because the size of a node was removed with the node."""
     spec = make_spec(tmp_path / "data", episodes=2000)
-    server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s", slots=1)
+    server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s")
     try:
         server.head.look(1.0)
         assert server.head.wanted == 1
@@ -234,7 +249,7 @@ def test_demand_outlives_the_first_node(tmp_path: Path):
 
 
 def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
-    """It left as a node without work does, and none took its place."""
+    """It once left like a node without work, and was not replaced."""
     answers(server, join(), join(node="n2"))
     server.head._drained["n1"] = "12 faults"
     beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))

@@ -1,4 +1,4 @@
-"""Messages that no node of this job sends: the connection ends, the head and its other nodes go on."""
+"""Invalid messages: the connection ends, and the head and its other nodes continue."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ HOSTILE: list[dict[str, Any] | bytes] = [
 
 @pytest.fixture(scope="module")
 def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Socket of a head that is served by a thread."""
+    """Return the socket of a head that runs in a thread."""
     place = tmp_path_factory.mktemp("head")
     path = place / "s"
-    server = HeadServer(job_of(make_spec(place / "data")), path, slots=1)
+    server = HeadServer(job_of(make_spec(place / "data")), path)
     thread = threading.Thread(target=server.run)
     thread.start()
     yield path
@@ -79,7 +79,7 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def sent(path: Path, line: bytes) -> bytes:
-    """Send a line; what comes back, nothing where the connection is ended."""
+    """Send a line; return the answer, empty if the connection was closed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(5.0)
         connection.connect(str(path))
@@ -127,7 +127,7 @@ def test_foreign_answer_is_none(tmp_path: Path, answer: bytes) -> None:
 
 
 def test_trickling_answer_ends_in_time(tmp_path: Path) -> None:
-    """A byte every 50 ms came before each wait of 100 ms was over."""
+    """One byte every 50 ms once kept each wait of 100 ms alive."""
 
     def trickle(connection: socket.socket) -> None:
         connection.settimeout(2.0)

@@ -1,4 +1,4 @@
-"""Nodes on this machine make what one process makes, whatever is killed."""
+"""Nodes on this machine make the dataset of one process, whatever is killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPISODES = 10
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Hashes of what one process makes."""
+    """Return the hashes of the dataset that one process makes."""
     return finish(make_spec(tmp_path_factory.mktemp("alone") / "data", episodes=EPISODES), serial=True)
 
 
@@ -34,7 +34,7 @@ def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path
 
 
 def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
-    """Its end removed their folders, with what was not delivered."""
+    """Its end once removed their folders, with undelivered episodes."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     job = job_of(spec)
     with job.tasks[0].origin.open(spec.folder):
@@ -53,7 +53,7 @@ def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
 
 @pytest.mark.slow
 def test_node_that_cannot_work_is_replaced(alone: dict[str, str], tmp_path: Path):
-    """The run ended with it; ten light episodes are no work for a third one."""
+    """The run once ended with such a node; a third node is not needed for ten light episodes."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     job = replace(job_of(spec), bounds=NodeBounds(least=1, most=3))
     run = ClusterRun(spec, nodes=3, job=job, environment=lambda n: {OFFER: '{"simulators": []}'} if n == 1 else {})
@@ -65,7 +65,7 @@ def test_node_that_cannot_work_is_replaced(alone: dict[str, str], tmp_path: Path
 @pytest.mark.long
 @pytest.mark.slow
 def test_killed_processes_cost_no_episode(alone: dict[str, str], tmp_path: Path):
-    """A cell, an agent and the head are killed, every third answer is dropped, and a node is frozen."""
+    """A cell, an agent and the head are killed, every third answer is dropped, and a node is stopped."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     run = ClusterRun(spec, environment=lambda number: {"NIMBUS_DROP_ANSWERS": "3"} if number == 2 else {})
     run.at(1, lambda run: run.kill_cell("n1")).at(2, lambda run: run.kill("n2")).at(4, lambda run: run.kill("head"))

@@ -1,8 +1,11 @@
-"""Files that start a cluster elsewhere: a RayJob as KubeRay's schema has it, and a script that a shell reads."""
+"""Files that start a cluster elsewhere: a RayJob valid for KubeRay's schema, and a valid shell script."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +92,32 @@ def test_script_of_slurm_is_read_by_a_shell(capsys: pytest.CaptureFixture[str]):
     assert "#SBATCH --job-name=nimbus-a-b\n" in script
     assert "get-auth-token --generate > /dev/null" in script  # it prints the token, into the job's log
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_signal_of_slurm_reaches_only_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The shell of the job forwards the signal before the end, and ends with the exit code of the run."""
+    assert main(["cluster", "slurm", "--task", "sort_trash", "--out", "s3://b/x", "--nodes", "2..4"]) == 0
+    script = capsys.readouterr().out
+    assert "#SBATCH --signal=B:TERM@120\n" in script
+    programs = {
+        "scontrol": "echo localhost",
+        "hostname": "echo 10.0.0.7 10.1.0.7",  # getent finds a loopback address
+        "srun": """echo "$@" > words; trap 'touch step' TERM; "$@" & wait $!; wait $!""",
+        "ray": '[ "$1" = get-auth-token ] && exit; while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
+        "nimbus": "trap 'kill $!; exit 7' TERM; sleep 60 & touch up; wait",
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    known = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "TMPDIR": str(tmp_path)}
+    known |= {"SLURM_JOB_NODELIST": "node[1-3]", "SLURM_JOB_NUM_NODES": "3"}
+    with subprocess.Popen(["bash", "-c", script], cwd=tmp_path, env=known) as job:
+        while not (tmp_path / "up").exists():
+            assert job.poll() is None
+            time.sleep(0.01)
+        job.terminate()
+    assert job.returncode == 7 and not (tmp_path / "step").exists()
+    assert "--address 10.0.0.7:6379 --min-nodes 3" in (tmp_path / "words").read_text()
 
 
 def test_manifest_needs_an_image(capsys: pytest.CaptureFixture[str]):

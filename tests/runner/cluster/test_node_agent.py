@@ -1,4 +1,4 @@
-"""An agent with a head in this process: what it holds, offers and reads."""
+"""An agent with a head in this process: its leases, offers and reports."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from nimbus.runner.cluster.line_socket import HeadClient
 from nimbus.runner.cluster.messages import Capabilities
 from nimbus.runner.cluster.node_agent import AgentOptions, NodeAgent
 from nimbus.runner.cluster.node_cell import NodeCell
+from nimbus.runner.cluster.node_delivery import NodeDelivery
 from nimbus.runner.cluster.outbox import CellResult
 from nimbus.runner.cluster.store_delivery import open_uploader
 from tests.support.cells import make_spec
@@ -29,10 +30,10 @@ from tests.support.synthetic import failed_attempts
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[HeadServer]:
-    """A head that is served by a thread; its task needs memory."""
+    """Return a head that runs in a thread; its task needs memory."""
     job = job_of(make_spec(tmp_path / "data"))
     job = replace(job, tasks=(replace(job.tasks[0], needs=NodeNeeds(memory_bytes=1000)),))
-    made = HeadServer(job, tmp_path / "s", slots=1)
+    made = HeadServer(job, tmp_path / "s")
     thread = threading.Thread(target=made.run)
     thread.start()
     yield made
@@ -43,7 +44,7 @@ def server(tmp_path: Path) -> Iterator[HeadServer]:
 
 @pytest.fixture
 def agent(server: HeadServer, tmp_path: Path) -> NodeAgent:
-    """An agent that has joined."""
+    """Return an agent that has joined."""
     folder = tmp_path / "n1"
     folder.mkdir()
     made = NodeAgent(AgentOptions(node="n1", slots=1, folder=folder), HeadClient(tmp_path / "s"))
@@ -52,7 +53,7 @@ def agent(server: HeadServer, tmp_path: Path) -> NodeAgent:
 
 
 def test_own_cells_cost_no_place_in_the_cluster(server: HeadServer, agent: NodeAgent, monkeypatch: pytest.MonkeyPatch):
-    """A head that restarts asks for the needs again, while a cell fills the memory."""
+    """A restarted head checks the needs again, while a cell fills the memory."""
     monkeypatch.setattr(node_agent, "read_capabilities", lambda: Capabilities(memory_bytes=1))
     server.head.balance.leave("n1")
     agent._beat()
@@ -68,7 +69,7 @@ def test_lease_of_what_is_made_is_not_made_twice(agent: NodeAgent):
 
 
 def test_full_outbox_pulls_nothing(agent: NodeAgent):
-    """A beat with more episodes fits into no message."""
+    """A heartbeat with more episodes would not fit into a message."""
     for index in range(4001):
         agent._delivery._outbox.add("drive", 1, CellResult(index=9_000_000 + index, attempts=()), seconds=1.0)
     agent._pull(time.monotonic())
@@ -77,8 +78,26 @@ def test_full_outbox_pulls_nothing(agent: NodeAgent):
     assert agent._has_joined
 
 
+def test_full_spool_pauses_the_cell(server: HeadServer, agent: NodeAgent, monkeypatch: pytest.MonkeyPatch):
+    """Episodes of a lease stay in the queue, and the cell is kept however long that takes."""
+    agent._pull(time.monotonic())
+    work = agent._cells.held["drive"]
+    monkeypatch.setattr(NodeCell, "is_fit", lambda cell: True)
+    monkeypatch.setattr(NodeCell, "is_running", True)
+    monkeypatch.setattr(NodeCell, "keep_running", lambda cell, now: None)
+    monkeypatch.setattr(NodeDelivery, "byte_count", 9 << 30)
+    agent._attend_cells(time.monotonic() + 1e6)
+    assert work.queued and not work.fed and agent._last_lease > time.monotonic()
+    agent._beat()
+    server.head.look(time.monotonic())
+    assert (cluster := server.progress.status.cluster) and cluster.nodes[0].state == "full"
+    monkeypatch.setattr(NodeDelivery, "byte_count", 0)
+    agent._attend_cells(time.monotonic() + 2e6)
+    assert work.fed
+
+
 def test_cell_that_starts_again_is_read_again(agent: NodeAgent):
-    """A ledger without a writer is opened as one that never changes."""
+    """A ledger without a writer is opened as immutable."""
     cell = NodeCell(agent._cells.tasks["drive"], agent._options.folder, slots=1)
     cell.folder.mkdir()
     (cell.folder / "status.json").write_text("{}")

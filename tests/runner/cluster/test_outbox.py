@@ -1,4 +1,4 @@
-"""Reports of a node fit into messages, and what a second result uploaded takes no room."""
+"""Reports of a node fit into messages, and uploads of a duplicate result use no space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.synthetic import failed_attempts, make_rendered, open_dataset
 
 
 def outbox_of(rows: int) -> Outbox:
-    """An outbox with one uploaded episode of so many rows of 9 kB."""
+    """Return an outbox with one uploaded episode of a number of rows of 9 kB."""
     (row,) = failed_attempts(variants=1)
     attempts = tuple(replace(row, attempt=number, detail="x" * 9000) for number in range(rows))
     outbox = Outbox()
@@ -22,7 +22,7 @@ def outbox_of(rows: int) -> Outbox:
 
 
 def test_episode_with_many_rows_comes_in_parts():
-    """Beside a description of 28 kB."""
+    """The message also contains a description of 28 kB."""
     reports = [episodes for _, episodes in outbox_of(9).reports()]
     assert [episodes[0].is_partial for episodes in reports] == [True] * (len(reports) - 1) + [False]
     assert sum(len(episodes[0].attempts) for episodes in reports) == 9
@@ -30,7 +30,7 @@ def test_episode_with_many_rows_comes_in_parts():
 
 
 def test_part_whose_files_are_missing_ends_the_report():
-    """The parts behind it would settle the episode without them."""
+    """Later parts would settle the episode without these files."""
     reports = outbox_of(9).reports()
     entries, _ = next(reports)
     entries[0].is_uploaded = False

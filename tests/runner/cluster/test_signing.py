@@ -1,4 +1,4 @@
-"""Signatures of the head: a node without keys may create what it holds, and nothing else."""
+"""Signatures of the head: a node without keys may create objects of its leased episodes, and no others."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_node_with_a_shorter_name_creates_none_of_another(node: str):
 
 
 def test_head_signs_nothing_in_a_folder(tmp_path: Path):
-    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", slots=1)
+    server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s")
     answers: list[Answer] = []
     try:
         server.head.balance.join("n1", 1, 0.0)
@@ -71,7 +71,7 @@ def test_head_signs_nothing_in_a_folder(tmp_path: Path):
 
 
 def test_refused_signature_is_asked_for_again():
-    """The head restarted, and does not know yet what the node holds."""
+    """The head restarted, and does not know the node's leases yet."""
 
     class Refusing(HeadClient):
         def ask(self, request: Request, *, patience: float = 1.0) -> Answer:

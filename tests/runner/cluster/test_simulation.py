@@ -13,7 +13,7 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 CLASS_SECONDS = np.array([6.7, 10.0, 14.0])
-"""[s] of episodes with two, three and four objects."""
+"""Durations of episodes with two, three and four objects [s]."""
 
 
 def simulate(slots: int, per_slot: int, *, conditions: Conditions, seed: int, can_move: bool = True) -> SimulatedRun:
@@ -29,7 +29,7 @@ def simulate(slots: int, per_slot: int, *, conditions: Conditions, seed: int, ca
 
 @pytest.mark.parametrize("start", range(4))
 def test_every_episode_is_settled_once_under_any_faults(start: int):
-    """Lives of five minutes, so that most nodes of a run die."""
+    """Nodes live for five minutes, so most nodes of a run die."""
     hard = replace(FAULTY, mean_life=300.0, partitions=10.0, hang_share=0.02, slow_share=0.2)
     for seed in range(start, 60, 4):
         run = simulate(16, 12, conditions=hard, seed=seed)

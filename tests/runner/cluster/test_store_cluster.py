@@ -9,6 +9,7 @@ import pytest
 
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.traffic import read_traffic
 from nimbus.datagen.store.remote.working_copy import open_dataset
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.store_run import run_into_store
@@ -20,7 +21,7 @@ EPISODES = 4
 
 
 def run(address: str, tmp_path: Path, **values: dict[str, str]) -> None:
-    """Run nodes into a store; nothing of them is left."""
+    """Run nodes into a store, and check that they leave nothing behind."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
 
     def share(folder: Path) -> int:
@@ -43,5 +44,6 @@ def test_nodes_store_what_one_process_makes(address: str, tmp_path: Path):
     assert dataset_hashes(copy) == alone and verify(copy).problems == ()
     names = {name for name, _ in ObjectStore(parse_address(address)).names("episodes")}
     assert len(names) == EPISODES
+    assert read_traffic(copy).objects_sent == EPISODES  # by the nodes
     run(address, tmp_path)
     assert {name for name, _ in ObjectStore(parse_address(address)).names("episodes")} == names

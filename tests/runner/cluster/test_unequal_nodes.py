@@ -1,4 +1,4 @@
-"""Nodes get the tasks whose needs they have free; a task that no node can make ends the run with its need."""
+"""Nodes get tasks whose needs they satisfy; a task that no node can make ends the run with its need."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_node_without_free_memory_waits_for_it():
 
 
 def job(tmp_path: Path, *, needs: NodeNeeds) -> ClusterJob:
-    """Two tasks of the point robot, the first with needs."""
+    """Return a job of two tasks of the point robot, the first with needs."""
     big, small = (
         job_of(make_spec(tmp_path / "job" / name, episodes=4, seed=seed)).tasks[0]
         for seed, name in enumerate(("big", "small"))

@@ -1,4 +1,4 @@
-"""Bad input of `nimbus run`, end to end: one line, exit code 2, and no folder made."""
+"""Bad input of `nimbus run`, end to end: one line, exit code 2, and no new folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.runs import TINY, run, sound
 
 @pytest.fixture
 def refused(tmp_path: Path, capsys):
-    """Runs a changed task and returns the one line that it is answered with."""
+    """Run a changed task and return its error line."""
 
     def refuse(old: str, new: str, *words: str) -> str:
         text = TINY.read_text()
@@ -162,7 +162,7 @@ def test_a_pipeline_with_an_unknown_component_or_setting(tmp_path: Path, refused
 def test_a_gpu_that_is_not_there(refused):
     import warp
 
-    prepare_libraries()  # which silences warp
+    prepare_libraries()  # which silences Warp
     if warp.is_cuda_available():
         pytest.skip("there is a GPU")
     said = refused("robot: panda", "robot: panda", "--device", "cuda")
@@ -215,7 +215,7 @@ def test_an_output_folder_with_something_else(tiny: Path, copy: Path, tmp_path: 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator:
-    """Makes small disks."""
+    """Return a function that mounts small disks."""
     folder = tmp_path / "disk"
 
     def mount(size: str) -> Path:

@@ -1,4 +1,4 @@
-"""``nimbus demonstrate``: recordings become ordinary episodes; those of something else are refused in one line."""
+"""``nimbus demonstrate``: recordings become ordinary episodes; recordings of other tasks are refused in one line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMES = (*(f"panda_joint{number}" for number in range(1, 8)), "gripper")
 
 
 def recorded(**changes: object) -> OperatorRecording:
-    """An arm that stays."""
+    """Return a recording of an arm at rest."""
     still = OperatorRecording(
         task=TASK.name,
         task_hash=TASK.content_hash,
@@ -74,7 +74,7 @@ def test_demonstrations_replay_and_hold_a_certificate(tmp_path: Path):
         assert show(session, throw_away(session, "items_0", "recycling", seed=index)).is_success
         final = session.environment.simulation.joint_positions()
         folder.keep(session.recording())
-        assert demonstrate(tmp_path / "demos") == 0  # the second call adds the second one
+        assert demonstrate(tmp_path / "demos") == 0  # the second call adds the second episode
     assert len(sound(tmp_path / "demos")) == 2
     assert main(["certify", str(tmp_path / "demos"), "--sample", "1"]) == 0
     path = next((tmp_path / "demos" / "episodes").glob("*-000001-*.hdf5"))

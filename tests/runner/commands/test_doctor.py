@@ -52,7 +52,7 @@ def test_machine_finds_the_named_isaac_sim(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_machine_finds_the_named_curobo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in of cuRobo, as the interpreter that the planner would start."""
+    """The stand-in for cuRobo is the interpreter that the planner would start."""
     python = tmp_path / "python"
     stand_in = ROOT / "tools/contract/curobo_python.py"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{stand_in}" "$@"\n')
@@ -115,7 +115,7 @@ def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(
 
 @pytest.mark.parametrize("command", [["doctor"], ["run", "--serial", "--out", "data", "--task"]])
 def test_mistakes_of_form_load_nothing_heavy(command: list[str], tmp_path: Path) -> None:
-    """A simulator takes seconds to load, and a missing field is seen without one."""
+    """A simulator takes seconds to load, and a missing field is found without it."""
     (tmp_path / "broken.yaml").write_text(BROKEN)
     heavy = {"newton", "warp", "mujoco", "scipy.spatial", "pxr", "h5py", "rich"}
     heavy |= {"nimbus.datagen.execute.toolkit", "nimbus.runner.cell.run"}

@@ -1,4 +1,4 @@
-"""``nimbus export-usd``: stages that other USD programs open, and that say what the dataset says."""
+"""``nimbus export-usd``: stages that other USD programs open, with the content of the dataset."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 

@@ -39,7 +39,7 @@ def test_json_maps_levels_to_hashes(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_fields_added_later_leave_earlier_schema_comparable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if ``action`` came with the next field schema."""
+    """The test pretends that ``action`` was added by the next field schema."""
     later = FIELD_SCHEMA + 1
     monkeypatch.setitem(schema._BY_PATH, "action", replace(schema._BY_PATH["action"], since=later))
     for module in (dataset, verify):

@@ -1,4 +1,4 @@
-"""``--images``: a run, and what comes after it, with an MP4 for each camera, and without any camera."""
+"""``--images``: a run and later commands, with an MP4 for each camera, and without cameras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of ``nimbus multiply``: demonstrations by hand, sets of LeRobot and robomimic; bad input is one line."""
+"""Sources of ``nimbus multiply``: teleoperation, LeRobot and robomimic datasets; bad input is one line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.shown_tasks import show
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two demonstrations of a peg that goes into a hole, given through teleoperation."""
+    """Return two teleoperated demonstrations that put a peg into a hole."""
 
     def make(folder: Path) -> None:
         """Record them."""
@@ -39,7 +39,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.long
 def test_shown_demonstrations_become_certified_episodes(tmp_path: Path):
-    """From the input of teleoperation to episodes in new layouts, which replay to the last bit, and their export."""
+    """Teleoperation input becomes episodes in new layouts, which replay to the last bit and can be exported."""
     shown, many = tmp_path / "shown", tmp_path / "many"
     show("place_beside", shown, count=3)
     assert main(["demonstrate", "place_beside", "--images", "none", "--serial", "--out", str(shown)]) == 0
@@ -67,7 +67,7 @@ def test_demonstrations_of_another_task_or_robot_are_refused(shown: Path, tmp_pa
 @pytest.mark.slow
 @pytest.mark.long
 def test_foreign_sets_give_the_demonstrations_of_the_dataset(shown: Path, tmp_path: Path):
-    """A dataset that is exported for LeRobot or robomimic, and read with a mapping, has the same states."""
+    """A dataset that is exported to LeRobot or robomimic and read with a mapping has the same states."""
     task, robot = load_task("insert_peg"), load_robot("panda")
     own = read_nimbus_set(shown, task=task, robot=robot)
     assert main(["export", str(shown), "--to", "lerobot", "--environment-state", "--out", str(tmp_path / "le")]) == 0
@@ -94,7 +94,7 @@ def test_foreign_sets_give_the_demonstrations_of_the_dataset(shown: Path, tmp_pa
 
 
 def robomimic_file(path: Path, *, rows: int = 40) -> Path:
-    """A robomimic file with a peg and a board that stay where they are."""
+    """Write a robomimic file with a peg and a board at rest."""
     with h5py.File(path, "w") as file:
         demo = file.create_group("data/demo_0")
         demo["actions"] = np.zeros((rows, 8))

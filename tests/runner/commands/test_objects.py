@@ -1,4 +1,4 @@
-"""``nimbus objects``: what there is to put on a table, in words and as a picture."""
+"""``nimbus objects``: list and contact sheet of the available objects."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
 
 @pytest.mark.parametrize(("is_stored", "renderer"), [(True, "NewtonRenderer"), (False, "ExternalRenderer")])
 def test_a_stored_pipeline_file_starts_nothing(tiny: Path, tmp_path: Path, monkeypatch, is_stored: bool, renderer: str):
-    """A pipeline can start programs, and a dataset of others could bring one."""
+    """A pipeline can start programs, and a foreign dataset could contain one."""
     monkeypatch.chdir(tmp_path)
     render = "render:\n  external: {command: [touch, started]}"
     Path("own.yaml").write_text(f"load: usd\nrandomize: tabletop\nplan: skills\n{render}\nstore: hdf5\n")
@@ -100,7 +100,7 @@ def test_another_task_gives_another_wording_a_preview_and_a_report(tiny: Path, t
 
 def test_new_pixels_have_a_provenance_of_their_own(copy: Path, tmp_path: Path):
     before = min(copy.glob("episodes/*"))
-    with h5py.File(before, "r+") as file:  # as if it had been made elsewhere, long ago
+    with h5py.File(before, "r+") as file:  # as if it had been made on another machine, long ago
         text: Any = file["provenance"]
         old = json.loads(text[()].decode())
         old |= {"versions": {"newton": "0.1"}, "assets": {"robot panda": "0"}}
@@ -140,7 +140,7 @@ def test_a_dataset_is_not_rendered_into_itself(copy: Path, capsys):
 
 
 def test_an_external_program_draws_stored_motions(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Modalities that the program does not give are left out; the motion stays."""
+    """Modalities that the program does not provide are left out; the motion is unchanged."""
     before = min(tiny.glob("episodes/*"))
     renderer = Path(__file__).parents[3] / "integrations" / "external_renderer" / "mujoco_renderer.py"
     stages = "load: usd\nrandomize: tabletop\nplan: skills\nstore: hdf5\n"

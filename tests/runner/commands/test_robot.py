@@ -1,4 +1,4 @@
-"""``nimbus robot check``: what it tells of a robot, and what it refuses in one line."""
+"""``nimbus robot check``: its report on a robot, and refusals in one line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILE = robot_file("mine", model="models/mine.urdf")
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
-    """A robot of a user's own: six joints and two sliding fingers, beside its URDF."""
+    """Return a user's robot with six joints and two sliding fingers, beside its URDF."""
     sizes = {"a": "0.07 0.07 0.2", "b": "0.06 0.06 0.36", "c": "0.06 0.06 0.3", "d": "0.05 0.05 0.1"}
     sizes |= {
         "e": "0.05 0.05 0.08",

@@ -106,7 +106,7 @@ def test_every_stages_time_is_told(tiny: Path):
 
 
 def rows(folder: Path) -> list[Attempt]:
-    """Stored attempts."""
+    """Return the stored attempts."""
     with closing(Ledger(folder, read_only=True)) as ledger:
         return ledger.stored()
 
@@ -148,7 +148,7 @@ def test_previews_and_a_page_that_cannot_be_written_are_one_line_each_and_lose_n
 
 
 def test_a_hangup_that_is_ignored_stays_so():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
     try:
         with Interruption() as interruption:
             signal.raise_signal(signal.SIGHUP)
@@ -159,7 +159,7 @@ def test_a_hangup_that_is_ignored_stays_so():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_second_signal_does_not_wait(number: signal.Signals):
-    known = signal.signal(number, before := signal.default_int_handler)  # below nohup, SIGHUP is ignored
+    known = signal.signal(number, before := signal.default_int_handler)  # under nohup, SIGHUP is ignored
     try:
         with pytest.raises(KeyboardInterrupt), Interruption() as interruption:
             os.kill(os.getpid(), number)

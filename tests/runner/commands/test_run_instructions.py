@@ -1,4 +1,4 @@
-"""A run by instructions: proved, verified, made again, reworded by a model, and the same from every way to run it."""
+"""A run by instructions: proved, verified, replayed, reworded by a model, and equal for every way to run it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three episodes; their task file and its pipeline lie beside them."""
+    """Return a dataset of three episodes, with the task file and its pipeline beside it."""
 
     def make(folder: Path) -> None:
         folder.mkdir()
@@ -65,7 +65,7 @@ def test_every_claim_of_a_run_is_proved(data: Path):
 def test_layouts_and_plans_come_out_again(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """Its pipeline is a file, named by a relative path: 'verify' alone reads none, since it may come from others."""
+    """Its pipeline is a file with a relative path, which 'verify' does not read, because it may be foreign."""
     monkeypatch.chdir(data.parent)
     monkeypatch.setattr(recompute, "check_pipeline", lambda task, where: None)
     assert main(["verify", str(data), "--recompute", "3", "--json"]) == 0
@@ -73,7 +73,7 @@ def test_layouts_and_plans_come_out_again(
 
 
 def test_cell_and_killed_run_store_the_same_bytes(data: Path, tmp_path: Path):
-    """A cell ended with SIGKILL after its first episode, and continued, gives the hashes of the serial run."""
+    """A cell that is killed after its first episode and continued gives the hashes of the serial run."""
     task, out = data.parent / "by_words.yaml", tmp_path / "killed"
     words = ("run", "--task", str(task), "--episodes", "3", "--workers", "1x1", "--out", str(out))
     first = start(*words)
@@ -87,7 +87,7 @@ def test_cell_and_killed_run_store_the_same_bytes(data: Path, tmp_path: Path):
 
 
 def answers(folder: Path) -> dict[int, list[str]]:
-    """Sentences of a model that claim what the steps of each episode do, by the number of steps."""
+    """Return sentences of a model that describe the steps of each episode, by number of steps."""
     found = {}
     for path in episodes(folder):
         with EpisodeFile(path) as episode:
@@ -104,7 +104,7 @@ def answers(folder: Path) -> dict[int, list[str]]:
 
 
 def test_models_words_are_taken_where_they_are_proved(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """One answer fits, one is nonsense, one names another room, the rest is status 503: nothing is lost."""
+    """One answer is right, one is nonsense, one names another room, the others have status 503: nothing is lost."""
     sentences = list(answers(data).values())
     wrong = [*sentences[2][:-1], "Go up to the helicopter."]
     steps = [say(json.dumps({"sentences": sentences[0]})), say("blah"), say("blah"), say("blah")]

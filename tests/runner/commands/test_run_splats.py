@@ -1,4 +1,4 @@
-"""A run through splats, from a file to a verified dataset and its export."""
+"""A run in splats, from a file to a verified dataset and its export."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_splat_run_stores_what_the_room_looks_like(data: Path):
-    """Depth in the middle of each picture is that of a wall, or of something before it; colors are bright."""
+    """Depth in the center of each image is that of a wall or of something in front of it; colors are bright."""
     sound(data)
     for path in sorted((data / "episodes").glob("*.hdf5")):
         with EpisodeFile(path) as episode:
@@ -49,7 +49,7 @@ def test_splat_run_stores_what_the_room_looks_like(data: Path):
 
 
 def _middles(depth: AnyArray, poses: AnyArray, matrix: AnyArray) -> AnyArray:
-    """Places (T, 3) that the middle pixels show."""
+    """Return the positions (T, 3) of the center pixels."""
     ray = np.linalg.inv(matrix) @ (32.5, 24.5, 1.0)
     return poses[:, :3, 3] + (poses[:, :3, :3] @ ray) * depth[:, 24, 32, None]
 
@@ -58,7 +58,7 @@ def _middles(depth: AnyArray, poses: AnyArray, matrix: AnyArray) -> AnyArray:
 def test_splats_are_rerendered_and_certified_as_splats(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Without a pipeline on the command line, the task's own renderer draws; certificates compare with splats too."""
+    """Without ``--pipeline``, the task's own renderer is used; certificates also compare with splats."""
     monkeypatch.chdir(data.parent)
     before = min((data / "episodes").iterdir())
     assert main(["rerender", str(data), before.stem, "--out", str(tmp_path / "new")]) == 0

@@ -224,7 +224,7 @@ def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
 
 
 def agree(folder: Path, path: Path) -> None:
-    """Let the ledger say what a changed file holds."""
+    """Update the ledger to a changed file."""
     with EpisodeFile(path) as episode:
         digest = content_hash(episode).hexdigest()
     size = path.stat().st_size

@@ -1,4 +1,4 @@
-"""Looking at datasets: contact sheets, cards, and Rerun where it is installed."""
+"""Views of datasets: contact sheets, cards, and Rerun if it is installed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_episodes_become_a_recording(folders: dict[str, Path], tmp_path: Path, k
 
 @pytest.mark.skipif(importlib.util.find_spec("rerun") is None, reason="rerun-sdk is not installed")
 def test_window_listens_on_this_machine_only(monkeypatch: pytest.MonkeyPatch):
-    """Rerun's own choice is every interface, to anybody."""
+    """By default, Rerun would listen on every interface."""
     started: list[subprocess.Popen[Any]] = []
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: started.append(start(*words, **options)))
@@ -125,7 +125,7 @@ def test_window_listens_on_this_machine_only(monkeypatch: pytest.MonkeyPatch):
 
 
 def listeners(port: int) -> set[str]:
-    """Addresses of this machine that take connections at a port."""
+    """Return the addresses of this machine that accept connections at a port."""
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     places = [row[1].split(":") for row in rows if row[3] == "0A"]  # listens
     return {".".join(str(byte) for byte in bytes.fromhex(at)[::-1]) for at, number in places if int(number, 16) == port}

@@ -1,4 +1,4 @@
-"""A small turn of the loop: demonstrations, a trained policy, its evaluation and the page."""
+"""A small run of ``close-the-loop``: demonstrations, a trained policy, its evaluation and the page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest
     page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
     assert "2 episodes" in page and "polyline" in page and "the demonstrator" in page
     assert "Where objects started" in page and page.count("<circle") + page.count('"bad"') == 2
-    assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # all is there
+    assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # everything exists
     assert (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns == weights
     known = ["evaluate", str(TASK), "--layouts", f"train:{tmp_path}/loop/demonstrations", "--serial", "--videos", "0"]
     assert main([*known, "--policy", f"{tmp_path}/loop/policy", "--out", str(tmp_path / "known")]) == 0

@@ -20,7 +20,7 @@ BASE = Evaluation(task="t", task_hash="1", policy="p", split="evaluation", seed=
 
 
 def evaluation(outcomes: str) -> Evaluation:
-    """``.`` success, ``x`` failure, ``w`` wild action, ``f`` lost to faults, by layout."""
+    """Make an evaluation from marks: ``.`` success, ``x`` failure, ``w`` wild action, ``f`` lost to faults."""
     reasons = {".": "none", "x": "time_limit", "w": "wild_action", "f": "policy_error"}
     results = tuple(
         LayoutResult(index=index, success=letter == ".", reason=reasons[letter], phase="hold", kinds=("can",))

@@ -1,4 +1,4 @@
-"""An evaluation whose policy answers from a server: killed in the middle, started again; refused before it begins."""
+"""An evaluation with a policy server: killed in the middle and restarted, and refused before it begins."""
 
 from __future__ import annotations
 

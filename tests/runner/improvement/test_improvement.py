@@ -1,4 +1,4 @@
-"""Improvement: admission, weights, refusals; and end to end, with roles that are killed."""
+"""Improvement: admission, weights, refusals, and complete runs with killed roles."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_learner_waits_for_rows_and_parent(tmp_path: Path):
 
 @pytest.mark.parametrize("changes", [{"rounds": 10**12}, {"rounds": -1}, {"episodes": -5}, {"rollouts": 2**62}])
 def test_endless_settings_of_others_are_refused(tmp_path: Path, changes: dict[str, int]):
-    """Each round is looked for: a trillion of them was a hang."""
+    """Each round is looked up, so a trillion rounds would be a hang."""
     loop = improvement(tmp_path)
     (tmp_path / "improvement.json").write_text(to_json({**loop.settings.__dict__, **changes}))
     with pytest.raises(InputError, match=next(iter(changes))):
@@ -116,7 +116,7 @@ def test_rounds_share_no_layout(tmp_path: Path):
 
 
 class Evaluator:
-    """Evaluates parts on paper, and notes which."""
+    """Simulated evaluator that records the evaluated parts."""
 
     def __init__(self, loop: Improvement) -> None:
         self.loop, self.done, self.finished = loop, [], []
@@ -262,7 +262,7 @@ def test_lineage_of_no_episode_is_refused(tmp_path: Path, capsys):
 @pytest.mark.slow
 @pytest.mark.long
 def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
-    """Roles side by side, two of them killed, make what one after the other makes; a correction replays."""
+    """Parallel roles, two of them killed, make the same results as sequential ones; a correction can be replayed."""
     one, other = tmp_path / "one", tmp_path / "other"
     assert main(["improve", str(TINY), "--out", str(one), "--mode", "lockstep", *SMALL]) == 0
     process = start("improve", str(TINY), "--out", str(other), "--staleness", "0", *SMALL)

@@ -1,4 +1,4 @@
-"""The checks of ``nimbus verify-isaacsim`` pass what is equal and find what is not."""
+"""The checks of ``nimbus verify-isaacsim`` pass for equal images and fail for different ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instances of Isaac Sim as workers of a cell, with an Isaac Sim that is played, and that goes wrong as it is told."""
+"""Instances of Isaac Sim as workers of a cell, with a stand-in for Isaac Sim and configured faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.isaac_installation import RTX, install, rtx_spec
 
 
 def stored(spec: CellSpec) -> int:
-    """Episodes in the dataset, which passes verification."""
+    """Return the episodes in the dataset, which must pass verification."""
     sound(spec)
     return len(list(Path(spec.folder, "episodes").glob("*.hdf5")))
 
@@ -51,7 +51,7 @@ def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_no
     ("wrong", "kind", "phase"),
     [
         ("exit at start x1", "exit_code_7", "start"),
-        pytest.param("hang at start x1", "hang", "start", marks=pytest.mark.long),  # the two others have its halves
+        pytest.param("hang at start x1", "hang", "start", marks=pytest.mark.long),  # the two others share it equally
         ("hang in a frame x1", "hang", "render"),
         pytest.param("spin in a frame x1", "hang", "render", marks=pytest.mark.long),
     ],
@@ -70,7 +70,7 @@ def test_instance_that_ends_is_replaced(tmp_path: Path, wrong: str, kind: str, p
 @pytest.mark.slow
 @pytest.mark.long
 def test_moving_instances_make_the_same_content(tmp_path: Path):
-    """Instances may be added while it runs, and one exits; how many there were depends on times and is not asked."""
+    """Instances may be added during the run, and one exits; their number depends on timing and is not checked."""
     values = {"workers": (2, 1), "episodes": 6}
     fixed = Run(rtx_spec(tmp_path / "fixed", **values)).finish()
     run = Run(rtx_spec(tmp_path / "moves", **values, moves_instances=True, start=0.5, wrong="die in a frame x1"))
@@ -81,7 +81,7 @@ def test_moving_instances_make_the_same_content(tmp_path: Path):
 
 
 def test_instances_are_numbered_by_the_memory_of_gpus():
-    """Two of 8 GB fit on the first GPU, four on the second; one is always tried."""
+    """Two instances of 8 GB fit on the first GPU, four on the second; at least one is always tried."""
     spec = Instances(gpus=("a", "b", "c"), gpu_numbers=(0, 1, 2), gpu_free_bytes=(17 << 30, 33 << 30, 1 << 30))
     assert spec.fitting == (0, 1, 2, 3, 4, 7, 10)
     assert Instances().fitting == ()
@@ -166,7 +166,7 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith(str(ROOT))
     assert "PYTHONHOME" not in told
     (package, *_) = told["PYTHONPATH"].split(os.pathsep)
-    for _ in range(2):  # a root is used again
+    for _ in range(2):  # a root folder is reused
         link_package(places[0])
     assert [path.name for path in Path(package).iterdir()] == ["nimbus"], "and nothing of what stands beside it"
     assert Path(package, "nimbus").resolve() == Path(str(nimbus.__file__)).resolve().parent

@@ -1,4 +1,4 @@
-"""The engine of a run with Isaac Sim: chosen, refused, recorded, and executed in instances that are played."""
+"""The engine of a run with Isaac Sim: selected, refused, recorded, and executed in stand-in instances."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_physx_is_the_default_once_verified(tmp_path: Path):
 
 
 def test_a_dataset_goes_on_with_its_engine(tmp_path: Path):
-    """Checks that pass after a run was begun do not change what continues it."""
+    """Checks that pass after the start of a run do not change the engine of its continuation."""
     instances, folder = installed(tmp_path), tmp_path / "data"
     folder.mkdir()
     info = DatasetInfo(task="sort_trash", task_hash="0", seed=0, inputs={"physics": "newton"})
@@ -78,7 +78,7 @@ def test_tasks_that_physx_cannot_run_are_known(task: str, reason: str):
 @pytest.mark.slow
 @pytest.mark.long
 def test_instances_plan_render_and_say_so(tmp_path: Path):
-    """Skills run in an instance, whose physics is MuJoCo's; another one renders. A replay in MuJoCo is refused."""
+    """Skills run in an instance, whose physics is MuJoCo's; another instance renders. A replay in MuJoCo is refused."""
     instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX)
     spec = CellSpec(
         folder=str(tmp_path / "out"),

@@ -1,4 +1,4 @@
-"""Shared memory of a killed instance is removed, and nothing else: real files, real processes."""
+"""Only the shared memory of a killed instance is removed, tested with real files and processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def instance(root: Path, folder: Path, *names: str) -> subprocess.Popen[str]:
-    """A process that has mapped such files, and noted them."""
+    """Start a process that has mapped such files and recorded them."""
     root.mkdir(exist_ok=True)
     words = [sys.executable, "-c", _LIVE, str(root), str(folder), *names]
     process = subprocess.Popen(

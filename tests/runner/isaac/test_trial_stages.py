@@ -1,4 +1,4 @@
-"""One stage of each kind is written, opened in Isaac Sim, and compared with the prims that it was written with."""
+"""One stage of each kind is written, opened in Isaac Sim, and compared with the written prims."""
 
 from __future__ import annotations
 

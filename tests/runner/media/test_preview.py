@@ -79,7 +79,7 @@ def test_cameras_fixed_in_the_world_come_first(tmp_path: Path) -> None:
 
 
 def test_links_in_the_dataset_are_not_drawn_over(tmp_path: Path) -> None:
-    """Somebody else's dataset may hold links to files of the user where pictures are to be written."""
+    """A foreign dataset may contain links to the user's files at the paths of the images."""
     (mine := tmp_path / "mine.png").write_text("mine")
     (stored,) = write_dataset(tmp_path / "data", [make_rendered(steps=4)])
     (tmp_path / "data" / "preview").mkdir()

@@ -73,7 +73,7 @@ def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
 
 def test_variants_of_one_plan_count_its_planning_once(tmp_path: Path) -> None:
     kept = progress(tmp_path)
-    further = {"render": 20.0, "store": 1.0, "store_wait": 0.25}  # the first variant told of the rest
+    further = {"render": 20.0, "store": 1.0, "store_wait": 0.25}  # the first variant reported the others
     kept.add(good(0))
     kept.add(replace(good(0), variant=1, times=further))
     kept.add(bad(1, final=True))
@@ -188,7 +188,7 @@ def test_a_status_nested_too_deeply_is_one_line(tmp_path: Path) -> None:
 
 
 def cell_status(**values: Any) -> Status:
-    """A run of a cell in which a lot happens, at 15:00:00."""
+    """Return the status of a cell's run with many events, at 15:00:00."""
     workers = tuple(
         WorkerStatus(
             number=seat + 1,
@@ -248,7 +248,7 @@ def test_the_view_of_a_cell_shows_workers_ring_bound_and_what_happened() -> None
     assert "faults hang 1, killed by sigsegv 2" in text and "quarantined 1" in text and "role switches 3" in text
     row = next(line.split() for line in lines if "planner" in line)
     assert row == ["1", "planner", "plan", "3.2", "s", "1000", "12", "s", "1,432", "MB", "123"]
-    assert "a: stored" not in text  # episodes are counted, what is out of the ordinary is told
+    assert "a: stored" not in text  # episodes are counted, unusual events are shown
     assert "the disk is full: waiting for room" in text and "worker 2: hang in render of episode 12" in text
 
 
@@ -321,7 +321,7 @@ def test_a_plain_run_says_that_it_loads_and_then_each_event_once(tmp_path: Path)
 
 
 def test_startup_is_named_phases_with_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each phase tells what it took and what is left; together they are the start-up."""
+    """Each phase has its duration and the remaining work; together they are the start-up."""
     clock = iter([1000.0, 1009.0])
     monkeypatch.setattr("nimbus.runner.monitor.progress.time.time", lambda: next(clock, 1040.0))
     kept = Progress(tmp_path, task="sort_trash", target=4, started=1000.0)
@@ -357,6 +357,6 @@ def test_plain_output_leaves_role_switches_out(tmp_path: Path) -> None:
     ids=["time", "phase", "count", "event"],
 )
 def test_numbers_that_no_clock_shows_are_refused(tmp_path: Path, changes: dict[str, object]):
-    """A status that others wrote ended in a traceback where it was shown."""
+    """Showing a foreign status once ended in a traceback."""
     (tmp_path / "status.json").write_text(json.dumps({"task": "t", "target": 1, **changes}))
     assert main(["status", str(tmp_path)]) == 2

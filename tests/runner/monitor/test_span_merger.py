@@ -43,7 +43,7 @@ def test_a_month_of_short_spans_leaves_some_ten_thousand() -> None:
     count = 0
     merger = SpanMerger(started=0.0)
     at = 0.0
-    while at < 30 * 86_400:  # the pace of a long run, each span as short as a hundredth of a thousandth of it
+    while at < 30 * 86_400:  # the rate of a long run, with spans of a hundred-thousandth of its duration
         seconds = max(1.0, at / 100_000)
         count += len(list(merger.take("0", [("render", at, at + seconds)])))
         at += seconds

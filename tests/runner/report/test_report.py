@@ -38,7 +38,7 @@ ATTACK = "<script>alert(1)</script>"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Three stored episodes (two show one plan), and two failed attempts of which the last gives up."""
+    """Return a dataset: three stored episodes (two show one plan, one had a failed attempt), and one given up."""
     target = tmp_path / "data"
     write_dataset(
         target,
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 class Reader(HTMLParser):
-    """Keeps the open tags, the text and what a page would load."""
+    """Collects the open tags, the text, and the addresses that a page would load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ def test_what_is_loaded_once_a_run_is_no_part_of_what_an_episode_costs(
     summary = summarize(tmp_path / "data")
     assert summary.once == {"load": 7.5}
     assert "load" not in [stage.stage for stage in summary.stages]
-    assert 4.5 <= summary.cpu_per_episode < 4.5 + 3.0  # storing takes a little
+    assert 4.5 <= summary.cpu_per_episode < 4.5 + 3.0  # storing takes some time
     print_summary(summary)
     assert re.search(r"once: load +7\.50 s", capsys.readouterr().out)
     assert "once: load</small></td><td></td><td><small>7.50 s" in write_report(tmp_path / "data").read_text()
@@ -215,7 +215,7 @@ def test_a_report_shows_what_is_there_and_names_what_is_missing(
 
 
 def told(folder: Path, *rows: object) -> None:
-    """More rows for a dataset's ledger."""
+    """Return further rows for a dataset's ledger."""
     with closing(Ledger(folder)) as ledger:
         ledger.record(*rows)  # pyright: ignore[reportArgumentType]
 

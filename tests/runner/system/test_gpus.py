@@ -40,7 +40,7 @@ def test_gpus_are_read_with_their_rt_cores():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("all", ["GPU-5e2b", "GPU-77aa"]),  # the third has no room for a worker
+        ("all", ["GPU-5e2b", "GPU-77aa"]),  # the third has no memory for a worker
         ("1", ["GPU-77aa"]),
         ("1, GPU-5e2b", ["GPU-77aa", "GPU-5e2b"]),
     ],

@@ -26,7 +26,7 @@ from nimbus.runner.system import processes
 
 @contextlib.contextmanager
 def python(script: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    """A Python process with the cell's modules; what it prints can be read; it is ended at last."""
+    """Start a Python process with the cell's modules and readable output; it is ended after the test."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
     line = [sys.executable, "-c", IMPORTS + script]
     with subprocess.Popen(line, env=env, stdout=subprocess.PIPE, text=True) as process:
@@ -37,13 +37,13 @@ def python(script: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def say(process: subprocess.Popen[str]) -> int:
-    """The number that a process prints next."""
+    """Return the number that a process prints next."""
     assert process.stdout
     return int(process.stdout.readline())
 
 
 def forked(work: Callable[[], object]) -> int:
-    """A child that does something and then sleeps."""
+    """Fork a child that calls a function and then sleeps."""
     pid = os.fork()
     if pid == 0:
         faulthandler.disable()
@@ -56,7 +56,7 @@ def forked(work: Callable[[], object]) -> int:
 
 
 def is_gone(pid: int, *, within: float = 60.0) -> bool:
-    """Check that a process, of anybody, ends in time."""
+    """Check that a process of any parent ends in time."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -70,7 +70,7 @@ def is_gone(pid: int, *, within: float = 60.0) -> bool:
 
 
 def tag() -> str:
-    """One that nobody else has."""
+    """Return a unique tag."""
     return f"/test/{uuid.uuid4()}"
 
 

@@ -1,4 +1,4 @@
-"""A bare checkout in a Python that lacks what Nimbus needs."""
+"""A checkout in a Python without the required packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.runs import RUNNER
 
 
 def bare(*words: str) -> subprocess.CompletedProcess[str]:
-    """The runner in this Python without its packages."""
+    """Return the runner in this Python without its packages."""
     line = [sys.executable, "-I", "-S", str(RUNNER), *words]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 

@@ -18,7 +18,7 @@ from tests.support import ROOT
 from tests.support.runs import RUNNER, TINY, start
 
 SILENT = ("", f"{LOADING}\n")
-"""Output of a run before it finds a mistake; the line appears only on a slow machine."""
+"""Output of a run before it finds an error; the line appears only on a slow machine."""
 
 
 WHEN_NUMPY_LOADS = """
@@ -64,11 +64,11 @@ def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
     folder = ROOT / "exts" / "nimbus.datagen" / "nimbus" / "datagen"
     sources = [path.relative_to(folder) for path in sorted(folder.rglob("*.py")) if "@wp.kernel" in path.read_text()]
     found = [".".join(path.with_suffix("").parts) for path in sources]
-    assert list(KERNELS) == found  # others would be compiled in a worker, which looks like a hang
+    assert list(KERNELS) == found  # otherwise, they would be compiled in a worker, which looks like a hang
 
 
 def test_components_may_import_one_kernel_module_alone(monkeypatch: pytest.MonkeyPatch):
-    """A component that imports only ``render.boxes`` ended the run with a KeyError."""
+    """A component that imports only ``render.boxes`` once ended the run with a KeyError."""
     prepare_libraries()
     missing = "nimbus.datagen.render.raytracer.culling"
     monkeypatch.delitem(sys.modules, missing, raising=False)
@@ -77,7 +77,7 @@ def test_components_may_import_one_kernel_module_alone(monkeypatch: pytest.Monke
 
 
 def test_kernels_of_plug_ins_are_compiled_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """They were compiled at their first use, in a worker that was then ended as hung."""
+    """They were once compiled at their first use, in a worker that was then ended as hung."""
     code = "import warp as wp\n\n\n@wp.kernel\ndef fill(values: wp.array(dtype=float)):\n    values[wp.tid()] = 1.0\n"
     (tmp_path / "plug_in_with_kernel.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -106,7 +106,7 @@ def test_runs_compile_only_kernels_they_use(name: str, rooms: set[str]):
 
 @pytest.mark.parametrize(("name", "rooms"), [("manipulation", set()), ("nav_splat", {"navigate", "splats"})])
 def test_runs_without_cameras_compile_no_renderer(name: str, rooms: set[str]):
-    """Half a minute was spent where no picture is drawn."""
+    """Compiling once took half a minute in runs without images."""
     prepare_libraries()
     assert kernel_rooms(threads._kernel_modules(load_pipeline(name), has_cameras=False)) == rooms
 

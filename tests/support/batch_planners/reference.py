@@ -1,4 +1,4 @@
-"""Planner ``reference``: the default planner behind the interface of batches, equal on every machine."""
+"""Planner ``reference``: the default planner with the interface for batches, equal on every machine."""
 
 from __future__ import annotations
 

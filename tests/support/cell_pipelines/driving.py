@@ -1,4 +1,4 @@
-"""The point robot as a cell makes it: what its components do is noted in a file, and what befalls them is a setting."""
+"""The point robot for cells: its components record their work in a file, and faults can be configured."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MapFileSettings(YardSettings):
 
 
 class PlanSettings(YardSettings):
-    """Episodes of which the plan is missing or comes twice, and numbers that a plan carries."""
+    """Episodes without a plan or with two plans, and the size of a plan's additional data."""
 
     nothing: int = -1
     twice: int = -1
@@ -54,11 +54,11 @@ class PlanSettings(YardSettings):
 
 
 class Events(list[str]):
-    """The log of the components, in one file for all processes; what is said there can have consequences.
+    """The log of the components, in one file for all processes; messages can trigger faults.
 
     Args:
-        path: The file; each line is what was said and the process. Beside it, ``.json``, lies what happens when
-            something is said, ``{"plan 3": "kill"}``; ``"kill x2"``: the first two times.
+        path: The file; each line has a message and the process. The file ``.json`` beside it maps messages to faults,
+            such as ``{"plan 3": "kill"}``; ``"kill x2"`` strikes the first two times.
     """
 
     def __init__(self, path: str) -> None:
@@ -76,7 +76,7 @@ class Events(list[str]):
                 MISHAPS[kind]() if kind != "hold" else self._hold()
 
     def _hold(self) -> None:
-        """Wait until a test lets it go on; alive, so that no watchdog ends it."""
+        """Wait until a test lets it continue; send heartbeats, so the watchdog does not end it."""
         while not self._path.with_suffix(".go").exists():
             tick()
             time.sleep(0.01)
@@ -107,7 +107,7 @@ def _lock() -> None:
 
 
 def _lock_in_c() -> None:
-    """With the lock of the interpreter held, and not to be woken by signals."""
+    """Hang with the interpreter's lock held, where signals have no effect."""
     mutex, library = ctypes.create_string_buffer(64), ctypes.PyDLL(None)
     library.pthread_mutex_lock(mutex)
     library.pthread_mutex_lock(mutex)
@@ -148,7 +148,7 @@ class YardLoader:
 
 
 class YardRandomizer:
-    """Makes what draws start and goal."""
+    """Makes the component that draws start and goal."""
 
     @classmethod
     def create(cls, context: RunContext, settings: YardSettings) -> StartAndGoal:
@@ -156,7 +156,7 @@ class YardRandomizer:
 
 
 class YardRobot:
-    """Makes the robot that plans and sees in one go."""
+    """Makes the robot that plans and renders in one component."""
 
     @classmethod
     def create(cls, context: RunContext, settings: YardSettings) -> PointRobot:
@@ -164,7 +164,7 @@ class YardRobot:
 
 
 class PlanAndRender(PointRobot):
-    """The point robot, which also shows what is stored."""
+    """The point robot, which also renders the stored images."""
 
     def process(self, item: Randomized[Map]) -> Iterator[Rendered[Map]]:
         if (stored := item.scene.request.plan) is None:
@@ -180,7 +180,7 @@ class PlanAndRender(PointRobot):
 
 
 class Plan(Planner[Map]):
-    """Finds the way; nothing, or the same way twice, for an episode that the setting names."""
+    """Finds the path; for configured episodes, no path or the same path twice."""
 
     @classmethod
     def create(cls, context: RunContext, settings: PlanSettings) -> Self:
@@ -211,13 +211,13 @@ class Plan(Planner[Map]):
 
 
 class YardMotions:
-    """Planner of motions that only notes what it was asked for."""
+    """Motion planner that only records its queries."""
 
     def __init__(self, log: Events) -> None:
         self._log = log
 
     def plan_batch(self, queries: Sequence[SimpleNamespace]) -> list[str]:
-        """Answer queries, each of which is an episode's index."""
+        """Answer queries, each of which is the index of an episode."""
         self._log.append(f"batch of {len(queries)}")
         for query in queries:
             self._log.append(f"query {query.index}")
@@ -225,7 +225,7 @@ class YardMotions:
 
 
 class PlanInLanes(Plan):
-    """Finds ways in lockstep; an episode asks for one to three motions."""
+    """Finds paths in lockstep; an episode requests one to three motions."""
 
     @classmethod
     def lane_count(cls, context: RunContext) -> int:
@@ -255,7 +255,7 @@ class PlanInLanes(Plan):
 
 
 class Render(Renderer[Map]):
-    """Sees the map around the robot, five steps at a time."""
+    """Renders the map around the robot, five steps at a time."""
 
     @classmethod
     def create(cls, context: RunContext, settings: YardSettings) -> Self:

@@ -1,4 +1,4 @@
-"""A renderer that lets Isaac Sim render, and shows what the point robot would."""
+"""A renderer that renders in Isaac Sim, and returns the images of the point robot."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.point_robot import frames
 
 
 class Rtx(Renderer):
-    """Five steps at a time, each a frame of Isaac Sim's."""
+    """Renders five steps at a time, with a frame of Isaac Sim for each."""
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

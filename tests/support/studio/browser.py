@@ -31,11 +31,11 @@ const middle = one => {
   const box = one.getBoundingClientRect();
   return [box.x + box.width / 2, box.y + box.height / 2]; };
 """
-"""Functions by which the scripts below find their places."""
+"""Functions with which the scripts below find page positions."""
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--hide-scrollbars"),
     *("--enable-unsafe-swiftshader", "--no-first-run", "--remote-debugging-port=0", "--mute-audio"),
-    "--disable-gpu-compositing",  # as on a computer without a GPU, where pages are put together by the processor
+    "--disable-gpu-compositing",  # as on a computer without a GPU, where the CPU composes pages
 )
 
 
@@ -43,7 +43,7 @@ class Browser:
     """One page.
 
     Args:
-        folder: Of its profile.
+        folder: Folder of its profile.
         size: Width and height [px].
     """
 
@@ -66,7 +66,7 @@ class Browser:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def send(self, method: str, **parameters: Any) -> Any:
-        """One command of the protocol, and its result."""
+        """Send a command of the protocol; return its result."""
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
         while True:
@@ -82,31 +82,31 @@ class Browser:
         self.send("Page.navigate", url=address)
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page."""
+        """Return the value of an expression in the page."""
         found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
     def find(self, place: str) -> Any:
-        """A place, said with the tools above."""
+        """Return a position found with the tools above."""
         return self.run(f"(() => {{ {_TOOLS} return {place}; }})()")
 
     def text(self) -> str:
-        """All that can be read."""
+        """Return all visible text."""
         return re.sub(r"[^\S\n]+", " ", self.run("document.body ? document.body.innerText : ''"))
 
     def wait_for(self, text: str, *, within: float = 300.0) -> None:
-        """Until a text can be read [s]."""
+        """Wait until a text is visible."""
         _soon(lambda: text in self.text() or None, within=within, what=lambda: f"'{text}' in:\n{self.text()[:3000]}")
 
     def click(self, text: str, *, kind: str = "button, [role=tab], [role=option]", last: bool = False) -> None:
-        """Press what reads like that."""
+        """Click the element with a text."""
         nth = f"shown({json.dumps(kind)}, {json.dumps(text)}).at({-1 if last else 0})"
         script = f"(one => {{ if (!one) return null; one.click(); return true; }})({nth})"
         _soon(lambda: self.find(script), within=300, what=lambda: f"button '{text}' in:\n{self.text()[:3000]}")
 
     def tab(self, title: str) -> None:
-        """Show a tab; tabs want a mouse, and a page that has just been opened may not hear it yet."""
+        """Show a tab, by mouse, with retries, because a newly opened page may not react yet."""
         tab = f"shown('[role=tab]', {json.dumps(title)})[0]"
 
         def press() -> bool | None:
@@ -120,7 +120,7 @@ class Browser:
         _soon(press, within=300, what=lambda: f"tab '{title}' in:\n{self.text()[:3000]}")
 
     def drag(self, start: tuple[float, float], stop: tuple[float, float], *, steps: int = 8) -> None:
-        """Hold the mouse button down from one place to another [px]."""
+        """Drag with the mouse from one position to another [px]."""
         self._mouse("mouseMoved", *start)
         time.sleep(0.3)
         self.press(*start)
@@ -138,27 +138,27 @@ class Browser:
         self._mouse("mouseMoved", x, y, button="left", buttons=1)
 
     def release(self, x: float, y: float) -> None:
-        """Let the button go [px]."""
+        """Release the button [px]."""
         self._mouse("mouseReleased", x, y, button="left", clickCount=1)
 
     def _mouse(self, kind: str, x: float, y: float, **options: Any) -> None:
         self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **options)
 
     def enter(self, label: str, *, nth: int = 0) -> None:
-        """Put the cursor into a field, the one with a number of those that share a label."""
+        """Focus a field, given by its label and its number among fields with that label."""
         kind = "'input:not([type=hidden]), textarea'"
         field = f"around(shown('label', {json.dumps(label)})[0], {kind})?.querySelectorAll({kind})[{nth}]"
         script = f"(one => {{ if (!one) return null; one.focus(); one.click(); one.select(); return true; }})({field})"
         _soon(lambda: self.find(script), within=300, what=lambda: f"field '{label}' in:\n{self.text()[:3000]}")
 
     def fill(self, label: str, text: str, *, nth: int = 0) -> None:
-        """Type into a field in place of what it says."""
+        """Replace the text of a field by typing."""
         self.enter(label, nth=nth)
         self.send("Input.insertText", text=text)
-        self.run("new Promise(done => setTimeout(done, 500))")  # the page gathers keystrokes before it sends them
+        self.run("new Promise(done => setTimeout(done, 500))")  # the page collects keystrokes before it sends them
 
     def choose(self, label: str, option: str) -> None:
-        """Take an option of a drop-down."""
+        """Select an option of a drop-down."""
         self.enter(label)
         words = json.dumps(option)
         place_of = f"shown('[role=option]', {words}).slice(0, 1).map(one => one.click()).length || null"
@@ -170,18 +170,18 @@ class Browser:
         time.sleep(0.5)
 
     def dismiss(self) -> None:
-        """Close what the page says of the software that draws it."""
+        """Close the page's notice about software rendering."""
         self.run("document.querySelectorAll('.mantine-Notification-closeButton').forEach(e => e.click())")
         time.sleep(0.5)
 
     def settle(self, text: str, *, gone: bool = False, within: float = 300.0) -> None:
-        """Until a text has been there (or gone) for a while [s]."""
+        """Wait until a text has been present or absent for some time."""
         time.sleep(1.0)
         _soon(lambda: (text in self.text()) != gone or None, within=within, what=self.text)
         time.sleep(2.0)
 
     def picture(self, path: Path) -> None:
-        """Save what is seen, once nothing moves any more."""
+        """Save a screenshot once nothing moves any more."""
         path.parent.mkdir(parents=True, exist_ok=True)
         before, seen = "", self._seen()
         for _ in range(10):
@@ -195,7 +195,7 @@ class Browser:
         return self.send("Page.captureScreenshot", format="png")["data"]
 
     def close(self) -> None:
-        """End it."""
+        """Close the browser."""
         self._stack.close()
         self._process.terminate()
         self._process.wait(300)

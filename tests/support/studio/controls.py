@@ -1,4 +1,4 @@
-"""Elements that the studio shows, and what a browser's message does to them."""
+"""Elements of the studio, and the effect of a browser's messages on them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Place = tuple[str, str]
 
 
 def controls(studio: Any) -> dict[Place, Any]:
-    """All inputs of a studio that can be used now."""
+    """Return all enabled inputs of a studio."""
     return inputs(studio.server.gui)
 
 
 def inputs(gui: Any) -> dict[Place, Any]:
-    """All inputs that can be used now."""
+    """Return all enabled inputs."""
     folders = {uuid: _title(container) for uuid, container in gui._container_handle_from_uuid.items()}
     found = {}
     for handle in gui._gui_input_handle_from_uuid.values():
@@ -31,7 +31,7 @@ def _title(container: Any) -> str:
 
 
 def use(handle: Any, value: Any = None) -> None:
-    """Do what a browser's message does: the value arrives, and what waits for it is called."""
+    """Simulate a browser's message: set the value and call the callbacks."""
     if value is not None:
         handle._impl.value = value
     for call in list(handle._impl.update_cb):

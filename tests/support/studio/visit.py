@@ -1,4 +1,4 @@
-"""A studio in a process of its own, and where things are seen in it."""
+"""A studio in a separate process, and positions of scene points in its page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMAND = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 
 @contextmanager
 def served(folder: Path, *words: str) -> Iterator[str]:
-    """``nimbus studio`` in a folder; its address."""
+    """Run ``nimbus studio`` in a folder; return its address."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")])}
     log = folder / "studio.log"
     with log.open("w") as output:
@@ -46,7 +46,7 @@ def served(folder: Path, *words: str) -> Iterator[str]:
 
 @contextmanager
 def visited(address: str, folder: Path) -> Iterator[Browser]:
-    """A browser that shows the studio's task and its scene."""
+    """Open a browser that shows the studio's task and its scene."""
     browser = Browser(folder, size=(1200, 780))
     try:
         browser.open(address)

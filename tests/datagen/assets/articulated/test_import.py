@@ -41,7 +41,7 @@ def write_partnet(folder: Path, joint: str = "", limit: str = '<limit lower="0" 
             trimesh.creation.box(bounds=box).export(folder / "textured_objs" / f"{name}-{number}.obj")
 
     def visuals(*names: str) -> str:
-        """Write visuals and collisions of a link, as PartNet has them: one mesh a convex part."""
+        """Write visuals and collisions of a link, as in PartNet: one mesh per convex part."""
         files = [f"{name}-{number}" for name in names for number in range(max(len(BOXES[name]), 1))]
         geometry = '<geometry><mesh filename="textured_objs/{0}.obj"/></geometry>'
         both = f'<visual name="{{0}}">{geometry}</visual><collision>{geometry}</collision>'
@@ -118,7 +118,7 @@ def test_decisions_of_parts_can_be_overridden(cabinet: Path) -> None:
 
 
 def _both(place: str, size: str) -> str:
-    """Write a box that is seen, and one that is touched."""
+    """Write a visual box and a collision box."""
     box = f'type="box" size="{size}" pos="{place}"/>'
     return f'<geom class="visual" {box}<geom {box}'
 

@@ -1,4 +1,4 @@
-"""Certificates hold for a real run, break where something was changed, and travel with the data."""
+"""Certificates are valid for a real run, broken after a change, and copied with the data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.synthetic import make_rendered, write_dataset
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real run of two episodes, certified."""
+    """Return a real, certified run of two episodes."""
     folder = tmp_path_factory.mktemp("data") / "data"
     assert run("--episodes", "2", out=folder) == 0
     before = dataset_hashes(folder)
@@ -79,7 +79,7 @@ def test_everything_holds_for_a_real_run(data: Path):
 def test_shifted_masks_break_the_rendering_and_the_labels(copy: Path):
     change(first(copy), f"observations/instance/{camera_of(copy)}", lambda masks: np.roll(masks, 5, axis=2))
     found = {one.name: one.holds for one in certify(copy, sample=1).certificates}
-    # The file has another size than the ledger says.
+    # The size of the file differs from the ledger.
     assert found == {"accounting": False, "labels": False, "rerender": False, "replay": True}
 
 

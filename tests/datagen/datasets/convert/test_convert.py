@@ -1,4 +1,4 @@
-"""Datasets of others become LeRobot v3.0 and back: the same rows, the same pictures, whole or absent."""
+"""Foreign datasets are converted to LeRobot v3.0 and back: equal rows, equal images, complete or absent."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def episodes_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def video_of(folder: Path, row: dict[str, Any], camera: str) -> np.ndarray:
-    """Return the frames of an episode as a reader of v3.0 finds them: at ``from_timestamp + k / fps``."""
+    """Return the frames of an episode as a v3.0 reader does, at ``from_timestamp + k / fps``."""
     info, key = json.loads((folder / "meta/info.json").read_text()), f"videos/{camera}"
     spot = {name: row[f"{key}/{name}"] for name in ("chunk_index", "file_index")}
     begin, end = row[f"{key}/from_timestamp"], row[f"{key}/to_timestamp"]

@@ -1,4 +1,4 @@
-"""The real lerobot reads what we converted; opt-in: ``NIMBUS_LEROBOT_PYTHON`` names a Python that has it."""
+"""The real lerobot reads converted datasets; opt-in: ``NIMBUS_LEROBOT_PYTHON`` names a Python with lerobot."""
 
 from __future__ import annotations
 

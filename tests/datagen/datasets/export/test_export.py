@@ -1,4 +1,4 @@
-"""Laws of every format: whole or absent, the same bytes, no folder of others."""
+"""Laws of every format: an export is complete or absent, has equal bytes, and changes no foreign folder."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_two_exports_into_one_folder_do_not_meet(data: Path, tmp_path: Path):
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 64 kB."""
+    """Mount a disk of 64 kB."""
     with small_disk(tmp_path / "small", "64k") as folder:
         yield folder
 

@@ -19,7 +19,7 @@ STEPS = (20, 13, 20, 13)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two plans in two variants."""
+    """Return a dataset of two plans in two variants."""
     folder = tmp_path_factory.mktemp("data") / "data"
     addresses = [(0, 0), (1, 0), (0, 1), (1, 1)]
     write_dataset(
@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stored(data: Path) -> list[Any]:
-    """Episodes by index and variant."""
+    """Return episodes by index and variant."""
     return [h5py.File(path) for path in sorted((data / "episodes").iterdir())]
 
 

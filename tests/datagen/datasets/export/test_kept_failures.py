@@ -38,7 +38,7 @@ IDS = ["-000000-v0", "-000001-v0", "-000000-v0.a0", "-000002-v0.a1"]
 
 @pytest.fixture(scope="module", params=["lossless", "video"])
 def data(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
-    """Episode 0 after an attempt that failed, episode 1, and a failed attempt at episode 2."""
+    """Return a dataset with episode 0 after a failed attempt, episode 1, and a failed attempt at episode 2."""
     folder = tmp_path_factory.mktemp("data") / "data"
     items = [
         failed(0, attempt=0, final=False),
@@ -63,7 +63,7 @@ def failed(index: int, **options: Any) -> Any:
 
 
 def named(ids: list[str]) -> list[str]:
-    """Index, variant and attempt; the hash between them is left out."""
+    """Return index, variant and attempt, without the hash between them."""
     return [re.sub(r"^.*?(-0.*-v0)-[0-9a-f]{8}", r"\1", one) for one in ids]
 
 

@@ -24,7 +24,7 @@ STEPS = (20, 13, 27, 9)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four episodes of different lengths and one failure, not written in the order of their addresses."""
+    """Return four episodes of different lengths and one failure, not written in the order of their addresses."""
     folder = tmp_path_factory.mktemp("data") / "data"
     write_dataset(folder, rendered())
     return folder
@@ -43,7 +43,7 @@ def out(data: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.Fi
 
 
 def rows(out: Path, place: str) -> list[dict[str, Any]]:
-    """Rows of all files of a kind, in order."""
+    """Return the rows of all files of a kind, in order."""
     return [row for path in sorted((out / place).rglob("*.parquet")) for row in pq.read_table(path).to_pylist()]
 
 

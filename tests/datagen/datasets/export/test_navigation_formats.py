@@ -1,4 +1,4 @@
-"""Navigation datasets in the layouts of others, read back as their loaders read them."""
+"""Navigation datasets in foreign layouts, read back as by their loaders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class VlnEpisode:
-    """Fields of VLN-CE's episodes: a key of another name is an error there, as here."""
+    """Fields of VLN-CE's episodes; an unknown key is an error there and here."""
 
     episode_id: str
     scene_id: str
@@ -67,13 +67,13 @@ def test_r2r_ce_reads_back(data: Path, tmp_path: Path):
 
 
 def _heading(xyzw: list[float]) -> tuple[float, float]:
-    """Direction in our x and y that an agent of Habitat looks along: -z turned by its rotation about y."""
+    """Return the direction in our x and y along which an agent of Habitat looks: -z, rotated about y."""
     angle = 2 * np.arctan2(xyzw[1], xyzw[3])
     return -np.sin(angle), np.cos(angle)
 
 
 def test_r2r_ce_truth_leads_to_the_goal(data: Path, tmp_path: Path):
-    """Replaying the actions as Habitat does, from the start, ends within a step of the goal."""
+    """Replaying the actions from the start, as Habitat does, ends within a step of the goal."""
     export(data, tmp_path / "out", to="r2r-ce")
     table = load(tmp_path / "out" / "r2r" / "train" / "train.json.gz")
     truth = load(tmp_path / "out" / "r2r" / "train" / "train_gt.json.gz")
@@ -91,7 +91,7 @@ def test_r2r_ce_truth_leads_to_the_goal(data: Path, tmp_path: Path):
 
 
 def test_object_goals_have_view_points(data: Path, tmp_path: Path):
-    """The last of three goals is a room, which is no object."""
+    """The last of three goals is a room, not an object."""
     export(data, tmp_path / "out", to="r2r-ce")
     table = load(tmp_path / "out" / "objectnav" / "train" / "train.json.gz")
     assert [episode["object_category"] for episode in table["episodes"]] == ["chair", "chair"]
@@ -116,7 +116,7 @@ def test_steps_stay_near_their_path(yaw: float):
 
 
 def test_vln_n1_reads_back_as_navdp_does(data: Path, tmp_path: Path):
-    """Frames are found by sorted names and ``image_index``; poses give the base's way back; points have two colors."""
+    """Frames are found by sorted names and ``image_index``; poses determine the base's path; points have two colors."""
     export(data, tmp_path / "out", to="vln-n1")
     root = tmp_path / "out" / "navigate_homes_front"
     counts = {}

@@ -1,4 +1,4 @@
-"""The real lerobot reads what Nimbus wrote; in an environment of its own, see docs/export.md."""
+"""The real lerobot, in a separate environment, reads Nimbus's exports; see docs/export.md."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_our_reader_reads_what_lerobots_writer_wrote(tmp_path: Path):
 
 
 def lerobot(program: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """One of LeRobot's programs, without its hub."""
+    """Run one of LeRobot's programs, without its hub."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"HF_HUB_OFFLINE": "1"}
     done = subprocess.run([Path(PYTHON).with_name(program), *words], env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -107,7 +107,7 @@ def train_words(data: Path, out: Path, *, steps: int) -> list[str]:
     ("recipe", "small"), [("act", []), ("diffusion", ["--policy.down_dims=[32,64,128]", "--policy.crop_shape=[44,60]"])]
 )
 def test_recipe_trains_on_an_export(tmp_path: Path, recipe: str, small: list[str]):
-    """Twenty optimizer steps of the peer's own training; backbones are not downloaded."""
+    """Twenty optimizer steps with lerobot's own training script; backbones are not downloaded."""
     write_dataset(tmp_path / "data", [make_rendered(row, steps=40) for row in range(2)], images="video")
     export(tmp_path / "data", tmp_path / "out")
     words = [*(ROOT / f"docs/examples/peers/{recipe}.args").read_text().split(), *small]

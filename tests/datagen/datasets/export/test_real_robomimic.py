@@ -1,4 +1,4 @@
-"""The real robomimic reads what Nimbus wrote; in an environment of its own, see docs/export.md."""
+"""The real robomimic, in a separate environment, reads Nimbus's exports; see docs/export.md."""
 
 from __future__ import annotations
 

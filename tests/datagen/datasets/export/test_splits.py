@@ -1,4 +1,4 @@
-"""Episodes in which something was pushed are a split of their own, behind the others."""
+"""Episodes with a push are in a separate split, after the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conventions of the data that a policy was trained on, compared before an evaluation begins: one line each."""
+"""Conventions of a policy's training data, compared with the task before an evaluation; each difference is one line."""
 
 from __future__ import annotations
 

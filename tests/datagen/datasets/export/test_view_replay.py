@@ -1,4 +1,4 @@
-"""Views of actions are proved in physics: exported, read back from the files, and played by the environment."""
+"""Views of actions are tested in physics: exported, read back from the files, and played in the environment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLAYED = [
     [
         (TINY, PLAYED),
         pytest.param("so101_block", PLAYED[:2], marks=pytest.mark.long),
-        pytest.param("handover_block", PLAYED, marks=pytest.mark.long),  # test_views leads back to two tools
+        pytest.param("handover_block", PLAYED, marks=pytest.mark.long),  # test_views tests two tools
     ],
     ids=["one arm", "five joints", "two arms"],
 )

@@ -42,7 +42,7 @@ FULL = SignalView(actions="tool_delta", rotation="euler", state="commanded", env
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One episode of a robot that moves; what it saw of the scene is in :func:`watched`."""
+    """Return one episode of a moving robot; :func:`watched` returns the scene."""
     folder = tmp_path_factory.mktemp("data") / "data"
     env, scene = moved()
     provenance = Provenance(task_text=TINY.read_text(), task_hash="0")
@@ -59,7 +59,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def moved() -> tuple[NimbusEnv, np.ndarray]:
-    """An environment after some steps, and its states with the scene in numbers before each."""
+    """Return an environment after some steps, and its states with scene features before each step."""
     env = NimbusEnv(TINY, cameras=(), environment_state=True, state="commanded", split="run")
     seen, rows = env.reset(seed=0)[0], []
     home = env._environment.present_action()

@@ -1,4 +1,4 @@
-"""Conditions are parsed by rules of our own: nothing in them is ever run as Python."""
+"""Conditions are parsed by Nimbus's own rules, and never executed as Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some episodes become a dataset of their own, of the same kind."""
+"""Selected episodes become a separate dataset of the same kind."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_video_that_is_cut_short_is_not_passed_on(foreign: dict[str, Path], tm
 
 @pytest.fixture
 def with_failure(tmp_path: Path) -> Path:
-    """Episode 0 after a failed attempt that was kept, and episode 1."""
+    """Return a dataset with episode 0 after a kept failed attempt, and episode 1."""
     shown = {"labels": make_labels(), "observations": make_observations(20)}
     items = [make_rendered(0, outcome=failure(), final=False, **shown), make_rendered(0, attempt=1), make_rendered(1)]
     write_dataset(tmp_path / "data", items, keep_failures=True)

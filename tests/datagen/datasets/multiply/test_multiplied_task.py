@@ -1,4 +1,4 @@
-"""Tasks that repeat demonstrations: related things, and axes in which several takes agree."""
+"""Tasks that repeat demonstrations: related objects, and axes in which several takes agree."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_conditions_in_loops_relate_each_member(success: str, related: dict[str,
 
 
 def put(yaw: float, *, world: bool) -> Subtask:
-    """A cup that is put beside a thing turned by an angle: to its side in its own axes, or in those of the world."""
+    """Return a demonstration that puts a cup at a side of a rotated object, in the object's or the world's axes."""
     thing = make_transform((0.5, 0.1, 0.0), quat_from_axis_angle((0, 0, 1), yaw))
     place = np.eye(4)
     place[:3, 3] = (0.0, 0.1, 0.02)

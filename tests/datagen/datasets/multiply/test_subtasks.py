@@ -1,4 +1,4 @@
-"""Subtasks found from contacts alone, in demonstrations whose contacts are written down here."""
+"""Subtasks found from contacts alone, in demonstrations with given contacts."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ OPEN, SHUT = 0.04, 0.01
 
 @dataclass
 class Hand:
-    """Rows of one hand as they are written."""
+    """Builds the rows of one hand."""
 
     places: list[FloatArray] = field(default_factory=list)
     touched: list[frozenset[str]] = field(default_factory=list)
     held: list[str] = field(default_factory=list)
     opening: list[float] = field(default_factory=list)
     neighbours: list[frozenset[str]] = field(default_factory=list)
-    """Things that the held one touches."""
+    """Objects that the held one touches."""
 
     def go(self, *place: float, rows: int = 10, on: str = "", holds: str = "", near: tuple[str, ...] = ()) -> Hand:
-        """Move to a place, touching something, holding something that touches others."""
+        """Move to a position while touching an object, or holding an object that touches others."""
         start = self.places[-1] if self.places else np.array([0.0, 0.0, 0.4])
         for share in np.arange(1, rows + 1) / rows:
             self.places.append(start + share * (np.array(place) - start))
@@ -42,12 +42,12 @@ class Hand:
         return self
 
     def stay(self, rows: int = 6, **contacts: str | tuple[str, ...]) -> Hand:
-        """Stay, with the given contacts."""
+        """Stay at the position, with the given contacts."""
         return self.go(*self.places[-1], rows=rows, **contacts)  # pyright: ignore[reportArgumentType]
 
 
 def thing(name: str, *place: float, anchored: bool = False) -> PlacedObject:
-    """An object at a place."""
+    """Return an object at a position."""
     return PlacedObject(
         name=name,
         group=name[:-2],
@@ -65,7 +65,7 @@ def thing(name: str, *place: float, anchored: bool = False) -> PlacedObject:
 
 
 def story(hands: dict[str, Hand], *things: PlacedObject) -> tuple[Demonstration, ContactRows]:
-    """A demonstration and its contacts; a held thing moves with the hand that took it first."""
+    """Return a demonstration and its contacts; a held object moves with the hand that grasped it first."""
     count = len(next(iter(hands.values())).places)
     bodies = {one.name: np.tile(np.eye(4), (count, 1, 1)) for one in things}
     for one in things:
@@ -100,7 +100,7 @@ def story(hands: dict[str, Hand], *things: PlacedObject) -> tuple[Demonstration,
 
 
 def take_and_put(near: tuple[str, ...] = ("goal_0",)) -> tuple[Demonstration, ContactRows]:
-    """A hand takes a cup, carries it and puts it down on something."""
+    """Return a demonstration in which a hand grasps a cup, carries it and puts it down."""
     hand = Hand().go(0.3, 0, 0.3).go(0.3, 0, 0.02).stay(holds="cup_0", near=("world",))
     hand.go(0.3, 0, 0.3, rows=15, holds="cup_0").go(0.3, 0.4, 0.3, rows=15, holds="cup_0")
     hand.go(0.3, 0.4, 0.03, rows=15, holds="cup_0").stay(holds="cup_0", near=near).stay(on="cup_0")
@@ -109,12 +109,12 @@ def take_and_put(near: tuple[str, ...] = ("goal_0",)) -> tuple[Demonstration, Co
 
 
 def forms(subtasks: list[Subtask]) -> list[tuple[tuple[str, ...], str, str]]:
-    """Signatures of subtasks."""
+    """Return the signatures of subtasks."""
     return [one.signature for one in subtasks]
 
 
 def test_taking_and_putting_are_two_subtasks():
-    """The way between them is left out; one is about the cup, the other about the thing below."""
+    """The motion between them is left out; one refers to the cup, the other to the object below."""
     found = cut_demonstration(*take_and_put(), related={})
     assert forms(found) == [(("arm",), "cup_0", "take"), (("arm",), "goal_0", "put")]
     take, put = (one.take.tracks["arm"] for one in found)
@@ -133,7 +133,7 @@ def test_an_approach_of_a_hand_breadth_belongs_to_a_subtask():
 
 
 def test_a_thing_beside_another_is_put_relative_to_it():
-    """On the table alone, the condition of success says what it is put relative to."""
+    """If the table supports it, the success condition determines the reference object."""
     demonstration, rows = take_and_put(("world",))
     assert forms(cut_demonstration(demonstration, rows, related={}))[1] == (("arm",), "", "put")
     related = {"cup_0": ["goal_0"]}
@@ -141,7 +141,7 @@ def test_a_thing_beside_another_is_put_relative_to_it():
 
 
 def test_pauses_are_left_out():
-    """A hand that rests for two seconds on its way down gives the same number of poses."""
+    """A pause of two seconds on the way down does not change the number of poses."""
     hand = Hand().go(0.3, 0, 0.3).go(0.3, 0, 0.06).stay(30).go(0.3, 0, 0.02, rows=3)
     hand.stay(holds="cup_0", near=("world",)).go(0.3, 0, 0.3, rows=15, holds="cup_0")
     found = cut_demonstration(*story({"arm": hand}, thing("cup_0", 0.3, 0, 0.02)), related={})
@@ -167,7 +167,7 @@ def test_a_handle_is_held_through_the_whole_motion():
 
 
 def test_fingers_that_hook_a_handle_close_without_a_grip():
-    """One finger behind the handle moves the drawer: the fingers are closed and opened at the same places again."""
+    """One finger behind the handle moves the drawer; the fingers close and open at the same places when repeated."""
     part = "cabinet_0.drawer_0"
     hand = Hand().go(0.5, 0, 0.1, rows=20).stay(4, on=part).go(0.3, 0, 0.1, rows=40, on=part).stay(12, on=part)
     hand.opening[22:70] = [SHUT] * 48
@@ -188,7 +188,7 @@ def test_pouring_without_contact_is_a_subtask_of_the_nearest_thing():
 
 
 def lifting(hold: int) -> Hand:
-    """A hand that takes one end of a tray and lifts it."""
+    """Return the rows of a hand that grasps one end of a tray and lifts it."""
     side = 0.2 if hold else -0.2
     hand = Hand().go(0.3, side, 0.3).go(0.3, side, 0.02).stay(holds="tray_0", near=("world",))
     return hand.go(0.3, side, 0.3, rows=20, holds="tray_0")
@@ -203,7 +203,7 @@ def test_two_hands_on_one_thing_move_in_step():
 
 
 def test_a_handover_happens_in_the_world():
-    """The receiver closes on the thing in the giver's hand, wherever the giver holds it."""
+    """The receiver grasps the object in the giver's hand, wherever the giver holds it."""
     giver = Hand().go(0.3, 0.2, 0.02).stay(holds="cup_0", near=("world",)).go(0.3, 0, 0.3, rows=20, holds="cup_0")
     giver.stay(20, holds="cup_0").stay(on="cup_0").go(0.3, 0.3, 0.3)
     receiver = Hand().go(0.3, -0.4, 0.3, rows=36)
@@ -220,7 +220,7 @@ def test_a_handover_happens_in_the_world():
 
 
 def test_labels_cut_what_contacts_do_not():
-    """Two skills in one stretch of contact are two subtasks where labels say so."""
+    """Two skills during one contact are two subtasks if they are labeled."""
     hand = Hand().go(0.3, 0, 0.02).stay(20, on="dial_0").go(0.3, 0.03, 0.02, rows=20, on="dial_0").go(0.3, 0, 0.3)
     demonstration, rows = story({"arm": hand}, thing("dial_0", 0.3, 0, 0, anchored=True))
     labels = tuple(

@@ -1,4 +1,4 @@
-"""Checks of annotations on a small rendered episode: whole, and with planted faults."""
+"""Checks of annotations on a small rendered episode, intact and with planted faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defects of signals, pictures and of whole sets, planted into sound datasets of others: the right check names each."""
+"""Defects of signals, images and whole datasets, planted into valid foreign datasets: the right check names each."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def wider(rows: Any) -> Any:
 
 
 def copy_motion(folder: Path) -> None:
-    """Episode 3 moves as episode 1 does, in another split."""
+    """Copy the motion of episode 1 to episode 3, which is in another split."""
     rows = pq.read_table(folder / "data/chunk-000/episode_000001.parquet")
     length = LENGTHS[1]
     write_video_of(folder, 3, length)

@@ -1,4 +1,4 @@
-"""Planted defects are found by the right check, and sound datasets have none."""
+"""Planted defects are found by the right check, and valid datasets have no findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FIRST_DATA = {"lerobot": "data/chunk-000/file-000.parquet", "lerobot-v2.1": "dat
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same episodes in every format that can be checked."""
+    """Return the same episodes in every format that can be checked."""
     folder = tmp_path_factory.mktemp("sound")
     write_dataset(folder / "nimbus", [make_rendered(row, steps=steps) for row, steps in enumerate(STEPS)])
     for to in FIRST_DATA:
@@ -49,7 +49,7 @@ def test_a_sound_dataset_has_no_fault(sound: Path, kind: str):
 
 
 def edit_rows(name: str, row: int, value: Any) -> Callable[[Path, str], None]:
-    """Sets one entry of the first data file."""
+    """Set one entry of the first data file."""
 
     def plant(folder: Path, kind: str) -> None:
         path = folder / FIRST_DATA[kind]
@@ -70,7 +70,7 @@ def edit_json(name: str, value: Any) -> Callable[[Path, str], None]:
 
 
 def cut(pattern: str) -> Callable[[Path, str], None]:
-    """Keeps half of a file."""
+    """Truncate a file to half of its size."""
 
     def plant(folder: Path, kind: str) -> None:
         path = sorted(folder.glob(pattern))[0]
@@ -84,7 +84,7 @@ def remove(pattern: str) -> Callable[[Path, str], None]:
 
 
 def edit_video(change: Callable[[list[Any]], list[Any]]) -> Callable[[Path, str], None]:
-    """Encodes the first video again with other pictures."""
+    """Encode the first video again with other images."""
 
     def plant(folder: Path, kind: str) -> None:
         path = sorted(folder.glob("videos/**/*.mp4"))[0]
@@ -262,12 +262,12 @@ def test_what_cannot_be_checked_is_one_line(sound: Path, tmp_path: Path):
 
 
 def test_a_window_without_pictures_has_no_findings() -> None:
-    """A damaged video may give none, whatever its header declares."""
+    """A damaged video may contain no images, whatever its header declares."""
     assert not list(pictures._FrameWindow(0).findings("1, front", np.zeros((4, 7)), Thresholds()))
 
 
 def test_a_state_of_plain_numbers_is_compared_with_pictures() -> None:
-    """A column that others wrote holds a number a row, whatever info.json declares."""
+    """A foreign column may hold one number per row, whatever info.json declares."""
     window = pictures._FrameWindow(0)
     for _ in range(30):
         window.add(np.full((8, 8, 3), 200, np.uint8), Thresholds())

@@ -1,4 +1,4 @@
-"""Readers of plain files reach a dataset in a store through the cache."""
+"""Readers of plain files access a dataset in a store through the cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 
 @pytest.fixture
 def stored(address: str, tmp_path: Path) -> tuple[Path, DatasetFileSystem]:
-    """A dataset in a folder and in a store, which is opened as a file system."""
+    """Return a dataset in a folder and in a store, opened as a file system."""
     write_dataset(tmp_path / "data", [make_rendered(index) for index in range(2)])
     upload(tmp_path / "data", address)
     fsspec.register_implementation("nimbus", DatasetFileSystem, clobber=True)
@@ -36,7 +36,7 @@ def test_files_of_a_store_are_listed_and_read(stored: tuple[Path, DatasetFileSys
 
 
 def test_other_libraries_open_its_urls(stored: tuple[Path, DatasetFileSystem], address: str):
-    """Blocks that are read stay in the cache; the second reader asks the store for none."""
+    """Blocks that were read stay in the cache; the second reader requests none from the store."""
     folder, _ = stored
     name = next(folder.glob("episodes/*")).name
     with fsspec.open(f"nimbus://episodes/{name}", dataset=address) as file, h5py.File(file) as remote:

@@ -1,4 +1,4 @@
-"""Every sample exactly once an epoch, however the work is shared out, stopped and taken up again."""
+"""Every sample exactly once per epoch, however the work is divided, stopped and resumed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPLITS = st.tuples(st.integers(1, 4), st.integers(1, 3))
 
 
 class Numbers:
-    """Frames that hold nothing but their number."""
+    """Frames that contain only their number."""
 
     fps, cameras, columns, is_stored = 10, (), ("row",), False
 
@@ -58,7 +58,7 @@ def indices(samples: Samples) -> list[int]:
 
 
 def taken(samples: Samples, count: int) -> list[int]:
-    """The next few."""
+    """Return the next samples."""
     return [sample["index"] for sample in islice(samples, count)]
 
 

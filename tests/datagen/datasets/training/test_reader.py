@@ -1,4 +1,4 @@
-"""Samples out of every format, the same ones."""
+"""Equal samples from every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's loaders and a training, in an environment of its own: see docs/training.md."""
+"""PyTorch's loaders and a training run, in a separate environment; see docs/training.md."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_loaders_with_and_without_workers_give_every_sample_of_the_rank_once(roo
 
 
 def test_the_image_recipe_writes_a_policy_that_answers(root: Path, tmp_path: Path) -> None:
-    """In torch and in NumPy alike; a folder without a dataset is refused in one line."""
+    """Torch and NumPy give equal answers; a folder without a dataset is refused in one line."""
     told = run(SCRIPT, root / "data", "--out", tmp_path / "policy", "--steps", 40, "--batch", 8)
     losses = [float(loss) for loss in re.findall(r"loss ([\d.]+),", told)]
     assert losses[-1] < 0.8 * losses[0]

@@ -1,4 +1,4 @@
-"""Code of docs/training.md, run word for word."""
+"""Code of docs/training.md, run unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places where a held object can be let go: heights of surfaces below, free spots, headings."""
+"""Positions at which a held object can be released: heights of surfaces below, free spots, headings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ANGLES = st.floats(-np.pi, np.pi)
 
 @pytest.fixture(scope="module")
 def cell() -> SimulatedWorkcell:
-    """A can on the table; read it."""
+    """Return a scene with a can on the table, for reading only."""
     return workcell(thing(), thing("items_1", kind="sponge", x=0.6, y=-0.2, rest="lying"))
 
 
@@ -137,4 +137,4 @@ def test_planning_of_a_release_ends():
     cell: Any = SimpleNamespace(look=lambda: scene, planner=planner, arm_command=None, rng=lambda: None, held="can")
     with pytest.raises(SkillFailure, match="no_ik"):
         plan_release(cell, itertools.repeat((np.eye(4), np.eye(4))))
-    assert sum(asked) == 2 * 192  # each with room around, and without
+    assert sum(asked) == 2 * 192  # each with and without free space around

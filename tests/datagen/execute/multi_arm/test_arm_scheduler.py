@@ -1,4 +1,4 @@
-"""Skills at the same time: fixed turns, whatever threads do."""
+"""Simultaneous skills take fixed turns, whatever the threads do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nimbus.datagen.execute.multi_arm.arm_scheduler import ArmScheduler
 
 
 def run(counts: list[int]) -> list[str]:
-    """Run functions that each pause so many times; returns the order of events."""
+    """Run functions that each pause a number of times; return the order of events."""
     told: list[str] = []
 
     def work(name: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Instructions: read back as they were written, proved by stored data alone, reworded only with the same claims."""
+"""Instructions: read back unchanged, verified from stored data alone, and reworded only with the same claims."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CORNERS = np.array([[(4.0, 0.8, 0.0), (5.0, 1.6, 0.8)], [(8.6, 3.4, 0.0), (9.4, 
 
 
 def drive() -> WayAlong:
-    """Six metres along x past a sofa, then to the left into the kitchen and to a chair."""
+    """Return a drive of six meters along x past a sofa, then to the left into the kitchen and to a chair."""
     straight = np.column_stack([np.arange(0, 9, 0.06), np.zeros(150), np.zeros(150)])
     yaws = np.concatenate([np.zeros(150), np.linspace(0, np.pi / 2, 20), np.full(40, np.pi / 2)])
     turn = np.repeat(straight[-1:], 20, axis=0)
@@ -57,7 +57,7 @@ def scene() -> NavigationScene:
 
 
 def record() -> DriveRecord:
-    """Record the drive as a stored episode shows it, with the instruction that was found."""
+    """Return the record of the drive as in a stored episode, with the generated instruction."""
     way = drive()
     shares = np.zeros((len(way.yaws), 3))
     shares[:80, 0] = 0.1
@@ -88,7 +88,7 @@ def test_steps_are_found_in_order_and_proved():
 
 @pytest.mark.parametrize("number", range(4))
 def test_each_false_claim_is_found(number: int):
-    """A step with another side, room or thing, in text and steps alike, is no longer true."""
+    """A step with another side, room or object, in both the text and the steps, is false."""
     found = record()
     steps = list(found.stored.steps)
     claim = steps[number].claim
@@ -117,7 +117,7 @@ def test_things_of_other_rooms_count_only_where_masks_show_them():
 
 
 def test_things_are_not_checked_without_labels():
-    """A dataset of states has poses and rooms alone."""
+    """A dataset of states has only poses and rooms."""
     found = record()
     bare = replace(found, classes=(), boxes=np.zeros((0, 2, 3)), shares=None)
     assert find_false_claims(bare) == ()

@@ -1,4 +1,4 @@
-"""Scenes of others: every format gives the same room, with names, and every unusable file one line."""
+"""Foreign scenes: every format gives the same room, with names; every unusable file causes one line."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_splats_with_a_proxy_elsewhere_are_refused(tmp_path: Path):
     ids=["text", "large", "endless", "negative"],
 )
 def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: str):
-    """A segment of number 2**60 took as many numbers in memory."""
+    """A segment with number 2**60 would allocate as many numbers."""
     path = written.write_scannet(tmp_path)
     labels = path.with_name(name)
     assert old in (text := labels.read_text())
@@ -233,7 +233,7 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
 
 @pytest.mark.parametrize("name", ["TEEsavR23oF.glb", "TEEsavR23oF.semantic.glb"])
 def test_vertex_that_is_no_number_is_one_line(tmp_path: Path, name: str):
-    """Labels are given by the nearest face, and nothing is near such a vertex."""
+    """Labels come from the nearest face, and such a vertex is near no face."""
     file = written.write_hm3d(tmp_path).with_name(name)
     content = bytearray(file.read_bytes())
     length = int.from_bytes(content[12:16], "little")

@@ -1,4 +1,4 @@
-"""Things with parts that move: their shapes, their files, and what they are in physics."""
+"""Articulated objects: their shapes, their files, and their physics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Meshes that make their parser allocate, wait or never end: each is one line, within the limits of a child process."""
+"""Meshes whose parser allocates too much, waits or never ends are refused in one line by a limited child process."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MESH = f'#usda 1.0\ndef Mesh "box"\n{{\n{_FACES}point3f[] points = [(0, 0, 0), 
 _TRIANGLE = "int[] faceVertexCounts = [3]\nint[] faceVertexIndices = [0, 1, 2]\n"
 _AXIS = _MESH.replace("1.0\n", '1.0\n(\n    upAxis = "Q"\n)\n').replace(_FACES, _TRIANGLE)
 MEMORY = 2 << 30
-"""[bytes] By which no process may grow."""
+"""Largest growth of a process's memory [bytes]."""
 
 
 def accessor_without_a_view(folder: Path) -> None:
-    """An accessor of zeros that nobody stored: 5.6 GB."""
+    """Write an accessor of 5.6 GB of zeros that are not stored."""
     path = folder / "thing.glb"
     trimesh.creation.box((0.05, 0.04, 0.06)).export(path)
     data = path.read_bytes()
@@ -49,7 +49,7 @@ def accessor_without_a_view(folder: Path) -> None:
 
 
 def doubled_references(folder: Path, levels: int = 40) -> None:
-    """Each level refers to the next one twice."""
+    """Write a stage in which each level refers to the next one twice."""
     twice = (
         'class "c{0}"\n{{\n def "a" (references = </c{1}>)\n {{\n }}\n def "b" (references = </c{1}>)\n {{\n }}\n}}\n'
     )
@@ -103,7 +103,7 @@ def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_scene_without_its_numbers_is_refused_at_once(tmp_path: Path) -> None:
-    """Scenes of navigation are read in the process of the command."""
+    """Navigation scenes are read in the process of the command."""
     accessor_without_a_view(tmp_path)
     assert "that the file does not contain" in refusal(read_nodes, tmp_path / "thing.glb")
 
@@ -155,7 +155,7 @@ def test_references_between_files_are_counted(tmp_path: Path) -> None:
 
 
 def test_references_through_sublayers_and_variants_are_counted(tmp_path: Path) -> None:
-    """Classes of even levels lie in one layer, those of odd ones in another, and half of them in a variant."""
+    """Classes of even levels are in one layer, those of odd levels in another, and half of them in a variant."""
     layers = ["", ""]
     for level in range(24):
         arcs = "".join(f'def "{name}" (references = </c{level + 1}>)\n{{\n}}\n' for name in "ab")

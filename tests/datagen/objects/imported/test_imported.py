@@ -1,4 +1,4 @@
-"""Meshes of people's own: every format, what is mended, what is refused, and what is kept."""
+"""The user's meshes: every format, repairs, refusals, and cached results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def only(folder: Path) -> ObjectModel:
 
 
 def painted_box() -> trimesh.Trimesh:
-    """A box whose sides at +x show red, the others blue."""
+    """Return a box whose sides at +x are red, and the others blue."""
     box = trimesh.creation.box(SIZE)
     box.unmerge_vertices()
     picture = np.full((32, 64, 3), BLUE, dtype=np.uint8)
@@ -68,7 +68,7 @@ def painted_box() -> trimesh.Trimesh:
 
 
 def write_usd(path: Path, *, unit: float = 0.01, up: str = "Z") -> None:
-    """A box in centimetres, each side a polygon of four corners, red."""
+    """Write a red box in centimeters whose sides are polygons of four corners."""
     from pxr import Gf, Usd, UsdGeom, Vt
 
     stage: Any = Usd.Stage.CreateNew(str(path))
@@ -90,7 +90,7 @@ def test_every_format_gives_the_same_thing(folder: Path, suffix: str) -> None:
     path = folder / f"Juice Box.{suffix}"
     if suffix.startswith("usd"):
         write_usd(path)
-    elif suffix == "glb":  # y up, as the format says
+    elif suffix == "glb":  # y up, as the format specifies
         box = painted_box()
         box.apply_transform(trimesh.transformations.rotation_matrix(-np.pi / 2, [1, 0, 0]))
         box.export(path)
@@ -289,7 +289,7 @@ def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache:
     assert elsewhere() == here
     assert kept.stat().st_mtime_ns == written
     kept.write_bytes(b"half of a file")
-    assert elsewhere() == here  # what cannot be read is made again, bit for bit
+    assert elsewhere() == here  # an unreadable result is made again, bit for bit
     assert kept.stat().st_size > 1000
 
 
@@ -325,7 +325,7 @@ def test_the_cache_follows_the_mesh_and_its_settings(
     for settings in ("mass: 50 g", "mass: 60 g", "scale: 1.1"):
         (folder / "box.yaml").write_text(settings)
         AssetLibrary(folder)
-    assert made == ["box.ply"] * 2  # the mass alone cuts nothing anew
+    assert made == ["box.ply"] * 2  # a new mass alone needs no new decomposition
     assert len(list(cache.iterdir())) == 2
 
 

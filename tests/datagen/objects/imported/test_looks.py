@@ -1,4 +1,4 @@
-"""Looks of imported meshes: few triangles, one texture, and a picture that stays."""
+"""Looks of imported meshes: few triangles, one texture, and an unchanged rendered image."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface
 
 
 def checks(color: tuple[int, int, int], side: int = 64) -> ImageArray:
-    """Squares of a color on white."""
+    """Return squares of a color on white."""
     places = np.indices((side, side)) // 16
     return np.where((places.sum(axis=0) % 2 == 0)[..., None], np.array(color), 255).astype(np.uint8)
 
 
 def ball(texture: ImageArray, *, cut: int = 1, subdivisions: int = 4) -> ImportedSurface:
-    """A sphere whose texture lies on it from above, in as many separate maps as cuts by longitude."""
+    """Return a sphere with a texture projected from above, in one map per section of longitude."""
     mesh = trimesh.creation.icosphere(subdivisions=subdivisions, radius=0.03)
     corners = mesh.vertices[mesh.faces]
     turn = (np.arctan2(*mesh.triangles_center.T[:2]) / (2 * np.pi) + 0.5) * cut
@@ -42,7 +42,7 @@ def test_a_fine_surface_is_baked_without_smears() -> None:
     assert look.is_baked and len(look.mesh.faces) <= 1500 and max(look.mesh.texture.shape) <= 512
     assert 0 < look.error < 3
     wrong = paint_original(ball(checks((160, 30, 20)), cut=3))
-    assert image_error(wrong, look.mesh) > 4 * look.error  # the measure sees a wrong color
+    assert image_error(wrong, look.mesh) > 4 * look.error  # the measure detects a wrong color
 
 
 def test_several_materials_become_one_texture() -> None:
@@ -64,7 +64,7 @@ def seen_colors(texture: ImageArray, uvs: FloatArray) -> ImageArray:
 
 
 def test_a_picture_that_would_change_keeps_its_triangles() -> None:
-    """A texture of noise is lost in a small atlas."""
+    """A small atlas cannot hold a texture of noise."""
     noise = np.random.default_rng(0).integers(0, 2, (512, 512, 1), dtype=np.uint8).repeat(3, axis=2) * 255
     surface = ball(noise, subdivisions=4)
     look = fit_look(surface, *surface.points(), most_faces=1000, side=16)

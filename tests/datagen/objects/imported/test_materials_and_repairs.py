@@ -1,4 +1,4 @@
-"""Materials of MDL, units of USD that lie, textures from elsewhere, and edges that more than two faces share."""
+"""MDL materials, wrong units of USD, external textures, and edges that more than two faces share."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_missing_texture_costs_the_texture(tmp_path: Path) -> None:
 
 
 def test_faces_at_full_edges_are_left_out(tmp_path: Path) -> None:
-    """Loose triangles between corners of a scan's surface; turning and closing alone left 5 edges open."""
+    """Loose triangles connect corners of a scan's surface; flipping and closing alone left 5 edges open."""
     ball = trimesh.creation.icosphere(subdivisions=2, radius=0.04)
     faces = np.vstack([ball.faces, [[137, 120, 140], [49, 51, 99], [28, 118, 112]]]).astype(np.int32)
     points, closed = close_mesh(np.asarray(ball.vertices), faces, tmp_path)
@@ -112,7 +112,7 @@ def test_faces_at_full_edges_are_left_out(tmp_path: Path) -> None:
 
 
 def test_a_loose_face_leaves_no_flap(tmp_path: Path) -> None:
-    """A triangle on one edge, closed by a fan of its own, would be a flap with four faces at that edge."""
+    """A triangle at one edge, closed by a separate fan, would be a flap with four faces at that edge."""
     ball = trimesh.creation.icosphere(subdivisions=2, radius=0.04)
     faces = np.vstack([ball.faces, [[*ball.faces[0][:2], len(ball.vertices)]]]).astype(np.int32)
     points, closed = close_mesh(np.vstack([ball.vertices, [[0.0, 0.0, 0.1]]]), faces, tmp_path)
@@ -121,7 +121,7 @@ def test_a_loose_face_leaves_no_flap(tmp_path: Path) -> None:
 
 
 def test_a_doubled_box_is_refused(tmp_path: Path) -> None:
-    """Coacd made over 150,000 faces of such surfaces, and never ended."""
+    """CoACD made over 150,000 faces from such surfaces, and did not end."""
     box = trimesh.creation.box()
     faces = np.vstack([box.faces, box.faces])
     told = refusal(check_folds, np.asarray(box.vertices), faces, tmp_path / "thing.obj", "thing.yaml")

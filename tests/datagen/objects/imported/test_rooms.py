@@ -1,4 +1,4 @@
-"""Rooms of containers, found on solids whose rooms are known."""
+"""Cavities of containers, found on solids with known cavities."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nimbus.datagen.objects.imported.rooms import find_rooms
 
 
 def turned(profile: list[tuple[float, float]]) -> trimesh.Trimesh:
-    """A solid of revolution about z from points (radius, height) that begin and end on the axis."""
+    """Return a solid of revolution about z from points (radius, height) that begin and end on the axis."""
     return trimesh.creation.revolve(np.array(profile), sections=48)
 
 
 def carved(size: tuple[float, float, float], *rooms: tuple[float, float, float, float]) -> trimesh.Trimesh:
-    """A block of cells of 5 mm with boxes (x, y, width, depth) carved from the top down to 5 mm of floor."""
+    """Return a block of 5 mm cells with boxes (x, y, width, depth) carved from the top down to a floor of 5 mm."""
     counts = np.round(np.array(size) / 0.005).astype(int)
     filled = np.ones(counts, dtype=bool)
     for x, y, width, depth in rooms:

@@ -1,4 +1,4 @@
-"""Scenes of others: what would fill or block this process, or run code in Isaac Sim, is refused in a child process."""
+"""Foreign scenes: a child process refuses those that need too much memory, block, or run code in Isaac Sim."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def stage(folder: Path, inside: str) -> Path:
 
 
 def doubled(levels: int) -> str:
-    """A prim whose references double its prims at each level."""
+    """Write a prim whose references double the number of prims at each level."""
     twice = 'def "a" (\n references = </{0}>\n)\n{{\n}}\ndef "b" (\n references = </{0}>\n)\n{{\n}}\n'
     below = [f'def "L{number}"\n{{\n{twice.format(f"L{number - 1}")}}}\n' for number in range(1, levels)]
     return HEAD + 'def "L0"\n{\n}\n' + "".join(below) + f'def "World" (\n references = </L{levels - 1}>\n)\n{{\n}}\n'

@@ -1,4 +1,4 @@
-"""Rest poses found by dropping things in physics."""
+"""Rest poses found by dropping objects in physics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bumpy(size: tuple[float, float, float], bump: float) -> trimesh.Trimesh:
 
 
 def test_a_bumpy_box_rests_on_its_sides() -> None:
-    """Bumps of 1 mm leave facets of the hull that touch nothing else within 0.05 mm."""
+    """With bumps of 1 mm, the hull has facets that touch no other part within 0.05 mm."""
     ways = ways_of(bumpy((0.06, 0.16, 0.21), 0.001), drops=48)
     wide = next(way for way in ways if abs(way.down[0]) > 0.98)
     assert wide is ways[0] and wide.share > 0.25 and wide.margin > np.deg2rad(50)

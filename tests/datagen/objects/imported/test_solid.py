@@ -1,4 +1,4 @@
-"""Convex pieces of imported solids: few where they fit, and rooms stay free."""
+"""Convex pieces of imported solids: as few as possible, and cavities stay free."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cut(mesh: Any, most: int = 16) -> ContactSolid:
 
 
 def bumpy_box() -> trimesh.Trimesh:
-    """A scan: a box whose sides are off by 1 mm."""
+    """Return a scan of a box whose sides deviate by 1 mm."""
     box: Any = trimesh.creation.box((0.1, 0.08, 0.07)).subdivide().subdivide().subdivide()
     box.vertices += np.random.default_rng(0).uniform(-0.001, 0.001, box.vertices.shape)
     return box
@@ -32,7 +32,7 @@ def test_a_nearly_convex_scan_is_one_piece() -> None:
 
 
 def test_shells_are_cut_apart() -> None:
-    """Three boxes in a row stay three pieces; what lies inside another counts for nothing."""
+    """Three boxes in a row stay three pieces; a box inside another one is ignored."""
     boxes = [trimesh.creation.box((0.02, 0.02, 0.02)).apply_translation((0.03 * i, 0, 0)) for i in range(3)]
     screw = trimesh.creation.box((0.002, 0.002, 0.002))
     found = cut(trimesh.util.concatenate([*boxes, screw]))

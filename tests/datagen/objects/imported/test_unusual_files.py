@@ -1,4 +1,4 @@
-"""Files that are legal and seldom: turned surfaces, rare pictures, bones, lamps, links that lead nowhere."""
+"""Valid but unusual files: inverted surfaces, rare image formats, bones, lamps, dangling links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def volume(points: np.ndarray, faces: np.ndarray) -> float:
 
 
 def changed_glb(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    """Write a box as GLB with a change of its JSON."""
+    """Write a box as GLB with changed JSON."""
     box().export(path)
     data = path.read_bytes()
     length = struct.unpack("<I", data[12:16])[0]

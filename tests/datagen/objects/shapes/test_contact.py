@@ -1,4 +1,4 @@
-"""Cutting surfaces into convex pieces, and how hulls lie."""
+"""Decomposition of surfaces into convex pieces, and rest poses of hulls."""
 
 from __future__ import annotations
 

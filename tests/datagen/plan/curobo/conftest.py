@@ -1,4 +1,4 @@
-"""Interpreters with cuRobo, with an old one, and with none."""
+"""Interpreters with cuRobo, with an old version of it, and without it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MakePython = Callable[[str], Path]
 
 @pytest.fixture
 def make_python(tmp_path: Path) -> MakePython:
-    """Writes an executable that is used as the interpreter."""
+    """Return a function that writes an executable as the interpreter."""
 
     def make(script: str) -> Path:
         path = tmp_path / "python"
@@ -32,7 +32,7 @@ def make_python(tmp_path: Path) -> MakePython:
 
 @pytest.fixture
 def curobo(make_python: MakePython, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The stand-in, found as cuRobo's interpreter is, in a process of its own."""
+    """Return the stand-in in a separate process, found in the same way as cuRobo's interpreter."""
     python = make_python(f'exec "{sys.executable}" "{CONTRACT / "curobo_python.py"}" "$@"')
     monkeypatch.setenv(process.PYTHON, str(python))
     monkeypatch.setattr(process, "_running", {})

@@ -1,4 +1,4 @@
-"""The adapter in this process, with a stand-in for cuRobo: this proves the calls, not the behaviour of cuRobo."""
+"""The adapter in this process, with a stand-in for cuRobo: this verifies the calls, not the behavior of cuRobo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AWAY = HOME + [0.6, 0.2, 0.0, 0.3, 0.0, 0.2, 0.0]
 
 @cache
 def robot() -> RobotModel:
-    """The robot of the scene, its links as spheres."""
+    """Return the robot of the scene, with its links as spheres."""
     return describe_robot(SCENE.parts(), home=SCENE.home, velocity=VELOCITY, acceleration=ACCELERATION)
 
 
@@ -38,7 +38,7 @@ def adapter(tmp_path: Path, built: list[str]) -> Iterator[Any]:
 
 
 def query(count: int = 1, *, boxes: int = 1, size: float = 0.1, spheres: int = 2, **changed: Any) -> tuple[Any, Any]:
-    """From home to another posture, beside some boxes and one mesh."""
+    """Return a query from home to another posture, near some boxes and one mesh."""
     header: dict[str, Any] = {
         "robot": {"urdf": robot().urdf, "config": robot().config, "joints": list(robot().joints)},
         "tool": TOOL,

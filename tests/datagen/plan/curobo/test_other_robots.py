@@ -1,4 +1,4 @@
-"""A robot with a torso, a second arm, a sliding joint, joints beside their bodies' frames and turned references."""
+"""Robot with a torso, a second arm, a prismatic joint, joints off their bodies' frames, and rotated references."""
 
 from __future__ import annotations
 

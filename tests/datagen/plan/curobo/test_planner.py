@@ -1,4 +1,4 @@
-"""The planner ``curobo`` with the stand-in: all of Nimbus's side runs, in two processes; nothing of cuRobo's does."""
+"""The planner ``curobo`` with the stand-in: Nimbus's side runs completely, in two processes, but nothing of cuRobo."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_pick_and_its_lines_are_those_of_the_default_planner(scene: PlanningSc
 
 
 def test_batch_equals_single_plans(scene: PlanningScene, planner: CuroboPlanner) -> None:
-    """Poses, goal sets, postures, two worlds and a held object, more than a batch holds, and failures among them."""
+    """The queries include poses, goal sets, postures, two worlds, a held object and failures, and exceed a batch."""
     other = make_scene(MODEL)
     other.hold("can", np.diag([1.0, -1.0, -1.0, 1.0]))
     far, left, right = (top_down(1.3, 0.0, 0.3),), tuple(above("left")), tuple(above("right"))

@@ -1,4 +1,4 @@
-"""CuRobo's process and the messages to it; and what is said where there is no cuRobo that can be used."""
+"""CuRobo's process and the messages to it, and errors without a usable cuRobo."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, python: Path | str) -> str:
 
 
 def with_packages(make_python: MakePython, folder: Path, *files: str) -> Path:
-    """An interpreter that finds these files, and nothing else of cuRobo or PyTorch."""
+    """Return an interpreter that finds these files, and no others of cuRobo or PyTorch."""
     for name in files:
         path = folder / "site" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def with_packages(make_python: MakePython, folder: Path, *files: str) -> Path:
 def test_no_curobo_at_all(make_python: MakePython, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said = refusal(monkeypatch, with_packages(make_python, tmp_path))
     assert said.startswith("--planner: there is no cuRobo in ") and PYTHON in said and "--planner ompl" in said
-    # What the index has under its name is empty.
+    # The package of that name on the package index is empty.
     said = refusal(monkeypatch, with_packages(make_python, tmp_path, "curobo/__init__.py"))
     assert "there is no cuRobo in " in said
 

@@ -1,4 +1,4 @@
-"""From cuRobo's trajectories to commands."""
+"""Conversion of cuRobo's trajectories to commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nimbus.datagen.random_streams import generator
 
 
 def smooth(seed: int, count: int) -> np.ndarray:
-    """(H, 3) from rest to rest, with a detour."""
+    """Return a trajectory (H, 3) from rest to rest, with a detour."""
     rng = generator(seed, "retime")
     s = np.linspace(0.0, 1.0, count)[:, None]
     ease = s**3 * (10 - 15 * s + 6 * s**2)

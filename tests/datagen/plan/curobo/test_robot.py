@@ -1,4 +1,4 @@
-"""Robot and world as cuRobo gets them, against the simulator's own geometry."""
+"""Robot and world in the form for cuRobo, compared with the simulator's own geometry."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ OURS = frozenset({*panda_table.ROBOT, "can"})
 
 
 def touches_by_spheres(scene: PlanningScene, robot: RobotModel, q: np.ndarray) -> bool:
-    """Compute from the description of the robot if cuRobo would find a posture in contact with the world."""
+    """Return True if a posture touches the world according to the description of the robot for cuRobo."""
     scene.tool_pose(q)
     parts = scene.parts()
     placed: list[np.ndarray] = []
@@ -119,7 +119,7 @@ def touches_by_spheres(scene: PlanningScene, robot: RobotModel, q: np.ndarray) -
 
 
 def test_what_touches_in_the_simulator_touches_for_curobo_too(scene: PlanningScene, robot: RobotModel) -> None:
-    """With an object in the hand; and home, and what is 3 cm from everything, is free for both."""
+    """An object is in the hand. Home, and postures with 3 cm of clearance, are free for both."""
     scene.hold("can", np.diag([1.0, -1.0, -1.0, 1.0]))
     drawn = generator(0, "spheres").uniform(*scene.limits.T, size=(1000, len(scene.limits)))
     with scene.nearer(0.0):

@@ -1,4 +1,4 @@
-"""Servers that are absent, silent, broken or of another protocol: one line before, a counted fault in an episode."""
+"""Servers that are absent, silent, broken or of another protocol: one line at the start, a fault in an episode."""
 
 from __future__ import annotations
 
@@ -375,7 +375,7 @@ def test_own_server_refuses_other_users(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
-    """Each connection has a policy of its own in memory."""
+    """Each connection has a separate policy in memory."""
     monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
     monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
     with served() as address, connect(f"{address}/{'x' * 16}") as first:
@@ -386,7 +386,7 @@ def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
 
 
 def send_parts_without_end(connection: socket.socket) -> None:
-    """Greet as ZeroMQ, then send parts of a message that never ends."""
+    """Greet as ZeroMQ, then send parts of an endless message."""
     connection.settimeout(60.0)
     connection.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
     ready = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03REP"

@@ -1,4 +1,4 @@
-"""Frames come back as they were sent; what is no array of numbers is refused, and nothing is executed."""
+"""Frames are decoded as they were encoded; other values than arrays of numbers are refused, and nothing is executed."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_npy_in_columns_is_read():
 @MARKINGS
 @pytest.mark.parametrize("entry", [b"\x80", b"\x90", b"\x91\xc0"], ids=["maps", "lists", "lists of one"])
 def test_many_small_entries_are_refused(marking: Marking, entry: bytes):
-    """A map of no entries takes a byte in a frame, and 64 as an object: 64 MiB of them took 4 GB."""
+    """An empty map takes 1 byte in a frame, and 64 bytes as an object: 64 MiB of them took 4 GB."""
     part = b"\xdd" + (500_000).to_bytes(4, "big") + entry * 500_000
     with pytest.raises(FrameError, match="more than 1000000 entries"):
         marking.unpack(b"\x93" + part * 3)
@@ -130,7 +130,7 @@ def test_many_small_entries_are_refused(marking: Marking, entry: bytes):
 
 @MARKINGS
 def test_deep_frames_are_refused(marking: Marking):
-    """Metadata are sorted and hashed, which ends at Python's limit of recursion."""
+    """Metadata are sorted and hashed, which fails beyond Python's recursion limit."""
     with pytest.raises(FrameError, match="more than 32 levels"):
         marking.unpack(b"\x91" * 900 + b"\xc0")
 

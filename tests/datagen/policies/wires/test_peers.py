@@ -1,4 +1,4 @@
-"""The peers' own clients and servers, in an interpreter of their own that an environment variable names.
+"""The peers' own clients and servers, in a separate interpreter that an environment variable names.
 
 Elsewhere: frames that the peers' serializers wrote, of openpi-client 0.1.2 (``msgpack_numpy.packb``; openpi @15a9616
 has the same) and vla-eval 0.8.0 (``protocol.messages.pack_message``). GR00T's frames follow ``MsgSerializer`` of

@@ -1,4 +1,4 @@
-"""A policy behind each wire answers as it does in this process, to the bit; conventions are compared first."""
+"""A policy answers over each wire as in this process, to the bit; conventions are compared first."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_other_modalities_of_groot_are_refused(changes: dict[str, Any], said: st
 
 
 def test_groot_type_of_an_action_may_be_anything():
-    """Compared with a text, an array is no answer but an array."""
+    """Comparing an array with a text gives an array instead of a truth value."""
     action = {"modality_keys": ("arm",), "action_configs": ({"type": np.zeros(3)},)}
     assert GrootWire("tcp://x").declare({"action": action}, where="").poses == ()
 
@@ -276,7 +276,7 @@ def test_next_server_goes_on_when_one_is_gone(monkeypatch: pytest.MonkeyPatch):
         policy.reset(episode())
         np.testing.assert_array_equal(policy.act(observation()), before)
         policy.close()
-        late = begun(f"{one},{other}")  # of a worker that is started then
+        late = begun(f"{one},{other}")  # of a worker that is started afterwards
         assert late.identity == policy.identity
         late.close()
 

@@ -1,4 +1,4 @@
-"""Forms that models filled in: what fits the schema and means nothing gets a reason, never a crash."""
+"""Forms filled in by models: a valid but meaningless form gets a reason, and never causes a crash."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ CHOICES = {"robots": ("panda",), "scenes": ("table",)}
 
 @pytest.fixture(scope="module")
 def catalogue() -> Catalogue:
-    """Kinds of a kitchen with furniture."""
+    """Return a catalogue of kitchen objects and furniture."""
     discover_components()
     discover([])
     return Catalogue(load_robot("panda"), ["kitchen", "furniture", "beads"])
 
 
 def thing(name: object = "cup", kind: object = "kitchen.cup", **fields: object) -> dict[str, object]:
-    """A thing of a form."""
+    """Return an object of a form."""
     return {"name": name, "kind": kind, "place": "", "inside": "", "count": 1, "state": ""} | fields
 
 
 def goal(relation: object, one: object, target: object = "") -> dict[str, object]:
-    """A goal of a form."""
+    """Return a goal of a form."""
     return {"relation": relation, "object": one, "target": target}
 
 
 def form(**fields: object) -> dict[str, object]:
-    """A form with a cup that goes into a bowl."""
+    """Return a form with a cup that goes into a bowl."""
     things = [thing(), thing("bowl", "kitchen.bowl"), thing("cabinet", "furniture.drawer_cabinet")]
     base = {"reasoning": "", "title": "Cups", "robot": "panda", "scene": "table", "things": things}
     return base | {"goals": [goal("in", "cup", "bowl")], "instructions": []} | fields
@@ -120,7 +120,7 @@ def draw_value(schema: Mapping[str, Any], rng: np.random.Generator, names: list[
 
 
 def test_schema_valid_replies_are_answered(catalogue: Catalogue):
-    """40 drawn forms, half of them with names and numbers that fit together."""
+    """Test 40 random forms, half of them with consistent names and numbers."""
     done: list[str] = []
     schema = intent_schema(list(catalogue), **CHOICES)
     for seed in range(40):

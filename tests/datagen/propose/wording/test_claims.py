@@ -1,4 +1,4 @@
-"""Sentences that others wrote: their goals by the lexicon, or the reason why they are dropped."""
+"""Foreign sentences: their goals by the lexicon, or the reason for dropping them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FALSE = {
 
 
 def claim(text: str, graph: GoalGraph = GRAPH, language: str = "english") -> str:
-    """The first false claim of a sentence."""
+    """Return the first false claim of a sentence."""
     return find_false_claim(text, graph, SceneNames(graph, kind_labels(), open_lexicon(language)))
 
 

@@ -1,4 +1,4 @@
-"""Wordings of goal graphs: they claim all goals and nothing else, in many words, styles and languages."""
+"""Wordings of goal graphs: they state all goals and nothing else, in many words, styles and languages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWER = GoalGraph(
 
 
 def texts(graph: GoalGraph, **settings: object) -> list[str]:
-    """Instructions of a graph."""
+    """Return the instructions of a graph."""
     return [one.text for one in word_goals(graph, LABELS, seed=0, **settings)]  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Baked light: shade and light from a lamp, the sky through what is open, a cache, and looks as sums."""
+"""Baked light: shade and light from a lamp, the sky through openings, a cache, and looks as sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.baked_scene import LIGHT, box, still_scene
 
 
 def at(basis: LightBasis, face: int, corner: int) -> int:
-    """Number of the sample at a corner of a face."""
+    """Return the number of the sample at a corner of a face."""
     steps = int(basis.steps[face])
     place = (steps * (steps + 3) // 2, steps, 0)[corner]
     return int(basis.samples[basis.start[face] + place])
@@ -36,7 +36,7 @@ def test_an_open_floor_sees_lamps_and_sky(basis: LightBasis):
 
 
 def test_below_a_box_it_is_dark(basis: LightBasis):
-    """The samples of the floor in the middle are those under the box."""
+    """The middle samples of the floor are under the box."""
     floor = np.flatnonzero(basis.group == 0)
     dark = basis.direct[floor].astype(float).sum(axis=1) < 0.05
     assert 0 < dark.sum() < 0.2 * len(floor)
@@ -71,7 +71,7 @@ def test_a_bake_is_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_bake_may_take_minutes(tmp_path, monkeypatch: pytest.MonkeyPatch, basis: LightBasis):
-    """A worker that baked was ended as hung: rendering has to show progress every few seconds."""
+    """A baking worker was once ended as hung, so rendering must report progress every few seconds."""
     limits: list[float] = []
     seen: list[list[float]] = []
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
@@ -95,7 +95,7 @@ def test_faces_that_shine_show_the_sky():
 
 
 def test_a_picture_lights_from_its_side(basis: LightBasis):
-    """A picture that is bright in its last quarter lights faces towards +x and +y; turned by half, those opposite."""
+    """An image with a bright last quarter lights faces towards +x and +y; after a half turn, the opposite ones."""
     picture = np.full((32, 64, 3), 0.05)
     picture[8:16, 48:] = 4.0
     parts, turned = (sky_parts(picture, turn=turn, intensity=2.0) for turn in (0.0, np.pi))

@@ -1,4 +1,4 @@
-"""Optical flow from depth and poses: it leads from a thing to the same place of the same thing."""
+"""Optical flow from depth and poses: it leads to the same point of the same object."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STEPS = (1, 2)
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[CameraFrames, np.ndarray]]]:
-    """By camera, what it saw in two steps, and which body each pixel shows."""
+    """Return, by camera, the images of two steps, and the body of each pixel."""
     folder = tmp_path_factory.mktemp("flow")
     assets = visual_assets(folder / "assets")
     alone = StackLayout(spacing=100.0, far=100.0, origins=np.zeros((1, 3)))
@@ -44,7 +44,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Camer
 
 
 def flows(seen, camera: Camera) -> tuple[np.ndarray, np.ndarray]:
-    """(H, W, 2) from the first step to the second, and back."""
+    """Return the flow (H, W, 2) from the first step to the second, and back."""
 
     def at(step: int) -> tuple[np.ndarray, np.ndarray]:
         return POSITIONS[[step]], WXYZ[[step]]

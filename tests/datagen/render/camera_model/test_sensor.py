@@ -1,4 +1,4 @@
-"""Effects of a lens and a sensor on a picture."""
+"""Effects of a lens and a sensor on an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One episode after another in an Isaac Sim that is played: how a stage is left, and what counts as progress."""
+"""Consecutive episodes in a stand-in for Isaac Sim: closing of stages, and signs of progress."""
 
 from __future__ import annotations
 

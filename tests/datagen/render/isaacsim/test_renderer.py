@@ -108,7 +108,7 @@ def test_poses_that_isaac_sim_does_not_take_are_no_batch(regions: Any, isaac: Is
 
 
 def test_the_place_of_every_prim_is_computed_anew_for_each_stage(regions: Any, isaac: IsaacSim):
-    """Else Isaac Sim 6.0 may draw what nobody moves at the world's origin, from a process's second stage on."""
+    """Otherwise, Isaac Sim 6.0 may draw unmoved prims at the world's origin, from a process's second stage on."""
     moved = trajectory().body_positions[:2], trajectory().body_wxyz[:2]
     for _ in range(2):
         regions.open(warm_up=7)
@@ -274,7 +274,7 @@ def test_flow_is_made_where_it_is_asked_for(regions: Any, isaac: IsaacSim):
 
 
 def test_cameras_that_ask_get_flow_and_keypoints(tmp_path: Path, isaac: IsaacSim):
-    """Names, order and 3-d places are those of the default renderer; visibility follows the instance's own depth."""
+    """Names, order and 3D positions equal the default renderer's; visibility comes from the instance's depth."""
     from nimbus.datagen.render.camera_model.keypoint_places import in_camera
     from nimbus.datagen.render.isaacsim.region_renderer import RegionRenderer
     from nimbus.datagen.render.keypoints import find_keypoints

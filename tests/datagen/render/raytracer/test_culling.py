@@ -14,7 +14,7 @@ from nimbus.datagen.render.raytracer.kernel_data import GRID, TILE, Boxes, Devic
 
 seeds = st.integers(0, 2**32 - 1)
 _kept: deque[Any] = deque(maxlen=1)
-"""Scene of the running test: an array of structures does not keep their arrays."""
+"""Scene of the running test, kept because an array of structures does not own their arrays."""
 
 
 def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
@@ -36,7 +36,7 @@ def light_planes(rectangles: FloatArray, towards: FloatArray) -> FloatArray:
 
 
 def scene_of(lower, upper, *, rectangles):
-    """A scene of boxes [m], one for each mesh."""
+    """Return a scene of boxes [m], one for each mesh."""
     scene, boxes = DeviceScene(), Boxes()
     boxes.count, boxes.eight, boxes.mesh = len(lower), 8, wp.array(np.arange(len(lower)), dtype=wp.int32)
     boxes.lower, boxes.upper = wp.array(lower, dtype=wp.vec3), wp.array(upper, dtype=wp.vec3)
@@ -52,7 +52,7 @@ def light_of(along, across):
 
 
 def one_step(rotations, place, casts):
-    """A step of meshes; those of ``casts`` cast shadows."""
+    """Return a step of meshes; those in ``casts`` cast shadows."""
     steps, count = Steps(), len(place)
     steps.layouts, steps.mesh_rows, steps.box_rows = wp.zeros(1, dtype=wp.int32), count, count
     steps.active = wp.array(np.asarray(casts, dtype=np.uint8), dtype=wp.uint8)
@@ -62,7 +62,7 @@ def one_step(rotations, place, casts):
 
 
 def turned_boxes(rng, count):
-    """Boxes around the origin in frames of their own: poses, and halves of their sides."""
+    """Return boxes around the origin in separate frames: poses and half sides."""
     wxyz = rng.normal(size=(count, 4))
     rotations = quat_to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))
     half, place = rng.uniform(0.01, 0.5, (count, 3)), rng.uniform(-1, 1, (count, 3))
@@ -70,7 +70,7 @@ def turned_boxes(rng, count):
 
 
 def inside(rng, rotations, place, half, count=50):
-    """Random points in each box (G, count, 3)."""
+    """Return random points in each box (G, count, 3)."""
     local = rng.uniform(-1, 1, (len(half), count, 3)) * half[:, None]
     return local @ np.swapaxes(rotations, 1, 2) + place[:, None]
 
@@ -145,7 +145,7 @@ def test_every_point_in_a_casters_shadow_finds_it_in_its_cell(seed):
 @settings(max_examples=60)
 @given(seeds)
 def test_cells_beside_a_rectangles_shadow_leave_it_out(seed):
-    """Those in its shadow have it, most of those around it have not."""
+    """Cells in the shadow list the rectangle; most cells around it do not."""
     rng = np.random.default_rng(seed)
     wxyz = rng.normal(size=(2, 4))
     (along, across, towards), turn = quat_to_matrix(wxyz / np.linalg.norm(wxyz, axis=1, keepdims=True))

@@ -8,24 +8,24 @@ FACES = np.array([(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)], dtype=np.int32)
 
 
 def outwardness(places, faces):
-    """Distance of each face of a tetrahedron from the middle, along its outward normal."""
+    """Return the distance of each face of a tetrahedron from the center, along its outward normal."""
     return np.sum(outward_normals(places, faces) * (places[faces].mean(axis=1) - PLACES.mean(axis=0)), axis=1)
 
 
 @pytest.mark.parametrize("faces", [FACES, FACES[:, ::-1]])
 def test_normals_point_out_of_closed_surfaces(faces):
-    """Whichever way round the corners are listed."""
+    """The order of the corners does not matter."""
     assert np.all(outwardness(PLACES, faces) > 0)
 
 
 @pytest.mark.parametrize("faces", [FACES[:3], np.concatenate([FACES[:3], FACES[3:, ::-1]])])
 def test_open_surfaces_have_no_outward_normals(faces):
-    """Those with a hole, and those with a face that is turned over."""
+    """Open surfaces are those with a hole, and those with an inverted face."""
     assert not outward_normals(PLACES, faces).any()
 
 
 def test_each_surface_of_a_mesh_is_tested():
-    """An open one beside a closed one changes nothing there."""
+    """An open surface does not affect a closed one in the same mesh."""
     places = np.concatenate([PLACES, PLACES + 5.0])
     found = outward_normals(places, np.concatenate([FACES, FACES[:2] + 4]))
     assert found[:4].any(axis=1).all() and not found[4:].any()

@@ -17,7 +17,7 @@ WIDTH, HEIGHT, FOCAL = 40, 30, 25.0
 
 
 def picture(points, faces, eye, rotation):
-    """Render triangles for a camera: distance along its axis (H, W), 0 where there is nothing, and faces."""
+    """Render triangles for a camera; return the distance along its axis (H, W), 0 for no hit, and the faces."""
     scene, shown = DeviceScene(), Raster()
     scene.mesh_count = 1
     flat = np.zeros((len(points), 2), dtype=np.float32)
@@ -38,7 +38,7 @@ def picture(points, faces, eye, rotation):
 
 
 def traced(points, faces, eye, rotation):
-    """The same by intersecting every ray with every triangle."""
+    """Return the same, computed by intersecting every ray with every triangle."""
     y, x = np.mgrid[:HEIGHT, :WIDTH] + 0.5
     toward = np.stack([(x - 0.5 * WIDTH) / FOCAL, (0.5 * HEIGHT - y) / FOCAL, -np.ones_like(x)], axis=-1) @ rotation.T
     a, b, c = (points[faces[:, corner]] for corner in range(3))
@@ -86,7 +86,7 @@ def test_a_closed_surface_has_no_gaps():
 
 
 def casters(step):
-    """Everything that casts shadows, as one mesh."""
+    """Return all shadow casters as one mesh."""
     names, positions, wxyz = states()
     vertices, faces = [], []
     objects = [part for item in layout().physical.objects for part in build_object_parts(item)]

@@ -1,4 +1,4 @@
-"""Seams under what moves in baked scenes, and pixels that are kept beside them."""
+"""Contact shadows under moving objects in baked scenes, and reused pixels beside them."""
 
 from __future__ import annotations
 

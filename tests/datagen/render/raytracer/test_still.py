@@ -11,7 +11,7 @@ MOST = 8
 
 
 def random_moves(seed):
-    """Bodies of which some move at some steps: far, by a micrometre, or turning about themselves."""
+    """Return bodies of which some move at some steps: far, by a micrometer, or rotating about themselves."""
     rng = np.random.default_rng(seed)
     names, positions, wxyz = states()
     rows = rng.integers(0, len(positions), MOST).cumsum() // 4 % len(positions)
@@ -27,7 +27,7 @@ def random_moves(seed):
 
 @pytest.fixture(scope="module")
 def renderers():
-    """By the steps of a stack; of those without reuse all at once."""
+    """Return renderers by the number of steps in a stack; those without reuse render all steps at once."""
     stage, robot = stage_and_robot()
     stacks = (1, 2, MOST, MOST + 1)
     found = {stack: SceneRenderer(stage, robot, stack=stack, reuse=stack <= MOST) for stack in stacks}
@@ -37,7 +37,7 @@ def renderers():
 
 
 def rendered(renderer, names, positions, wxyz):
-    """Images by camera and name."""
+    """Return the images by camera and name."""
     stacks = []
     for start in range(0, len(positions), renderer.stack):
         rows = slice(start, start + renderer.stack)
@@ -52,7 +52,7 @@ def rendered(renderer, names, positions, wxyz):
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_reused_pixels_are_those_rendered_afresh(renderers, seed):
-    """For stacks of every size, and whatever was shown before: a renderer goes on with the last example's pictures."""
+    """This holds for all stack sizes and earlier images: a renderer continues from the last example's images."""
     moves = random_moves(seed)
     expected = rendered(renderers[MOST + 1], *moves)
     for stack in (1, 2, MOST):
@@ -61,7 +61,7 @@ def test_reused_pixels_are_those_rendered_afresh(renderers, seed):
 
 
 def test_pixels_are_reused_where_nothing_moves(renderers):
-    """With the arm at rest no tile of the front camera is rendered; when an object moves, those around it are."""
+    """With the arm at rest, no tile of the front camera is rendered; when an object moves, the tiles around it are."""
     names, positions, wxyz = states()
     positions, wxyz = positions[:1], wxyz[:1]
     renderer = renderers[1]

@@ -40,7 +40,7 @@ from tests.support.synthetic import (
 
 
 def assert_equal(left: Any, right: Any) -> None:
-    """Equal values of equal types all the way down, arrays bit by bit."""
+    """Check that all nested values have equal types and are equal, arrays bit by bit."""
     assert type(left) is type(right)
     if is_dataclass(left):
         for item in fields(left):
@@ -384,7 +384,7 @@ def test_with_overlap_an_error_behind_is_raised_once_by_the_next_call_and_names_
 
 
 def wait_for(writer: Hdf5Writer) -> None:
-    """Until nothing runs behind, without asking how it went."""
+    """Wait until nothing runs in the background, without reading the result."""
     assert isinstance(writer._io, Background)
     while not all(job.done() for job, _ in writer._io._running):
         time.sleep(0.001)

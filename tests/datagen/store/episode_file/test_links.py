@@ -1,4 +1,4 @@
-"""An episode file that reaches for other files, or needs a plug-in, is one line."""
+"""An episode file that refers to other files, or needs a plug-in, causes one line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def link(file: h5py.File, other: Path) -> None:
 
 
 def link_twice(file: h5py.File, other: Path) -> None:
-    """A soft link to the external one."""
+    """Add a soft link to the external one."""
     del file["action"]
     file["elsewhere"] = h5py.ExternalLink(str(other), "secret")
     file["action"] = h5py.SoftLink("/elsewhere")
@@ -84,7 +84,7 @@ def test_a_filter_that_is_not_there_is_one_line(tmp_path: Path):
 
 
 def assert_nothing_is_published(folder: Path, *, because: str) -> None:
-    """No export and no filter takes the dataset of a folder, and none leaves anything behind."""
+    """Check that exports and filters refuse the dataset of a folder, and leave nothing behind."""
     for to in MANIPULATION_FORMATS:
         with pytest.raises(InputError, match=because):
             export(folder / "data", folder / "out", to=to)

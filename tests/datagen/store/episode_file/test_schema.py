@@ -62,7 +62,7 @@ def test_flow_is_stored_where_it_was_made(tmp_path: Path) -> None:
 
 
 def with_annotations() -> Rendered:
-    """A made-up episode whose cameras store keypoints, with poses of one tool."""
+    """Return a synthetic episode whose cameras store keypoints, with poses of one tool."""
     item = make_rendered()
     keypoints = Keypoints(
         names=("items_0.top", "items_1.top"),

@@ -1,4 +1,4 @@
-"""Images as video: one MP4 a camera under the episode's own commit."""
+"""Images as video: one MP4 per camera, committed with the episode."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def psnr(found: Any, wanted: Any) -> float:
-    """[dB] over all pixels."""
+    """Return the peak signal-to-noise ratio over all pixels [dB]."""
     return float(10 * np.log10(255**2 / np.mean((found.astype(float) - wanted) ** 2)))
 
 
@@ -276,7 +276,7 @@ def test_a_cut_video_and_one_that_is_none_are_one_line(written: Path, tmp_path: 
 
 
 def test_list_of_other_files_is_no_video(tmp_path: Path) -> None:
-    """FFmpeg takes a text of that form for a list of videos, and opens those, wherever they are."""
+    """FFmpeg interprets a text of that form as a list of videos, and opens them, wherever they are."""
     with open_dataset(tmp_path / "data") as dataset:
         list(Hdf5Writer(dataset, images="video").process(make_rendered(steps=STEPS)))
     mine = next((tmp_path / "data" / "episodes").glob("*.mp4"))

@@ -1,4 +1,4 @@
-"""Nodes' caches as one pool, and samples of a dataset in a store."""
+"""Caches of nodes as a common pool, and samples of a dataset in a store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.support.synthetic import make_rendered, write_dataset
 
 @pytest.fixture
 def stored(address: str, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, str]:
-    """A dataset in a folder, as ``request.param`` says, and a copy of it in the store."""
+    """Return a dataset in a folder, in the form of ``request.param``, and a copy of it in the store."""
     folder = tmp_path / "data"
     kind = getattr(request, "param", "lossless")
     write_dataset(folder, [make_rendered(index, steps=12) for index in range(3)], images=kind.partition("_")[0])
@@ -47,7 +47,7 @@ def stored(address: str, tmp_path: Path, request: pytest.FixtureRequest) -> tupl
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[tuple[str, int]]:
-    """Ranges that are read from the store, by object and first byte."""
+    """Return a list of the ranges read from the store, by object and first byte."""
     found: Counter[tuple[str, int]] = Counter()
     read = ObjectStore.read_range
 
@@ -72,7 +72,7 @@ def serving(address: str, *, token: str) -> Iterator[BlockServer]:
 
 @pytest.mark.parametrize("stored", ["lossless", "video_shards"], indirect=True)
 def test_samples_from_a_store_are_the_folders(stored: tuple[Path, str], reads: Counter[tuple[str, int]]):
-    """Each block is read from the store once; another epoch reads nothing there."""
+    """Each block is read from the store once; a second epoch reads nothing from the store."""
     samples = Samples(Reader(stored[1]), seed=3, block=6, pool=2)
     for epoch in (0, 1):
         mine = list(samples)
@@ -105,7 +105,7 @@ def test_interrupted_epoch_resumes_from_a_store(stored: tuple[Path, str]):
 
 
 def test_pool_reads_each_block_once(address: str, monkeypatch: pytest.MonkeyPatch, reads: Counter[tuple[str, int]]):
-    """Readers that share nothing but the pool: the store gives each block once, and none once a node is gone."""
+    """The readers share only the pool: each block is read from the store once, and none when a node is gone."""
     content = np.random.default_rng(0).bytes(5 * BLOCK + 100)
     ObjectStore(parse_address(address)).create("a/big", content)
     note_origin(copy_folder(parse_address(address)), address)

@@ -1,4 +1,4 @@
-"""Readers open a run's dataset in a store by its manifest; the ledger stays where it is."""
+"""Readers open a run's dataset in a store with its manifest, without downloading the ledger."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEDGER = "ledger.sqlite"
 
 @pytest.fixture
 def sent(address: str, tmp_path: Path) -> tuple[str, Path]:
-    """A dataset that a run sent, and the same one in a folder."""
+    """Return a dataset uploaded by a run, and the same one in a folder."""
     spool, store, lock = open_spool(parse_address(address))
     write_dataset(spool, [make_rendered(index) for index in range(3)])
     uploader = Uploader(store, spool, lock)
@@ -56,7 +56,7 @@ def test_reader_needs_no_ledger(sent: tuple[str, Path]):
 
 
 def test_manifest_of_an_earlier_state_is_passed_over(sent: tuple[str, Path]):
-    """An older version of Nimbus continued the run; or it is published at this moment."""
+    """An older version of Nimbus continued the run, or the manifest is being published at this moment."""
     address, _ = sent
     store = ObjectStore(parse_address(address))
     old = store.read(FILE_NAME)
@@ -91,7 +91,7 @@ def test_ledger_is_fetched_once_it_is_asked_for(sent: tuple[str, Path], monkeypa
 
 
 def test_recoveries_follow_the_other_episodes(tmp_path: Path):
-    """As in an export."""
+    """Recoveries follow the other episodes, as in an export."""
     info = DatasetInfo(task="t", task_hash="0", seed=0, episode_count=3, step_count=30)
     with closing(Ledger(tmp_path)) as ledger:
         for index, steps in enumerate([("pick a",), ("disturbed a",), ("pick b",)]):

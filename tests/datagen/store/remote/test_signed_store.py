@@ -1,4 +1,4 @@
-"""Objects are created and read by signed URLs alone: no key is at hand."""
+"""Objects are created and read with signed URLs alone, without keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving(code: int, text: str) -> Iterator[str]:
-    """Run an HTTP server with one answer to everything; its address."""
+    """Run an HTTP server with one answer to every request; return its address."""
     server = HTTPServer(("127.0.0.1", 0), type("Answers", (_Answers,), {"code": code, "text": text}))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -52,7 +52,7 @@ def serving(code: int, text: str) -> Iterator[str]:
 
 
 def signed(address: str) -> SignedStore:
-    """A store whose URLs another one signs."""
+    """Return a store whose URLs another store signs."""
     owner = ObjectStore(parse_address(address))
     return SignedStore(owner.address, lambda name, method: owner.sign(name, method=method, seconds=60))
 
@@ -67,7 +67,7 @@ def test_object_is_created_once(address: str, tmp_path: Path):
 
 
 def test_url_is_for_one_object(address: str):
-    """Moto does not check signatures; the name in the URL is what is created."""
+    """Moto does not check signatures, so the test compares the name of the created object."""
     owner = ObjectStore(parse_address(address))
     store = SignedStore(owner.address, lambda name, method: owner.sign("episodes/mine", method=method, seconds=60))
     store.create("episodes/other", b"x")
@@ -75,7 +75,7 @@ def test_url_is_for_one_object(address: str):
 
 
 def test_signature_of_a_put_contains_its_condition(address: str):
-    """A URL could replace an object: the condition was a header that the store did not ask for."""
+    """Otherwise, a URL could replace an object, because the store does not require the header with the condition."""
     owner = ObjectStore(parse_address(address))
     query = parse_qs(urlsplit(owner.sign("episodes/a", method="PUT", seconds=60)).query)
     assert query["X-Amz-SignedHeaders"] == ["host;if-none-match"] and query["X-Amz-Expires"] == ["60"]

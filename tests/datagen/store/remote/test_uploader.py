@@ -36,7 +36,7 @@ def local_hashes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def make(address: str, count: int = 3) -> tuple[Path, Uploader]:
-    """A spool with episodes that wait, and its outbox."""
+    """Return a spool with waiting episodes, and its outbox."""
     spool, store, lock = open_spool(parse_address(address))
     with open_writer(spool) as dataset:
         missing = [index for index in range(count) if not dataset.ledger.stored(index)]
@@ -50,7 +50,7 @@ def test_sent_dataset_equals_a_folders(address: str, local_hashes: dict[str, str
     assert uploader.go_on() == 0 and not list(spool.glob("episodes/*"))
     uploader.publish()
     copy = open_dataset(address)
-    assert len(list(copy.glob("episodes/*"))) == 3  # what was sent is an entry
+    assert len(list(copy.glob("episodes/*"))) == 3  # sent files are entries
     assert dataset_hashes(copy) == local_hashes and verify(copy).problems == ()
     assert read_state(spool).sent == 3
 
@@ -131,7 +131,7 @@ def test_lost_object_is_made_again(address: str):
 
 
 def test_emptied_bucket_holds_nothing(address: str):
-    """Objects that a spool remembers, and the bucket has lost, are made again."""
+    """Objects that are recorded in a spool but missing in the bucket are made again."""
     spool, uploader = make(address)
     uploader.go_on()
     uploader.close()
@@ -146,7 +146,7 @@ def test_emptied_bucket_holds_nothing(address: str):
 
 
 def test_lock_is_renewed_during_a_long_upload(address: str, monkeypatch: pytest.MonkeyPatch):
-    """Other runs take a lock over that was not renewed for 25 s."""
+    """Other runs take over a lock that was not renewed for 25 s."""
     spool, uploader = make(address, 1)
     assert uploader._lock
     beats: list[float] = []
@@ -197,7 +197,7 @@ def test_second_writer_is_refused_until_the_first_is_silent(address: str):
 
 
 def test_two_writers_at_the_same_moment_are_one(address: str):
-    """Both read no lock; the one that creates the epoch's object has it."""
+    """Neither finds a lock; the writer that creates the epoch's object gets it."""
     store = ObjectStore(parse_address(address))
     first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: first.renew())
     create = store.create
@@ -214,7 +214,7 @@ def test_two_writers_at_the_same_moment_are_one(address: str):
 
 
 def test_claim_of_a_dead_run_is_passed(address: str):
-    """It created the epoch's object and died before it wrote the lock; the objects may outlive the lock, too."""
+    """The run created the epoch's object and died before it wrote the lock; the object may also outlive the lock."""
     store = ObjectStore(parse_address(address))
     for epoch in (1, 2):
         store.create(f"journal/owner-{epoch:06d}.json", b"{}")
@@ -225,7 +225,7 @@ def test_claim_of_a_dead_run_is_passed(address: str):
 
 
 def test_overwritten_lock_leaves_the_right_where_it_is(address: str):
-    """A run that was frozen between its look and its beat writes the lock of an earlier epoch."""
+    """A run that was stopped between reading and renewing the lock writes the lock of an earlier epoch."""
     store = ObjectStore(parse_address(address))
     first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: None)
     first.take()

@@ -22,7 +22,7 @@ from tests.support.synthetic import make_rendered, write_dataset
 
 @pytest.fixture
 def stored(address: str, tmp_path: Path) -> tuple[Path, str]:
-    """A dataset in a folder, and a copy of it in the store."""
+    """Return a dataset in a folder, and a copy of it in the store."""
     folder = tmp_path / "data"
     write_dataset(folder, [make_rendered(index) for index in range(3)])
     upload(folder, address)
@@ -39,7 +39,7 @@ def test_dataset_in_store_is_the_folders(stored: tuple[Path, str]):
 def test_episodes_are_fetched_once(stored: tuple[Path, str]):
     copy = open_dataset(stored[1])
     assert not list(copy.glob("episodes/*"))
-    path = copy / verify(copy).info.task  # any name: only the ledger's are asked for
+    path = copy / verify(copy).info.task  # any name, because only those in the ledger are requested
     assert not path.exists()
     paths = [copy / name for name in working_copy.names_in(copy, "episodes")]
     for kept in paths:
@@ -53,7 +53,7 @@ def test_episodes_are_fetched_once(stored: tuple[Path, str]):
 
 
 def test_spool_reads_what_only_the_store_has(stored: tuple[Path, str]):
-    """A head that restarted counted its episodes again, which nodes had sent, and found no folder for them."""
+    """A restarted head counts its episodes, which nodes have uploaded, and which are in no local folder."""
     folder, address = stored
     spool = working_copy.spool_folder(parse_address(address))
     note_origin(spool, address)
@@ -172,7 +172,7 @@ def test_folder_of_others_names_no_address(tmp_path: Path):
 
 
 def test_object_named_as_the_copys_origin_is_refused(address: str):
-    """It would let the copy stand for any place that the dataset's author names, read with this user's rights."""
+    """The copy would otherwise stand for any address that the dataset's author names, read with this user's rights."""
     store = ObjectStore(parse_address(address))
     store.create("meta/info.json", b"{}")
     store.create("origin.json", b'{"address": "file:///etc"}')
@@ -184,7 +184,7 @@ def test_object_named_as_the_copys_origin_is_refused(address: str):
 
 @pytest.mark.parametrize("content", [b"[" * 100_000, b"[1]", b"\xff", b"7"], ids=["deep", "list", "bytes", "number"])
 def test_damaged_description_in_store_is_one_line(address: str, content: bytes):
-    """Read twice: the second time, the copy is compared with what it held."""
+    """The description is read twice; the second time, the copy is compared with its earlier content."""
     store = ObjectStore(parse_address(address))
     store.create("dataset.json", content)
     for _ in range(2):

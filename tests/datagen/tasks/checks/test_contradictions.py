@@ -1,4 +1,4 @@
-"""Steps that contradict each other are found before a run, and nothing else is."""
+"""Contradictory steps are found before a run; other steps are not reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = "place: {object: 'items[0]', into: organic}"
 
 
 def check(*steps: str) -> str:
-    """Return the complaint about some steps; empty when there is none."""
+    """Return the error about some steps; empty if there is none."""
     text = HEAD + "steps:\n" + "".join(f"  - {step}\n" for step in steps) + TAIL
     try:
         parse_task(text)
@@ -71,7 +71,7 @@ def test_what_may_be_done_is_not_complained_about(steps: list[str]):
     assert check(*steps) == ""
 
 
-# Random programs are followed for real: what the check refuses must fail on every way through them.
+# Random programs are executed: a refused program must fail on every path.
 
 simple = st.sampled_from(
     ["home", "pick: 'items[0]'", "pick: 'items[1]'", PLACE, "gripper: open", "place: {object: 'items[1]', into: metal}"]
@@ -92,7 +92,7 @@ def flow(step: str) -> str:
 
 
 def ways(canonical: Any, hand: frozenset[str]) -> frozenset[str]:
-    """Return the possible contents of the gripper after a step, ``?`` for anything; empty where no way gets through."""
+    """Return the possible contents of the gripper after a step, ``?`` for anything; empty if no path succeeds."""
     ((name, value),) = canonical.items() if len(canonical) == 1 else ((next(iter(canonical)), canonical),)
     if name == "choose":
         return frozenset().union(*(run(branch, hand) for branch in value))
@@ -123,5 +123,5 @@ def test_there_are_no_false_alarms(parts: list[str]):
     plain = [step.canonical() for step in parse_steps(document, (), document.data, kind="skill")]
     gets_through = bool(run(plain, frozenset({""})))
     said = check(*map(flow, parts))
-    if re.search(r": steps\[\d+\](\.repeat\[\d+\])*\.(pick|place)", said):  # on every way, not in one branch
+    if re.search(r": steps\[\d+\](\.repeat\[\d+\])*\.(pick|place)", said):  # on every path, not in one branch
         assert not gets_through, said

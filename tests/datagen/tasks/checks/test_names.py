@@ -110,7 +110,7 @@ def test_sort_trash_fits_the_scene_robot_and_library_that_it_names():
 
 
 def real_complaint(text: str) -> str:
-    """Return the complaint of the real scene, robot and libraries about a task; empty when there is none."""
+    """Return the error of the real scene, robot and libraries about a task; empty if there is none."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.usd.stage import read_stage

@@ -1,4 +1,4 @@
-"""A studio that serves, with no browser that looks at it."""
+"""A running studio without a browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def served_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def studio(served_studio: Any) -> Iterator[Any]:
-    """With sort_trash as it comes; every change is taken back."""
+    """Return the studio with sort_trash; every change is undone."""
     studio, home = served_studio, served_studio.draft
     yield studio
     assert studio.tasks.wait(timeout=300)
@@ -48,7 +48,7 @@ def studio(served_studio: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def moving(studio: Any) -> Any:
-    """Shows a motion of thirty steps in which everything rises."""
+    """Show a motion of thirty steps in which everything rises."""
     from nimbus.datagen.ui.scene_look import Plot
 
     look = studio.player.look

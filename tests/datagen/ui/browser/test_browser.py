@@ -1,4 +1,4 @@
-"""Visits to the studio in a real browser, each from a task file, or none, to a dataset and its report.
+"""Visits to the studio in a real browser, each from a task file or none to a dataset and its report.
 
 With ``NIMBUS_SCREENSHOTS=DIR`` every screen is saved there. Takes minutes, as the runs that are started do.
 """
@@ -23,7 +23,7 @@ from tests.support.studio.visit import drag_region, served, visited
 SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 SHOTS = os.environ.get("NIMBUS_SCREENSHOTS", "")
 SHARP = ("--sharpness", "100") if SHOTS else ()
-"""Screens that are saved are drawn as a GPU would draw them, which takes longer."""
+"""Saved screens are rendered in the quality of a GPU, which takes longer."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium"),
@@ -33,7 +33,7 @@ Shoot = Callable[[str], None]
 
 
 def photographer(browser: Browser) -> Shoot:
-    """Saves what is seen, where somebody asked for it."""
+    """Return a function that saves the screen if requested."""
     return lambda name: browser.picture(Path(SHOTS) / f"{name}.png") if SHOTS else None
 
 
@@ -65,7 +65,7 @@ def test_a_task_is_changed_saved_and_run_in_the_browser(tmp_path: Path):
 
 
 def change_sort_trash(browser: Browser, shoot: Shoot) -> None:
-    """Drag a region, add a step, change a range; then the browser goes away and comes back."""
+    """Drag a region, add a step, change a range; then disconnect the browser and connect it again."""
     drag_region(browser, (0.5, 0.0), 0.0, by=0.08)
     browser.wait_for("unsaved changes")
     browser.unfold("Regions")
@@ -102,7 +102,7 @@ def check_changes(text: str) -> None:
 
 
 def run_two(browser: Browser, name: str) -> None:
-    """Run two episodes, to their end."""
+    """Run two episodes to the end."""
     browser.tab("Run")
     browser.fill("episodes", "2")
     browser.click("Run", kind="button:not([role=tab])")
@@ -110,7 +110,7 @@ def run_two(browser: Browser, name: str) -> None:
 
 
 def replay(browser: Browser) -> None:
-    """Open the dataset of the run, and an episode of it."""
+    """Open the dataset of the run and one of its episodes."""
     browser.tab("Data")
     browser.click("Open dataset")
     browser.wait_for("stored.", within=300)
@@ -177,7 +177,7 @@ instructions: [Put the blocks into the crate., "Pack {things} into the crate."]
 
 
 def make_pack_blocks(browser: Browser, shoot: Shoot) -> None:
-    """Say everything that the task says, as somebody new to the studio would."""
+    """Enter the whole content of the task, as a new user of the studio would."""
     browser.unfold("Regions")
     browser.fill("start center", "[0.5, -0.1]")
     browser.fill("start size", "[0.26, 0.26]")

@@ -1,4 +1,4 @@
-"""Real connections to a studio that serves: the printed address works, a foreign page gets nothing."""
+"""Real connections to a running studio: the printed address works, a foreign page gets nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client() -> ModuleType:
 
 
 def get(studio: Any, path: str, *, host: str = "", origin: str = "") -> bytes:
-    """Answer to a plain request, from the status line to the end."""
+    """Return the answer to a plain request, from the status line to the end."""
     place = urlsplit(studio.address)
     headers = f"Host: {host or place.netloc}\r\n" + (f"Origin: {origin}\r\n" if origin else "")
     with socket.create_connection((place.hostname, place.port), 20) as connection:
@@ -37,7 +37,7 @@ def get(studio: Any, path: str, *, host: str = "", origin: str = "") -> bytes:
 
 
 def join(client: ModuleType, studio: Any, *, path: str | None = None, origin: str | None = None, host: str = "") -> Any:
-    """WebSocket to the studio, as its page opens one."""
+    """Open a WebSocket to the studio, as its page does."""
     viser: Any = importlib.import_module("viser")
 
     place = urlsplit(studio.address)
@@ -85,14 +85,14 @@ def test_page_without_the_token_is_refused(studio: Any, client: ModuleType, path
 
 @pytest.mark.parametrize("origin", [FOREIGN, "null", "http://localhost:1"])
 def test_foreign_origin_is_refused(studio: Any, client: ModuleType, origin: str):
-    """Even one that has learned the token."""
+    """A foreign origin is refused even with the right token."""
     assert get(studio, urlsplit(studio.address).path, origin=origin).startswith(b"HTTP/1.1 403")
     with pytest.raises(Exception, match="403"):
         join(client, studio, origin=origin)
 
 
 def test_name_of_a_foreign_page_is_refused(studio: Any, client: ModuleType):
-    """DNS rebinding: the page's own name leads to this machine, so that its origin and host are alike."""
+    """In DNS rebinding, the page's own name resolves to this machine, so its origin and host are equal."""
     token, port = urlsplit(studio.address).path, urlsplit(studio.address).port
     assert get(studio, token, host=f"evil.example:{port}", origin=f"{FOREIGN}:{port}").startswith(b"HTTP/1.1 403")
     with pytest.raises(Exception, match="403"):

@@ -1,4 +1,4 @@
-"""Layouts, motions, pictures, plots, runs and their data in the studio."""
+"""Layouts, motions, images, plots, runs and their data in the studio."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OUTSIDE_THE_FORM = {
     *(("Run", label) for label in ("run", "episodes", "run seed", "folder")),
     *(("Data", label) for label in ("dataset", "Open dataset", "outcome", "reason", "episode", "Replay")),
 }
-"""Elements that have a test below; those of the form are tested with the form."""
+"""Elements with a test below; those of the form are tested with the form."""
 
 
 def height(studio: Any) -> float:
@@ -112,7 +112,7 @@ def test_room_and_full_meshes_are_drawn(studio: Any):
 def test_run_is_started_and_reported(studio: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     done: list[str] = []
     for name in ("run", "cancel"):
-        monkeypatch.setattr(studio.panel, name, lambda name=name: done.append(name))  # the visit runs for real
+        monkeypatch.setattr(studio.panel, name, lambda name=name: done.append(name))  # the visit starts a real run
     group = controls(studio)["Run", "run"]
     studio.draft.save()
     studio.draft.set(("rate",), 10)

@@ -1,4 +1,4 @@
-"""Text from files in the page: viser runs expressions and tags in Markdown."""
+"""Text from files in the page, where viser interprets expressions and tags in Markdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_marks_are_escaped(letter: str):
 
 @given(st.text())
 def test_every_mark_has_its_backslash(text: str):
-    """A text without its pairs of a backslash and a letter holds no mark."""
+    """Without its pairs of a backslash and a character, a text contains no Markdown characters."""
     assert not re.search(r"[{}<>\[\]`*_\\]", re.sub(r"\\.", "", escape(text)))
 
 
@@ -39,7 +39,7 @@ def test_status_of_others_is_text(tmp_path: Path):
     "text", ["[" * 100_000, "[]", '{"cpu_times": {"load": "x"}}', '{"workers": [1]}', "\udcff", None]
 )
 def test_status_that_is_none_shows_nothing(text: str | None, tmp_path: Path):
-    """A page that watches a run neither stops nor waits for a pipe."""
+    """A page that shows a run neither stops at a pipe nor waits for it."""
     path = tmp_path / "status.json"
     if text is None:
         os.mkfifo(path)

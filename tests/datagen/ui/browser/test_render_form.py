@@ -1,4 +1,4 @@
-"""Each kind of control is an element of the page, which stays while others change."""
+"""Each kind of control is an element of the page, which persists while others change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ USES: dict[str, tuple[str, Any, Any]] = {
     "move": ("move", "down", "down"),
     "add": ("add one", None, None),
 }
-"""Label of the element, value that the browser sends, and value that the form gets."""
+"""Label of the element, value sent by the browser, and value received by the form."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def server() -> Iterator[Any]:
 
 
 class Page:
-    """A form with one folder, and the uses that it has reported."""
+    """A form with one folder, and a record of the reported uses."""
 
     def __init__(self, gui: Any) -> None:
         self.gui, self.used = gui, []
@@ -65,7 +65,7 @@ class Page:
 
     @property
     def texts(self) -> list[str]:
-        """Texts that are no inputs, from top to bottom."""
+        """Return the texts that are not inputs, from top to bottom."""
         (folder,) = (
             one for one in self.gui._container_handle_from_uuid.values() if getattr(one, "label", "") == "form"
         )

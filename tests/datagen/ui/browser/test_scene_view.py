@@ -1,4 +1,4 @@
-"""Views of the browsers that look at a scene."""
+"""Views of the browsers that show a scene."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EMPTY = PreviewMotion(rate=1.0, names=(), positions=np.zeros((1, 0, 3)), wxyz=np
 
 
 def test_another_scene_is_looked_at_once():
-    """Within one scene, a browser keeps the view that its user has chosen."""
+    """A new scene resets the view; within one scene, a browser keeps the view chosen by its user."""
     camera = MagicMock()
     server = MagicMock(get_clients=lambda: {0: MagicMock(camera=camera)})
     view = SceneView(server)

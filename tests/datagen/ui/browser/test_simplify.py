@@ -10,7 +10,7 @@ pytest.importorskip("fast_simplification")
 
 
 def ball(colors: int) -> Triangles:
-    """Make a ball of radius 1, in bands of plain colors, each face with vertices of its own."""
+    """Make a ball of radius 1 in bands of plain colors, each face with separate vertices."""
     import trimesh
 
     mesh = trimesh.creation.icosphere(subdivisions=5, radius=1.0)

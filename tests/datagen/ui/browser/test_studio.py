@@ -1,4 +1,4 @@
-"""The studio without a browser: every field writes into the task, every button does what it says."""
+"""The studio without a browser: every field changes the task, and every button has its effect."""
 
 from __future__ import annotations
 

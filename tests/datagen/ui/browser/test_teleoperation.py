@@ -80,7 +80,7 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
 
 
 def wait_for_episode(folder: Path, *, within: float = 300.0) -> None:
-    """Wait until the attempt is in the ledger; it did not put the can away, and is kept as a failure."""
+    """Wait until the attempt is in the ledger, as a failure because the can is not in its bin."""
     deadline = time.monotonic() + within
     while not list(folder.glob("failures/*.hdf5")):
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Mistakes around an open task are one line, and nothing is lost."""
+"""Errors with an open task are one line, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_task_that_is_saved_while_it_is_run_changes_nothing_of_the_run(tmp_pat
 
 
 def test_pipe_is_no_task_file(tmp_path: Path):
-    """Opening a pipe would wait for a writer, and with it the whole page."""
+    """Opening a pipe would block the whole page until a writer appears."""
     os.mkfifo(tmp_path / "a.yaml")
     with pytest.raises(InputError, match="regular file"):
         read_content(tmp_path / "a.yaml")

@@ -1,4 +1,4 @@
-"""A task while it is edited: the way back, its mistakes at their fields, and saving without losing anybody's work."""
+"""A task while it is edited: undo, errors at their fields, and saving without overwriting other changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that are typed into fields, and entries that «add» adds, in every front end."""
+"""Values typed into fields, and entries added by *add*, in every front end."""
 
 from __future__ import annotations
 

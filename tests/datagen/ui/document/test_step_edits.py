@@ -1,4 +1,4 @@
-"""Steps are moved, put into loops and added, and nothing else of the task changes."""
+"""Steps are moved, put into loops and added, without any other change of the task."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SORT = (scene_folder("tasks") / "sort_trash.yaml").read_text()
 
 @pytest.fixture
 def draft(tmp_path: Path) -> TaskDraft:
-    """Its steps are a loop with ``pick`` and ``place`` in it, and ``home``."""
+    """Return a draft whose steps are a loop with ``pick`` and ``place``, and ``home``."""
     return TaskDraft("sort_trash", folder=tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_what_is_typed_into_a_parameter_must_be_yaml():
 
 
 def within(rows: list[StepRow], keys: Keys) -> list[StepRow]:
-    """The entry that stands there, and those below it."""
+    """Return the entry at a position, and those below it."""
     return [row for row in rows if row.keys[: len(keys)] == keys]
 
 

@@ -1,4 +1,4 @@
-"""The editor as a real process: it edits and saves, its end is noticed, and what was typed goes to the next one."""
+"""The editor as a real process: it edits and saves, its end is noticed, and its successor gets the typed values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def link(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[Edit
 
 
 def until(link: EditorConnection, holds: Callable[[EditorState], object]) -> EditorState:
-    """Look again and again, as a host does."""
+    """Poll repeatedly, as a host does."""
     end = time.monotonic() + _PATIENCE
     while not holds(link.state):
         assert time.monotonic() < end, link.problem or link.state

@@ -1,4 +1,4 @@
-"""Orders to the program that has the stage open, and their answers."""
+"""Orders to the program with the open stage, and their answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nimbus.datagen.ui.remote.host_link import HostLink
 
 
 def test_late_answers_are_dropped():
-    """A plan that was stopped leaves an answer under way; the next plan's first order does not take it."""
+    """A stopped plan leaves an answer in transit, which the next plan's first order must not accept."""
 
     def send(order: dict[str, Any]) -> None:
         link.take({"number": order["number"] - 1, "state": "late"})

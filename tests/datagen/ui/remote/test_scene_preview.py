@@ -1,4 +1,4 @@
-"""Task as the editor shows it, really drawn and planned: stages that open, marks at their places, pictures."""
+"""The editor's preview of a task, with real draws and plans: stages that open, markers at their positions, images."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
 
@@ -80,7 +80,7 @@ def test_a_plan_is_an_animation_as_long_as_the_motion(preview: ScenePreview, tas
 
 
 def test_steps_of_a_plan_stand_side_by_side(preview: ScenePreview, task: Task):
-    """The last plan's first and last step are in the first and last region."""
+    """The first and the last step of the last plan are in the first and the last region."""
     from pxr import Usd, UsdGeom
 
     look = preview._look
@@ -97,7 +97,7 @@ def test_steps_of_a_plan_stand_side_by_side(preview: ScenePreview, task: Task):
 
 
 def test_changes_in_place_show_the_next_layout(preview: ScenePreview, task: Task):
-    """With the layer on top, every value of the open stage is that of a stage written for the next layout."""
+    """With the layer on top, every value of the open stage equals that of a stage written for the next layout."""
     from pxr import Sdf, Usd
 
     preview.show_layout(task, seed=0, index=0)
@@ -116,7 +116,7 @@ def test_changes_in_place_show_the_next_layout(preview: ScenePreview, task: Task
 
 
 def values(stage: Any) -> dict[str, Any]:
-    """Value of every attribute, and targets of every relationship that has some."""
+    """Return the value of every attribute, and the targets of every relationship."""
     from pxr import Sdf
 
     found: dict[str, Any] = {}

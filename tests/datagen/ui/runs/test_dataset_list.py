@@ -1,4 +1,4 @@
-"""A dataset as a panel lists it: by outcome, by reason, with what is stored of each attempt."""
+"""List of a dataset in a panel: by outcome, by reason, with the stored data of each attempt."""
 
 from __future__ import annotations
 

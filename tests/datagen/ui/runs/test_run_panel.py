@@ -1,4 +1,4 @@
-"""The panel without a toolkit: what it starts as processes, and what loads in a Python without our dependencies."""
+"""The panel without a toolkit: its processes, and its modules that load in a Python without Nimbus's dependencies."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_no_interpreter_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Ctrl-C, which jobs in the background ignore from their start, and a shell that ignores it cannot trap it."""
+    """Restore the default handling of Ctrl-C, which background jobs ignore, and which their shells cannot trap."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -122,7 +122,7 @@ def test_after_a_pause_nobody_has_hung_and_who_hangs_is_still_found():
     assert deadlines.judge(before) is Timeliness.HUNG
     assert deadlines.judge(before, amnesty=amnesty) is Timeliness.OK
     assert deadlines.judge(amid, amnesty=amnesty) is Timeliness.OK
-    for step in range(1, 90):  # the same worker goes on hanging
+    for step in range(1, 90):  # the same worker continues to hang
         assert amnesty.late(160.1 + 0.1 * step) == 0.0
     assert deadlines.judge(Look(71.0, 79.0), amnesty=amnesty) is Timeliness.HUNG
 

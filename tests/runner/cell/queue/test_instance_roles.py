@@ -1,4 +1,4 @@
-"""Numbers of planners and instances, where an instance costs minutes."""
+"""Numbers of planners and instances, if starting an instance takes minutes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_workers_stay_as_many_and_instances_fit(
 @pytest.mark.parametrize(("plan", "render"), [(4.0, 8.0), (10.0, 2.0)])
 @pytest.mark.parametrize("start", [30.0, 300.0])
 def test_moves_end_about_as_soon_as_the_best_split(gpus: int, cores: int, plan: float, render: float, start: float):
-    """Within a twentieth of the best fixed split, and no later than the one that a run begins with."""
+    """The end is within 5 % of that of the best fixed split, and no later than that of the initial split."""
     episodes = int(1800 * cores / (plan + render))
     run = InstanceRun(
         cores=cores, gpus=gpus, episodes=episodes, plan_seconds=plan, render_seconds=render, start_seconds=start

@@ -81,7 +81,7 @@ def test_nothing_known_asks_for_the_most():
 
 
 def ends(evidence: PoisonDetector, *sames: str, worker: int = 100) -> list[Action]:
-    """One episode's deaths, in workers one after another, each in some exception."""
+    """Return one episode's deaths in consecutive workers, each with an exception."""
     actions = []
     for number, same in enumerate(sames):
         evidence.record_death(1, worker + number, "plan", role="planner", is_isolated=False, same=same)

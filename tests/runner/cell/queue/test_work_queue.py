@@ -209,7 +209,7 @@ INDICES = st.integers(0, 11)
 
 
 class Queue(RuleBasedStateMachine):
-    """Whatever workers do: nothing is lost, nothing is with two at once, and it ends when all is settled."""
+    """Whatever workers do, no episode is lost or leased twice at once, and the queue ends when all are settled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(index=INDICES, variant=st.integers(0, 3), kind=st.sampled_from(Settled))
     def settles(self, index: int, variant: int, kind: Settled) -> None:
-        if index not in self.numbers:  # nobody had it yet
+        if index not in self.numbers:  # no worker had it yet
             return
         freed = self.work.settled(index, variant, kind)
         left = self.open.get(index)
@@ -328,7 +328,7 @@ class Queue(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule()
     def everything_that_waits_can_be_had(self) -> None:
-        """Nothing is lost: workers that ask often enough get all that nobody has."""
+        """Check that workers with enough requests get all episodes that no worker has."""
         while lease := self.work.next_isolated(0) or self.work.next_render(0) or self.work.next_plan(0):
             self.take(lease)
         assert set(self.leases) == set(self.open)

@@ -47,7 +47,7 @@ def content_of(item: Planned | Randomized) -> bytes:
 
 
 def assert_equal(found: Any, wanted: Any, path: str = "item") -> None:
-    """Equal in type, order and every bit."""
+    """Check that values are equal in type, order and every bit."""
     assert type(found) is type(wanted), path
     if isinstance(wanted, np.ndarray):
         assert (found.dtype, found.shape, found.tobytes()) == (wanted.dtype, wanted.shape, wanted.tobytes()), path
@@ -212,12 +212,12 @@ def test_another_version_is_named() -> None:
 
 
 def sealed(content: bytes) -> bytes:
-    """With the checksum that such content would have: what a bug of ours could write."""
+    """Return content with a matching checksum, as a bug in Nimbus could write it."""
     return content[:12] + struct.pack("<I", zlib.crc32(content[16:])) + content[16:]
 
 
 def with_header(change: Any) -> bytes:
-    """The same content with a changed header, as if that had been written."""
+    """Return the same content with a changed header, as if it had been written so."""
     magic, version, _, _, header_bytes = PREFIX.unpack_from(CONTENT)
     header = json.loads(CONTENT[PREFIX.size : PREFIX.size + header_bytes])
     change(header)

@@ -195,7 +195,7 @@ def test_the_slot_of_a_dead_renderer_is_rendered_by_another() -> None:
 
 
 class Slots(RuleBasedStateMachine):
-    """Whatever happens: every slot is in one state, nobody's slot is granted, no generation comes twice."""
+    """In any sequence, every slot has one state, only free slots are granted, and no generation occurs twice."""
 
     def __init__(self) -> None:
         super().__init__()

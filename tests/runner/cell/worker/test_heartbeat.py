@@ -138,7 +138,7 @@ def test_no_phase_ever_looks_older_than_it_is_not_even_in_the_middle_of_a_change
     readings: list[HeartbeatReading] = []
 
     class Watched:
-        """A row that is read after each word that is written."""
+        """Row that is read after each written word."""
 
         def __getitem__(self, word: int) -> int:
             return page._row(0)[word]
@@ -171,7 +171,7 @@ def test_readings_of_a_busy_writer_are_whole() -> None:
         while page.snapshot(0).phase in ("none", "start"):
             time.sleep(0.001)
         readings = [page.snapshot(0) for _ in range(3000)]
-        # A writer that loses its core between two words may be read in halves, and again until it goes on.
+        # If a writer is preempted between two words, readers see half a record and retry until it continues.
         seen = [found for found, _ in groupby((reading.phase, reading.index, reading.lease) for reading in readings)]
         halves = len(seen) - seen.count(("plan", 0, 0)) - seen.count(("render", 1, 1))
         assert halves <= 10, Counter(seen)
@@ -185,7 +185,7 @@ def test_a_writer_that_died_between_two_words_is_read_all_the_same() -> None:
     page = HeartbeatPage.create(1)
     stamp = page.writer(0)
     stamp.phase("plan", index=3)
-    stamp._row[7] += 1  # as a kill leaves it
+    stamp._row[7] += 1  # as after a kill
     assert page.snapshot(0).index == 3
     successor = Heartbeat(stamp._row)
     successor.phase("load", index=4)

@@ -13,7 +13,7 @@ from tests.support.synthetic import failed_attempts
 
 
 def heard(channel: Channel) -> list[Sequence[object]]:
-    """All that has come, by datagram."""
+    """Return all received messages, by datagram."""
     return [all_from_bytes(content) for content in iter(channel.receive_now, None)]
 
 
@@ -102,7 +102,7 @@ def test_what_is_too_long_for_one_datagram_comes_in_several(spare: int, datagram
 
 
 def test_a_failed_plan_of_a_thousand_variants_arrives():
-    """Its rows have more bytes than a datagram holds."""
+    """Its rows are larger than a datagram."""
     ours, theirs = pair()
     attempts = failed_attempts(variants=1000)
     plan = Recorded(index=0, lease=3, attempts=attempts)

@@ -1,4 +1,4 @@
-"""Raylets on this machine make what one process makes, whatever is killed. `make test-cluster` runs these."""
+"""Raylets on this machine make the dataset of one process, whatever is killed. `make test-cluster` runs these tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-if importlib.util.find_spec("ray") is None:  # not imported here: it reads the token of its cluster then
+if importlib.util.find_spec("ray") is None:  # not imported here, because the import reads the token of its cluster
     pytest.skip("the extra 'cluster' brings Ray; make test-cluster", allow_module_level=True)
 
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -23,20 +23,20 @@ EPISODES = 80
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Hashes of the dataset that one process makes."""
+    """Return the hashes of the dataset that one process makes."""
     return finish(make_spec(tmp_path_factory.mktemp("alone") / "data", episodes=EPISODES), serial=True)
 
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]:
-    """A head and three raylets."""
+    """Start a head and three raylets."""
     found = RayNodes(tmp_path_factory.mktemp("ray"), nodes=3)
     yield found
     found.stop()
 
 
 def cells() -> list[int]:
-    """Processes of all cells of the nodes."""
+    """Return the processes of all cells of the nodes."""
     spool = Path(os.environ["NIMBUS_SPOOL"])
     return [pid for place in spool.glob("*/*/*/drive") for pid in tagged(CellSpec(folder=str(place)))]
 
@@ -46,6 +46,16 @@ def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, s
     assert run.run().state == "done"
     assert run.hashes() == alone
     assert until(lambda: not actor_pids("RelayActor") and not actor_pids("HeadActor"), patience=20.0)
+
+
+def test_stopped_run_continues(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
+    """Ray's own handler of signals ended the driver, and the nodes did not finish their episodes."""
+    run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
+    run.at(20, lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert run.run().state == "interrupted"
+    assert until(lambda: not cells(), patience=20.0)
+    assert run.run().state == "done"
+    assert run.hashes() == alone
 
 
 def test_killed_parts_cost_no_episode(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):

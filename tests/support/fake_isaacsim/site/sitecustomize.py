@@ -1,6 +1,6 @@
-"""Makes a Python that of Isaac Sim, played by the contract.
+"""Turns a Python into a stand-in for Isaac Sim's, made from the contract.
 
-``FAKE_ISAACSIM`` says how it goes wrong, and how often: ``exit at start x1; hang in a frame x2``.
+``FAKE_ISAACSIM`` configures its faults, and their numbers: ``exit at start x1; hang in a frame x2``.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _FOLDER = Path(os.environ["ISAAC_PATH"])
 _WRONG = [text.strip().partition(" x") for text in os.environ.get("FAKE_ISAACSIM", "").split(";")]
 _TIMES = {mode: int(times or 1000) for mode, _, times in _WRONG}
 _BLOCKED = ("newton", "mujoco", "ompl", "mink", "toppra", "coacd", "trimesh", "torch")
-"""Not to be loaded beside Isaac Sim's own."""
+"""Packages that must not be loaded together with Isaac Sim's own."""
 _OPEN = "isaacsim.core.experimental.utils.impl.stage:open_stage"
 _OPENS = "nimbus.runner.isaac.open_stages"
 _OF_RENDERING = (".app:update_app", ".stage:is_stage_loading")
-"""Functions that the stand-in of rendering keeps where plans are executed, too."""
+"""Functions that the stand-in for rendering keeps even if plans are executed."""
 
 
 class _Blocker:
@@ -31,13 +31,13 @@ class _Blocker:
 
 
 def _plans() -> bool:
-    """Return True where this instance also executes plans, in physics that MuJoCo plays."""
+    """Return True if this instance also executes plans, with MuJoCo as physics."""
     physics = ('"physics": "isaacsim"', '"physics":"isaacsim"', _OPENS)
     return any(text in word for word in sys.orig_argv for text in physics)
 
 
 def _due(mode: str) -> bool:
-    """Check that this is to go wrong now; files count the earlier times."""
+    """Return True if this fault must occur now; files count the earlier occurrences."""
     for number in range(_TIMES.get(mode, 0)):
         try:
             (_FOLDER / f"{mode.replace(' ', '_')}.{number}").touch(exist_ok=False)
@@ -95,7 +95,7 @@ def _install() -> None:
             os._exit(7)
         if _due("hang at start"):
             _hang()
-        atexit.register(_hang)  # what waits for Kit to close waits for ever
+        atexit.register(_hang)  # waiting for Kit to close would never end
         kit.dispatch(update)
         note("started")
 
@@ -103,12 +103,12 @@ def _install() -> None:
         _frames.append(1)
         time.sleep(float(os.environ.get("FAKE_ISAACSIM_FRAME", "0")))
         if len(_frames) == 1:
-            return step(*args, **options)  # the first may take minutes: what goes wrong comes later
+            return step(*args, **options)  # the first may take minutes, so faults occur later
         if _due("hang in a frame"):
             _hang()
         while _spins or _due("spin in a frame"):
             _spins.append(1)
-            kit.dispatch(update)  # as replicator does that never gets an image
+            kit.dispatch(update)  # like a replicator that never gets an image
             time.sleep(0.01)
         if _due("out of memory in a frame"):
             raise RuntimeError("Warp CUDA error 2: out of memory (in function wp_alloc_device_async)")

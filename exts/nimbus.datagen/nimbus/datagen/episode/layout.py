@@ -124,7 +124,7 @@ class Disturbance:
     force: Vector
     """Force on the center of mass in the world frame [N]."""
     is_slippery: bool = False
-    """True if the body has no friction during the push, so that it slips out of a hand."""
+    """True if the body has no friction during the push, so it slips out of a hand."""
     unnoticed: float = 0.0
     """Time from the end of the push until the demonstrator observes the scene again [s]."""
 

@@ -261,7 +261,7 @@ class FurthestParts:
 
     def observe(self) -> None:
         """Record the current fractions."""
-        # Called with every observation of contacts, 240 times a second; most scenes have no parts.
+        # Called with every observation of contacts, 240 times per second; most scenes have no parts.
         if self._labels:
             np.maximum(self._furthest, self._fractions(), out=self._furthest)
 

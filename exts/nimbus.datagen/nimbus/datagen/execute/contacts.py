@@ -52,7 +52,7 @@ class ContactMeter:
         self._gripper[[self._model.body(name).id for name in robot.gripper.links]] = True
         self._target: str | None = None
         still, gripper = (self._model.body_weldid == 0), self._gripper
-        # Bit flags reduce the classification of all contacts to a few array operations; it runs 240 times a second.
+        # Bit flags reduce the classification of all contacts to a few array operations; it runs 240 times per second.
         self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
         """(G,) bits of each geom: fixed to the world, part of the gripper, part of the gripper's target."""
         self._tool = self._model.body(robot.tool.link).id

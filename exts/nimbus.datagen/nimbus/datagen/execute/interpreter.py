@@ -53,6 +53,7 @@ def resolve_point(cell: World, names: Mapping[str, Any], thing: Expression, feat
         return cell.tool_pose()[:3, 3]
     found = resolve(thing, names)
     if isinstance(found, RegionRef):
+        # A region is not a body: its height is that of the surface on which it lies.
         region = cell.regions[found.name]
         return np.array([*region.center, cell.stage.surfaces[region.on].upper[2]])
     low, high = cell.bounds(found.name)

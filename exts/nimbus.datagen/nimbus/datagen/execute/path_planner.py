@@ -120,6 +120,7 @@ def drive_again(
     # Actions are planar; the height of the floor is that of the stored drive.
     heights = stored.body_positions[:, 0, 2]
     feet = np.column_stack([poses[:, :2], heights])
+    # The clearance is measured in the scene, so the result does not depend on the stored measure.
     body, goal = task.body, _stored_goal(physical)
     clearance = swept_clearance(assets.place.mesh, feet, step=body.step, height=body.height)
     rejected = _judge(task, clearance, feet[-1], goal)

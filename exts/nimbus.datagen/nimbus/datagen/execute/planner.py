@@ -245,7 +245,7 @@ def begin_attempt(
     pace: float = 1.0,
     exchange: MotionExchange | None = None,
 ) -> TaskPerformer:
-    """Load a layout and let it settle; returns the performer of the task's steps."""
+    """Load a layout and let it settle; return the performer of the task's steps."""
     simulation.load(layout)
     settle(simulation)
     planners = {

@@ -115,6 +115,7 @@ class Recorder:
         """Build the trajectory of all rows, with its outcome."""
         simulation, count = self._simulation, self.step_count
         rows = {name: np.array(values) for name, values in self._rows.items()}
+        # Plans have different statistics; a missing value becomes NaN in the common columns.
         names = sorted({name for plan in plan_statistics for name in plan})
         # The state after the last row has the number ``count``: relations that hold there end one later.
         for relation in tuple(self._relations):

@@ -42,6 +42,7 @@ class SimulatedScene:
         self.objects: dict[str, PlacedObject] = {item.name: item for item in layout.objects}
         self._models: dict[str, ObjectModel] = {}
         self._furthest = FurthestParts(self)
+        # Start states are recorded now, because conditions compare later states with them.
         self._start_heights = {name: self.lowest_point(name) for name in self.objects}
         self.start_poses = {name: self.pose(name) for name in (*self.objects, *self.stage.fixtures)}
 
@@ -118,6 +119,7 @@ class SimulatedScene:
         cavities = self.model(name).cavities.values()
         if not cavities:
             return []
+        # Objects that are fixed in place, such as furniture, cannot be put into another object.
         others = [other for other in self.objects if other != name and not self.objects[other].anchored]
         object_T_world = np.linalg.inv(self.pose(name))
         places = {other: (object_T_world @ self.pose(other))[:3, 3] for other in others}

@@ -107,7 +107,7 @@ def is_locked(folder: Path) -> bool:
 
 
 def _flock(descriptor: int, folder: Path, *, shared: bool = False) -> bool:
-    """Take the kernel lock; returns False if the disk has no such locks."""
+    """Take the kernel lock; return False if the disk has no such locks."""
     if sys.platform == "win32":
         return True
     import fcntl

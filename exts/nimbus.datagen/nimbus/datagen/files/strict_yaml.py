@@ -190,7 +190,7 @@ class _Builder:
                 )
             if not all(map(_is_text, key)):
                 raise self.error(
-                    key_node, keys, f"a key holds a control character: {ascii(key[:40])}", instead="remove it"
+                    key_node, keys, f"a key contains a control character: {ascii(key[:40])}", instead="remove it"
                 )
             if key in data:
                 line = self.keys[*keys, key].line

@@ -39,6 +39,7 @@ def camera_poses(
     count = len(body_positions)
     if not camera.mount:
         return np.tile(camera.position, (count, 1)), np.tile(camera.wxyz, (count, 1))
+    # The pose of a mounted camera is relative to its link, which may move from state to state.
     row = names[camera.mount]
     orientation = body_wxyz[:, row]
     turned = transforms.quat_to_matrix(orientation) @ np.asarray(camera.position, float)
@@ -48,6 +49,7 @@ def camera_poses(
 
 def world_T_camera(positions: FloatArray, wxyz: FloatArray) -> FloatArray:
     """Convert poses with OpenGL axes, positions (K, 3) [m] and wxyz (K, 4), to (K, 4, 4) with OpenCV axes."""
+    # Stored poses have the axes of USD and MuJoCo, while images and projections use those of OpenCV.
     matrices = np.tile(np.eye(4), (len(positions), 1, 1))
     matrices[:, :3, :3], matrices[:, :3, 3] = transforms.quat_to_matrix(wxyz), positions
     return matrices @ GL_T_CV

@@ -105,7 +105,7 @@ class NavigationScene:
     """Hash of everything that determines paths and images."""
     parts: tuple[ScenePart, ...]
     rooms: tuple[SceneRoom, ...] = ()
-    """Rooms; empty if unknown, so that instructions mention only objects."""
+    """Rooms; empty if unknown, and instructions then mention only objects."""
     passages: tuple[Passage, ...] = ()
     lamps: FloatArray = field(default_factory=lambda: np.zeros((0, 3)))
     """(L, 3) centers of ceiling lamps [m]."""

@@ -159,7 +159,7 @@ class ObjectModel:
     cavities: dict[str, FloatArray] = field(default_factory=dict)
     """(2, 3) lower and upper corner of each cavity [m], by the name of the frame in its opening."""
     open_inside: bool = False
-    """True if the contact geometry leaves the cavities open, so that a finger may reach in."""
+    """True if the contact geometry leaves the cavities open, and a finger may reach in."""
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the convex pieces."""
     parts: tuple[MovingPart, ...] = ()

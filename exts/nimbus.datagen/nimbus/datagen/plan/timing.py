@@ -196,7 +196,7 @@ def _parametrize(path: BlendedPath, velocity: FloatArray, acceleration: FloatArr
         constraint.JointVelocityConstraint(np.column_stack([-velocity, velocity])),
         constraint.JointAccelerationConstraint(
             np.column_stack([-acceleration, acceleration]),
-            # The limits hold at both ends of each interval, so that samples between grid points keep them as well.
+            # The limits hold at both ends of each interval, so samples between grid points keep them as well.
             discretization_scheme=constraint.DiscretizationType.Interpolation,
         ),
     ]

@@ -56,13 +56,13 @@ class Demonstrations:
             limit: Number of episodes to read, starting with the first; all by default.
 
         Raises:
-            InputError: The folder is not a dataset, or has no episode.
+            InputError: The folder is not a dataset, or has no episodes.
         """
         info = read_single_task_info(folder)
         paths = sorted((folder / "episodes").glob("*.hdf5"))[:limit]
         if not paths:
             raise InputError(
-                "the dataset has no episode", where=str(folder), instead="make one with 'nimbus run' first"
+                "the dataset has no episodes", where=str(folder), instead="make one with 'nimbus run' first"
             )
         return cls.of_files(paths, task=info.task, dataset=info.task_hash)
 

@@ -268,7 +268,7 @@ def _has_pressing(part: MovingPart) -> bool:
 
 
 def _is_long(model: ObjectModel, rest: RestPose) -> bool:
-    """Return True if the axis of revolution is level, so that the object rolls instead of standing on a flat end."""
+    """Return True if the axis of revolution is level, so the object rolls instead of standing on a flat end."""
     return model.symmetry == "revolution" and bool(abs(_turned(np.array([[0.0, 0.0, 1.0]]), rest)[0, 2]) < 0.5)
 
 

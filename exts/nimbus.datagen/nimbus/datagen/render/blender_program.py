@@ -164,7 +164,7 @@ class Engine:
                 made.location, made.rotation_quaternion = position, quaternion
 
     def draw(self, world_T_camera: np.ndarray, view: Mapping[str, Any], file: Path) -> tuple[np.ndarray, ...]:
-        """Draw one view; returns colors (H, W, 3) uint8, depth (H, W) float32 [m] and instance (H, W) uint8."""
+        """Draw one view; return colors (H, W, 3) uint8, depth (H, W) float32 [m] and instance (H, W) uint8."""
         from mathutils import Matrix  # pyright: ignore[reportMissingImports]
 
         scene = bpy.context.scene
@@ -361,7 +361,7 @@ def read_exr(file: Path) -> dict[str, np.ndarray]:
 
 
 def _read_header(data: bytes, at: int) -> tuple[dict[str, bytes], int]:
-    """Read the attributes of one part; returns them and the offset of the first byte after them."""
+    """Read the attributes of one part; return them and the offset of the first byte after them."""
     header = {}
     while data[at]:
         end = data.index(0, at)
@@ -397,7 +397,7 @@ def _srgb(light: np.ndarray) -> np.ndarray:
 
 
 def render(engine: Engine, message: Mapping[str, Any], folder: Path, out: TextIO) -> dict[str, dict[str, str]]:
-    """Draw the steps of a request; returns the files of each camera."""
+    """Draw the steps of a request; return the files of each camera."""
     positions, wxyz = (np.load(folder / message[name]) for name in ("body_positions", "body_wxyz"))
     poses = {view["name"]: np.load(folder / view["world_T_camera"]) for view in message["cameras"]}
     made: dict[str, list[tuple[np.ndarray, ...]]] = {name: [] for name in poses}

@@ -160,7 +160,7 @@ class ExternalProgram:
         return InputError(f"'{self._command[0]}' {what}", where="render: external", instead=instead)
 
     def write(self, name: str, values: NDArray[Any]) -> str:
-        """Write an array for the program; returns the name of its file in the folder."""
+        """Write an array for the program; return the name of its file in the folder."""
         np.save(self.folder / f"{name}.npy", np.ascontiguousarray(values), allow_pickle=False)
         return f"{name}.npy"
 

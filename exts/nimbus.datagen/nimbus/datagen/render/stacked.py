@@ -216,7 +216,7 @@ class StackedRenderer:
             has_normals=normals,
             has_meshes=meshes,
         )
-        # A mounted camera moves, so that all of its pixels change.
+        # A mounted camera moves, so all of its pixels change.
         if len(self._layouts) > 1 or len(shots) > 1 or first.mount:
             return self._renderer.render(self._table, placed, seen, size=images), seen
         return self._renderer.render_still(self._table, placed, seen, size=images, camera=fine[0]), seen

@@ -28,7 +28,7 @@ _MOST_TEXELS = 4096
 
 @lru_cache(maxsize=4)
 def bake_parts(parts: tuple[RenderPart, ...], workplace: Vector) -> tuple[tuple[RenderPart, ...], LightBasis]:
-    """Add grids of light to static parts; returns them with the basis of that light.
+    """Add grids of light to static parts; return them with the basis of that light.
 
     Args:
         parts: Parts of the scene, without objects.

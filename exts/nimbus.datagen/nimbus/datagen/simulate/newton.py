@@ -166,7 +166,7 @@ class NewtonSimulation:
     def _begin_period(self) -> None:
         """Keep everything that the robot carries awake.
 
-        MuJoCo counts an object's steps at rest in the hand as well, so that a gently released object would sleep in
+        MuJoCo counts an object's steps at rest in the hand as well, so a gently released object would sleep in
         mid-air.
         """
         islands = self.data.tree_island

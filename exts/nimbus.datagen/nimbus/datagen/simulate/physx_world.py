@@ -71,6 +71,7 @@ class PhysxWorld:
         """Joints of each object with parts, by the object's name."""
         for name, frictions in parts.jointed.items():
             self.parts[name].set_friction(np.array(list(frictions.values())))
+        # A loose object with parts is an articulation, whose view differs from that of rigid bodies.
         self._floating: list[Articulation] = [
             Articulation(_articulations(self._stage, f"{parts.objects}/{name}")[0]) for name in parts.floating
         ]

@@ -24,6 +24,7 @@ _LARGEST = 1e3
 
 def split_similarity(matrix: FloatArray) -> tuple[float, FloatArray]:
     """Return the scale and the rotation (3, 3) of a matrix (4, 4) with a uniform scale."""
+    # The determinant of a matrix with a uniform scale is the cube of this scale.
     factor = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
     return factor, matrix[:3, :3] / factor
 
@@ -82,6 +83,7 @@ class SplatCloud:
         turn = np.asarray(transforms.quat_from_matrix(rotation))
         w, x, y, z = (float(part) for part in turn)
         turned = transforms.quat_multiply((w, x, y, z), tuple(self.wxyz.T))  # type: ignore[arg-type]
+        # Without a rotation, harmonics stay valid, and orientations stay equal to the last bit.
         is_turned = not np.allclose(rotation, np.eye(3), atol=1e-6)
         return replace(
             self,
@@ -109,6 +111,7 @@ def check_cloud(cloud: SplatCloud, *, where: str) -> SplatCloud:
         raise InputError(what, where=where, instead="prune it, for example with splat-transform --decimate")
     for name in ("positions", "scales", "wxyz", "opacities", "colors", "harmonics"):
         values = getattr(cloud, name)
+        # The message names the first bad splat and their number, so the cause can be found in the file.
         if values is not None and not (fine := np.isfinite(values).reshape(len(cloud), -1).all(axis=1)).all():
             first, count = int(np.argmin(fine)), int((~fine).sum())
             what = f"{name} of splat {first} are not finite numbers; {count} splats are affected"

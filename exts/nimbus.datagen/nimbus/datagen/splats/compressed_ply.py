@@ -38,6 +38,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
     lacking = [name for name in _PACKED if name not in (table.dtype.names or ())]
     if lacking := lacking + [name for name in wanted if len(bounds) and name not in of_chunk]:
         raise InputError(f"has no column {', '.join(lacking)}", where=str(path), instead="export it again")
+    # Each group of 256 splats needs its own row of bounds; a missing row would be an index error below.
     if len(bounds) * _CHUNK < len(table):
         what = f"has {len(bounds)} chunks for {len(table)} splats; expected {-(-len(table) // _CHUNK)}"
         raise InputError(what, where=str(path), instead="export it again")
@@ -45,6 +46,7 @@ def read_compressed_ply(path: Path) -> SplatCloud:
         raise InputError(f"column {wrong[0]} is not of type uint", where=str(path), instead="export it again")
     position, rotation, scale, color = (np.asarray(table[name]) for name in _PACKED)
     chunk = np.arange(len(table)) // _CHUNK
+    # Without bounds of colors in the file, the bytes cover the range 0 to 1.
     colors = np.stack([_part(color, shift, 8) for shift in (24, 16, 8)], axis=1)
     if has_colors:
         colors = _between(bounds, _COLOR, chunk, colors)
@@ -89,6 +91,7 @@ def _between(bounds: NDArray[Any], names: list[str], chunk: NDArray[Any], share:
 
 def _turns(packed: NDArray[Any]) -> Float32Array:
     """Unpack unit quaternions stored without the largest component: 2 bits for its index in wxyz, 10 for each other."""
+    # A component that is not the largest is at most sqrt(1/2) in magnitude, so this range suffices for it.
     others = np.stack([_part(packed, shift, 10) for shift in (20, 10, 0)], axis=1)
     others = (others - np.float32(0.5)) * np.float32(_HALF_DIAGONAL)
     largest = np.sqrt(np.maximum(1.0 - np.sum(others**2, axis=1), 0.0))

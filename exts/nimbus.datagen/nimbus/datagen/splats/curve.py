@@ -28,6 +28,7 @@ def curve_order(positions: Float32Array) -> IntArray:
         (N,) indices of the points in the order of the curve.
     """
     lower = positions.min(axis=0)
+    # All axes have the same scale, so that cells are cubes and neighbors on the curve are near each other.
     side = max(float((positions.max(axis=0) - lower).max()), 1e-9)
     code = np.zeros(len(positions), dtype=np.uint64)
     for axis in range(3):

@@ -39,6 +39,7 @@ def find_nearest(corners: AnyArray, points: FloatArray, reach: float) -> tuple[F
     Returns:
         Nearest points (N, 3) [m], unit normals (N, 3) of their faces, and flags (N,), True if a point was found.
     """
+    # The triangles share no vertices, so the indices are consecutive.
     vertices = wp.array(np.asarray(corners, np.float32).reshape(-1, 3), dtype=wp.vec3, device="cpu")
     indices = wp.array(np.arange(len(vertices), dtype=np.int32), dtype=wp.int32, device="cpu")
     mesh = wp.Mesh(points=vertices, indices=indices)

@@ -72,6 +72,7 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         found = [PlyElement(name=name, count=count, columns=np.dtype(columns)) for name, count, columns in elements]
     except ValueError as error:
         raise InputError(f"its header is invalid: {error}", where=str(path), instead=_AGAIN) from None
+    # A header can declare any number of rows, so their size is compared with the file before anything is allocated.
     if size < (needed := start + sum(element.count * element.columns.itemsize for element in found)):
         what = f"is truncated: it has {size} of {needed} bytes"
         raise InputError(what, where=str(path), instead="copy or download it again")
@@ -92,6 +93,7 @@ def open_table(path: Path, elements: list[PlyElement], start: int, name: str) ->
     """
     for element in elements:
         if element.name == name and element.count:
+            # The table is mapped, not read, because callers copy only some of its columns.
             return np.memmap(path, dtype=element.columns, mode="r", offset=start, shape=(element.count,))
         start += element.count * element.columns.itemsize
     return np.empty(0, dtype=np.uint8)

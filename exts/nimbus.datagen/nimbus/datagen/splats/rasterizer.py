@@ -115,6 +115,7 @@ class SplatRasterizer:
 
     def _upload(self, cloud: SplatCloud) -> Any:
         self._order = order = curve_order(cloud.positions)
+        # Splats that are near each other form chunks, so that whole chunks outside of a view can be skipped.
         cloud = cloud.rows(order)
         covariance = np.concatenate([_covariances(cloud, start) for start in range(0, len(cloud), _BLOCK)])
         device = projection.DeviceCloud()

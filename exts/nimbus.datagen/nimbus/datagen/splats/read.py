@@ -28,6 +28,7 @@ def read_splats(path: Path) -> SplatCloud:
         raise InputError(what, where=str(path), instead=instead)
     if not check_regular(path):
         raise InputError("the file is empty", where=str(path), instead="export the scene again")
+    # Both kinds of PLY files have the same suffix; only compressed ones have an element ``chunk``.
     if path.suffix.lower() == ".spz":
         cloud = read_spz(path)
     elif any(element.name == "chunk" for element in read_elements(path)[0]):

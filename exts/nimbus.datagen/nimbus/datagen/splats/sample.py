@@ -52,8 +52,10 @@ def place_samples(corners: AnyArray, count: int) -> SurfaceSamples:
     double = np.linalg.norm(across, axis=1)
     reached = np.cumsum(double)
     number = np.arange(count)
+    # Samples are at equal steps of the accumulated area, so the number on a face is proportional to its area.
     faces = np.searchsorted(reached, (number + 0.5) / count * reached[-1]).astype(np.int64)
     share = np.mod((number[:, None] + 1) * _R2, 1.0)
+    # Points beyond the diagonal of the unit square are mirrored into the triangle, which keeps their density even.
     share = np.where(share.sum(axis=1, keepdims=True) > 1.0, 1.0 - share, share)
     shares = np.column_stack([1.0 - share.sum(axis=1), share])
     return SurfaceSamples(

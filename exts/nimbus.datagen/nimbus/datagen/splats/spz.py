@@ -37,6 +37,7 @@ def read_spz(path: Path) -> SplatCloud:
         InputError: The file is not SPZ, has an unknown version, is truncated, or is too large to render.
     """
     content = read_bytes(path, limit=_FILE_BYTES)
+    # Only version 4 starts with the magic number; in earlier versions, it is inside of the gzip stream.
     if content[:4] == _MAGIC and len(content) >= 32:
         _, version, count, degree, fraction, flags, streams, table = struct.unpack("<4sIIBBBBI", content[:20])
         sizes = _sizes(path, version, count, degree)
@@ -57,6 +58,7 @@ def _inflate(path: Path, content: bytes) -> bytes:
     most = 16 + sum(_sizes(path, 3, MOST_SPLATS, 4))
     unpacking = zlib.decompressobj(_GZIP)
     try:
+        # The output is limited, because a small stream can expand to any size.
         found = unpacking.decompress(content, most)
     except zlib.error as error:
         raise InputError(f"is not an SPZ file: {error}", where=str(path), instead=_AGAIN) from None
@@ -96,6 +98,7 @@ def _unpack_streams(path: Path, content: bytes, table: int, count: int, sizes: l
         raise InputError(f"has {count} streams; expected {len(wanted)}", where=str(path), instead=_AGAIN)
     found = []
     for number, size in enumerate(wanted):
+        # The number of splats determines the unpacked size, so a stream cannot allocate more.
         packed, real = struct.unpack_from("<QQ", content, table + 16 * number)
         if real != size or packed > len(content) - start:
             raise InputError(f"stream {number} is truncated", where=str(path), instead=_AGAIN)
@@ -133,6 +136,7 @@ def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
         return packed.view("<f2").reshape(-1, 3).astype(np.float32)
     parts = packed.reshape(-1, 3).astype(np.int32)
     value = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
+    # Numbers of 24 bits have no type of their own, so their sign is extended here.
     value = np.where(value >= 1 << 23, value - (1 << 24), value)
     return (value / float(1 << fraction)).reshape(-1, 3).astype(np.float32)
 

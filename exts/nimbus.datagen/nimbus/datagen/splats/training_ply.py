@@ -42,6 +42,7 @@ def read_training_ply(path: Path) -> SplatCloud:
     if count := _REST[len(rest)]:
         names = [f"f_rest_{number}" for number in range(len(rest))]
         harmonics = stack_columns(table, names, np.float16).reshape(len(table), 3, count)
+    # An overflow of exp gives an opacity of 0, which is right, or an infinite scale, which ``check_cloud`` refuses.
     with np.errstate(over="ignore"):
         opacities = (1.0 / (1.0 + np.exp(-np.asarray(table["opacity"], dtype=np.float32)))).astype(np.float32)
         scales = np.exp(stack_columns(table, _SCALES))
@@ -62,6 +63,7 @@ def write_training_ply(cloud: SplatCloud, path: Path) -> None:
         cloud: Splats; opacities are limited to 1e-6 above 0 and below 1.
         path: File to write.
     """
+    # Splats have no normals, but the training's own files have these columns.
     names = [*_PLACE, "nx", "ny", "nz", *_CHANNELS, "opacity", *_SCALES, *_TURN]
     opacity = np.clip(cloud.opacities.astype(float), 1e-6, 1.0 - 1e-6)
     values = [

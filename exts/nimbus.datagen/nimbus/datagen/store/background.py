@@ -38,7 +38,7 @@ class Background:
         return time.perf_counter() - start
 
     def wait(self) -> float:
-        """Wait for all jobs; returns the time waited [s]."""
+        """Wait for all jobs; return the time waited [s]."""
         start = time.perf_counter()
         while self._running:
             self._finish_first()

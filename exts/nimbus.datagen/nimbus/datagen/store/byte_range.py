@@ -64,7 +64,7 @@ class ByteRangeFile(RangeFile):
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position; returns it."""
+        """Move to a position; return it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._span.byte_count}[whence]
         self._position = max(0, origin + offset)
         return self._position

@@ -11,7 +11,7 @@ from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER_NAME
-from nimbus.datagen.store.remote.cache_root import stands_for
+from nimbus.datagen.store.remote.cache_root import address_of, stands_for
 from nimbus.datagen.version import was_source_hash
 
 
@@ -36,38 +36,38 @@ def refuse_other_task(
     """Refuse a dataset of another task, task folder or seed, or one without its ledger."""
     if bool(found.tasks) != bool(collection) or found.task != (collection or task):
         holds = "the tasks of" if found.tasks else "task"
-        raise InputError(f"holds a dataset of {holds} '{found.task}'", where=str(folder), instead=OTHER_OUT)
+        raise InputError(f"holds a dataset of {holds} '{found.task}'", where=address_of(folder), instead=OTHER_OUT)
     known = found.tasks[task].task_hash if task in found.tasks else task_hash if collection else found.task_hash
     if known != task_hash:
         what = f"holds a dataset of another version of task '{task}'"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or restore the task file")
+        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or restore the task file")
     if found.seed != seed:
         what = f"holds a dataset of seed {found.seed}, not {seed}"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
+        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
     ledger = folder / LEDGER_NAME
     if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
         state = "empty" if ledger.exists() else "missing"
         what = f"holds {found.episode_count} episodes but its {LEDGER_NAME} is {state}"
-        raise InputError(what, where=str(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
+        raise InputError(what, where=address_of(folder), instead=f"restore it from a copy, or {OTHER_OUT}")
 
 
 def refuse_other_inputs(folder: Path, found: DatasetInfo, wanted: DatasetInfo) -> None:
     """Refuse a dataset with other inputs that decide its content."""
     inputs = found.inputs_of(wanted.task)
     refuse_source_hashes(
-        inputs, wanted.inputs, where=str(folder), instead=f"continue it with that version, or {OTHER_OUT}"
+        inputs, wanted.inputs, where=address_of(folder), instead=f"continue it with that version, or {OTHER_OUT}"
     )
     if found.field_schema != wanted.field_schema:
         what = (
             f"holds a dataset of field schema {found.field_schema}; this version of Nimbus writes {wanted.field_schema}"
         )
         instead = f"continue it with the version that began it, or {OTHER_OUT}"
-        raise InputError(what, where=str(folder), instead=instead)
+        raise InputError(what, where=address_of(folder), instead=instead)
     if difference := find_difference(inputs, wanted.inputs):
         what = f"holds a dataset made with another {difference}"
         name = difference.partition(" (")[0]
         instead = f"give {_flag(name, inputs)}" if name in _FLAGS else "restore the original inputs"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT}, or {instead}")
+        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or {instead}")
 
 
 _FLAGS = ("images", "physics", "planner", "sim")
@@ -128,4 +128,4 @@ def refuse_foreign(folder: Path) -> None:
     strangers = sorted(path.name for path in folder.iterdir() if path.name != LOCK_NAME)
     if strangers:
         what = f"holds '{strangers[0]}' and no {INFO_NAME}: not a dataset"
-        raise InputError(what, where=str(folder), instead=f"{OTHER_OUT} that is new or empty")
+        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT} that is new or empty")

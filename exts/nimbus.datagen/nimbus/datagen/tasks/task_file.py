@@ -302,7 +302,7 @@ class CameraSettings(StrictModel):
             sight = np.subtract(self.look_at, self.position)
             if np.linalg.norm(np.cross(sight, self.up)) < 1e-6 * max(1.0, float(np.linalg.norm(sight))):
                 what = "the camera looks along its up direction, or at itself"
-                raise PydanticCustomError("camera", what, {"instead": "move look_at, or give another up"})
+                raise PydanticCustomError("camera", what, {"instead": "move look_at, or choose another up direction"})
         return self
 
     def annotated(self, asked: Collection[str]) -> CameraSettings:

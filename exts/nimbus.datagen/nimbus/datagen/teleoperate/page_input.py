@@ -29,7 +29,7 @@ _DEAD = 0.08
 _STALE = 0.5
 """Age of a report above which its axes count as released, so that the tool stops while the page is busy [s]."""
 _SILENCE = 10.0
-"""Age of a report above which a page with deflected axes counts as lost [s]; pages report thirty times a second."""
+"""Age of a report above which a page with deflected axes counts as lost [s]; pages report thirty times per second."""
 
 Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
 

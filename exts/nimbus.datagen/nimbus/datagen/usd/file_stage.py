@@ -112,7 +112,7 @@ class _FileStage:
         self._name_parts(surface)
 
     def _read_gltf(self, path: Path) -> FloatArray:
-        """Add a prim for each node; returns the rotation (4, 4) from y up to z up."""
+        """Add a prim for each node; return the rotation (4, 4) from y up to z up."""
         from nimbus.datagen.objects.usd import add_looks
 
         taken: set[str] = set()

@@ -17,7 +17,7 @@ from nimbus.datagen.usd.visual_assets import seen_bounds, write_visual_assets
 
 
 def write_steps(folder: Path, stage: StageInfo, robot: Robot, layout: Layout, motion: BodyMotion) -> Path:
-    """Write K steps side by side, with the spacing that rendering in Isaac Sim uses; returns the stage's file.
+    """Write K steps side by side, with the spacing that rendering in Isaac Sim uses; return the stage's file.
 
     Args:
         folder: Folder for these files only.

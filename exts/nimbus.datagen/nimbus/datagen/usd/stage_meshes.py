@@ -46,7 +46,7 @@ def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -
 
 
 def keep_picture(folder: Path, image: ImageArray) -> str:
-    """Write an image unless it exists already; returns the name of its file."""
+    """Write an image unless it exists already; return the name of its file."""
     from PIL import Image as PillowImage
 
     name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"

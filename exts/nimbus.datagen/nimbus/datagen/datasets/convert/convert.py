@@ -57,7 +57,7 @@ def open_set(folder: Path) -> LeRobotSet:
     info = read_info(folder)
     found = (read_v30 if info["codebase_version"] == "v3.0" else read_v21).read(folder, info)
     if not found.items:
-        raise InputError("the dataset has no episode", where=str(folder), instead="give a dataset with episodes")
+        raise InputError("the dataset has no episodes", where=str(folder), instead="give a dataset with episodes")
     if info["total_episodes"] != len(found.items):
         what = f"total_episodes is {info['total_episodes']}, but there are {len(found.items)} episodes"
         raise InputError(what, where=str(folder / INFO), instead="run 'nimbus qa' for details")

@@ -158,7 +158,7 @@ def open_source(folder: Path, *, keep_failures: bool = False, with_restricted: b
     finally:
         ledger.close()
     if not stored:
-        raise InputError("the dataset has no episode", where=str(folder), instead="create one with 'nimbus run' first")
+        raise InputError("the dataset has no episodes", where=str(folder), instead="create one with 'nimbus run' first")
     inside = DatasetPaths(folder)
     left_out = 0
     if not with_restricted and (restricted := {name for name, one in info.credits.items() if one.is_restricted}):

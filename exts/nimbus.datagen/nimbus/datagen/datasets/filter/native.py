@@ -127,7 +127,7 @@ def columns_of(attempt: Attempt) -> dict[str, Any]:
 
 def _choose(folder: Path, stored: list[Attempt], condition: Condition) -> list[Attempt]:
     if not stored:
-        raise InputError("the dataset has no episode", where=str(folder), instead="create one with 'nimbus run' first")
+        raise InputError("the dataset has no episodes", where=str(folder), instead="create one with 'nimbus run' first")
     condition.check(columns_of(stored[0]) | {"instruction": ""})
     chosen = [one for one in stored if condition(columns_of(one) | _told(folder, one, condition))]
     if not chosen:

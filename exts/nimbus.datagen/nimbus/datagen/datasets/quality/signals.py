@@ -200,9 +200,7 @@ class SignalChecks:
         for name, known in self.totals.items():
             still = np.flatnonzero(known["high"] == known["low"])
             if len(still):
-                yield warn(
-                    "constant", name, f"column {still[0]} is constant, so that normalization would divide by zero"
-                )
+                yield warn("constant", name, f"column {still[0]} is constant, so normalization would divide by zero")
 
     def _statistics(self) -> Iterator[Diagnostic]:
         for name, known in self.totals.items():

@@ -14,8 +14,9 @@ from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.h264 import whole_rate
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.datagen.store.remote.episode_manifest import FILE_NAME, read_manifest
-from nimbus.datagen.store.remote.working_copy import address_of, is_remote, open_dataset
+from nimbus.datagen.store.remote.working_copy import is_remote, open_dataset
 
 if TYPE_CHECKING:
     import pyarrow

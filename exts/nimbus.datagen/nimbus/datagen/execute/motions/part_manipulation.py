@@ -98,7 +98,7 @@ class PartManipulator:
             raise failure or SkillFailure(Reason.NOT_MOVED, detail)
 
     def _hold_and_move(self, stroke: _Stroke, phase: str) -> SkillFailure | None:
-        """Close the fingers and move; returns a failure that another grasp may avoid."""
+        """Close the fingers and move; return a failure that another grasp may avoid."""
         cell, part = self._cell, self._part
         if not cell.close_on(part.label):
             return SkillFailure(Reason.MISSED_GRASP, f"the fingers closed next to {part.label}")

@@ -71,6 +71,7 @@ def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
     """Return a mask (B,) of the bodies to ignore."""
     model = cell.simulation.model
     hand = model.body(cell.robot.tool.link).id
+    # All links of the robot have the root of its hand. Body 0 is the world, which always supports objects.
     passed = np.asarray(model.body_rootid == model.body_rootid[hand]) & (np.arange(model.nbody) > 0)
     for name in (*ignored, *([cell.held] if cell.held else [])):
         passed[model.body(name).id] = True

@@ -66,6 +66,7 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
 def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
     """Plan a free motion with the held object, with a wide clearance if possible."""
     scene = cell.look()
+    # The wide clearance is only preferred, because it may leave no motion in a crowded scene.
     with scene.nearer(_BERTH):
         wide = cell.planner.plan_pose(scene, cell.arm_command, goals, rng=cell.rng())
     return wide or cell.planner.plan_pose(cell.look(), cell.arm_command, goals, rng=cell.rng())

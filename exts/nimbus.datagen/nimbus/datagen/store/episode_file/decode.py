@@ -124,7 +124,7 @@ class VideoReader:
         if start >= stop:
             return
         try:
-            # Decoding on to a near frame is faster than seeking, which starts again at a keyframe.
+            # Decoding up to a near frame is faster than seeking, which starts at a keyframe.
             if not self._next <= start < self._next + GROUP or self._next < 0:
                 self._seek(start)
             wanted = start

@@ -25,7 +25,7 @@ class FaultTolerantFile:
         self._descriptor = create_file(path)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position; returns it."""
+        """Move to a position; return it."""
         origin = {os.SEEK_SET: 0, os.SEEK_CUR: self._position}.get(whence)
         self._position = offset + (os.fstat(self._descriptor).st_size if origin is None else origin)
         return self._position

@@ -66,7 +66,7 @@ class VectorTotal:
 
 
 def histogram(images: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Count each value in a grid of pixels of (T, H, W, 3) images; returns (3, 256)."""
+    """Count each value in a grid of pixels of (T, H, W, 3) images; return (3, 256)."""
     every = max(1, images.shape[1] // _PIXEL_ROWS)
     pixels = images[:, ::every, ::every].reshape(-1, 3)
     return np.stack([np.bincount(pixels[:, channel], minlength=256) for channel in range(3)]).astype(np.int64)

@@ -86,3 +86,9 @@ def stands_for(path: Path) -> tuple[Path, str] | None:
     folder = Path(own, *parts[:2])
     note = folder / ORIGIN
     return (folder, read_typed(OriginNote, note).address) if note.is_file() else None
+
+
+def address_of(folder: Path) -> str:
+    """Return the address that a folder represents; the folder's own path if it represents none."""
+    found = stands_for(folder)
+    return found[1] if found else str(folder)

@@ -36,7 +36,7 @@ _THREADS = 2
 _PERIOD = 60.0
 """Shortest time between two snapshots [s]."""
 _SHARE = 20.0
-"""Smallest ratio of that time to the duration of a snapshot; snapshots then take at most 5 % of the time."""
+"""Smallest ratio of the time between two snapshots to the duration of one; they then take at most 5 % of the time."""
 _WAITS = (1.0, 2.0, 4.0, 8.0, 15.0)
 """Time between attempts at a store that does not answer [s]."""
 
@@ -81,7 +81,8 @@ class Uploader:
             Number of files still waiting.
 
         Raises:
-            InputError: The store refuses: no permission, no bucket, another object, another run.
+            InputError: The store refuses: a permission or the bucket is missing, an object has other content, or
+                another run writes.
         """
         try:
             self._beat()

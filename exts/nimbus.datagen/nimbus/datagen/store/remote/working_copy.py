@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -24,6 +24,7 @@ from nimbus.datagen.store.remote.cache_root import (
     COPIES,
     ORIGIN,
     SPOOLS,
+    address_of,
     make_folder,
     note_origin,
     own_folder,
@@ -130,10 +131,12 @@ def is_remote(folder: Path) -> bool:
     return stands_for(folder) is not None
 
 
-def address_of(folder: Path) -> str:
-    """Return the address that a folder represents; the folder's own path if it represents none."""
-    found = stands_for(folder)
-    return found[1] if found else str(folder)
+def note_sent(folder: Path, objects: Sequence[tuple[str, int]]) -> None:
+    """Count objects that were sent to the store of a folder, by name and size [bytes], for the report."""
+    address = address_of(folder)
+    copy = copy_folder(parse_address(address))
+    note_origin(copy, address)  # nothing may have been read yet
+    TRAFFIC.note(copy, objects_sent=len(objects), bytes_sent=sum(size for _, size in objects))
 
 
 def names_in(folder: Path, kind: str) -> list[str]:

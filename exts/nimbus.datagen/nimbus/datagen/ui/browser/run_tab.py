@@ -50,7 +50,7 @@ class RunTab:
         self._table = gui.add_markdown("")
 
     def refresh(self) -> None:
-        """Show the progress of the run; called a few times a second."""
+        """Show the progress of the run; called a few times per second."""
         panel = self._panel
         panel.poll()
         if panel.activity or panel.status:
@@ -87,7 +87,7 @@ class RunTab:
         return line
 
     def save_once(self) -> str:
-        """Save a task that has no file yet; returns a line about it.
+        """Save a task that has no file yet; return a line about it.
 
         Raises:
             InputError: The content of the file differs from the task shown.

@@ -1,6 +1,6 @@
 """Client of the editor process, in the host: starts it, sends requests, and keeps its last state.
 
-No call blocks: Kit's loop calls :meth:`EditorConnection.poll` a few times a second.
+No call blocks: Kit's loop calls :meth:`EditorConnection.poll` a few times per second.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EditorChannel(Protocol):
         ...
 
     def wait(self, seconds: float) -> bool:
-        """Wait until a line arrives; returns False if none does."""
+        """Wait until a line arrives; return False if none does."""
         ...
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class ProcessChannel:
         return [line.decode(errors="replace") for line in lines]
 
     def wait(self, seconds: float) -> bool:
-        """Wait until a line arrives; returns False if none does."""
+        """Wait until a line arrives; return False if none does."""
         assert self._from is not None
         self._push()
         return bool(select.select([self._from], [], [], seconds)[0])

@@ -62,7 +62,7 @@ class MarkerViewport(Protocol):
 class RemotePanel:
     """View model of the panel: a view renders :attr:`state` and the run, calls :meth:`act` and has no logic of its own.
 
-    Every action returns at once; call :meth:`poll` a few times a second.
+    Every action returns at once; call :meth:`poll` a few times per second.
 
     Args:
         editor: Connection to the editor process.
@@ -94,7 +94,7 @@ class RemotePanel:
         return self._problem or self._editor.problem or self.runs.problem
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after every change; returns a function that stops this."""
+        """Call a function after every change; return a function that stops this."""
         self._observers.append(changed)
         return lambda: self._observers.remove(changed) if changed in self._observers else None
 

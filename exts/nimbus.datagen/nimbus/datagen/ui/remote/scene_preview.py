@@ -59,14 +59,14 @@ class ScenePreview:
         return self._preview.examine(task)
 
     def show_layout(self, task: Task, *, seed: int, index: int) -> str:
-        """Write one layout as a stage; returns a one-line summary."""
+        """Write one layout as a stage; return a one-line summary."""
         look = self._preview.layout(task, seed=seed, index=index)
         self._show(task, look)
         count = len(look.layout.physical.objects) if look.layout else 0
         return f"episode {index}: {count} objects"
 
     def plan(self, task: Task, *, seed: int, index: int) -> str:
-        """Plan and execute one attempt as an animation; returns its outcome in one line."""
+        """Plan and execute one attempt as an animation; return its outcome in one line."""
         look = self._preview.plan(task, seed=seed, index=index)
         self._show(task, look)
         return _outcome_line(look)

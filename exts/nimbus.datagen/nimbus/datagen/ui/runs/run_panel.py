@@ -94,7 +94,7 @@ class ResultViewer(Protocol):
 class RunPanel:
     """View model of one run of a task; a view renders it and calls it.
 
-    Every action returns at once; call :meth:`poll` a few times a second.
+    Every action returns at once; call :meth:`poll` a few times per second.
 
     Args:
         launcher: Starts processes.
@@ -155,7 +155,7 @@ class RunPanel:
         return self.out_folder / "report.html"
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after every change; returns a function that stops this."""
+        """Call a function after every change; return a function that stops this."""
         self._observers.append(changed)
 
         def stop() -> None:
@@ -223,7 +223,7 @@ class RunPanel:
             self._changed()
 
     def poll(self) -> None:
-        """Update the state of the started process; this is cheap, call it a few times a second."""
+        """Update the state of the started process; this is cheap, call it a few times per second."""
         before = (self.problem, self.activity, self.status)
         self._poll_run()
         if before != (self.problem, self.activity, self.status):
