@@ -48,7 +48,7 @@ def write_glb(path: Path, things: dict[str, FloatArray], turn: AnyArray = Y_UP) 
 
 
 def write_plain_glb(path: Path) -> Path:
-    """Write the room as modelers do, with colors of materials alone."""
+    """Write the room with only material colors, as modeling programs do."""
     scene = trimesh.Scene()
     for name, corners in room_things().items():
         mesh = colored(corners @ Y_UP.T, (0, 0, 0))
