@@ -39,12 +39,14 @@ _MOST_CONTINUATIONS = 8
 _PATIENCE = 1200.0
 
 
-def make_spec(folder: Path, draw: random.Random | None, *, episodes: int) -> tuple[CellSpec, dict[str, Any]]:
+def make_spec(
+    folder: Path, draw: random.Random | None, *, episodes: int, number: int = 0
+) -> tuple[CellSpec, dict[str, Any]]:
     """Make the spec of a run, and draw its faults; none without a generator."""
     wrong: list[str] = []
     mishaps: dict[str, str] = {}
     if draw is not None:
-        wrong = [f"{draw.choice(_AT_START)} x1", *(f"{mode} x1" for mode in draw.sample(_IN_A_FRAME, 2))]
+        wrong = [f"{_AT_START[number % len(_AT_START)]} x1", *(f"{mode} x1" for mode in draw.sample(_IN_A_FRAME, 2))]
         mishaps = {f"plan {index}": f"{draw.choice(_IN_A_PLAN)} x1" for index in draw.sample(range(episodes), 2)}
     spec = rtx_spec(
         folder,
@@ -112,7 +114,7 @@ def main() -> int:
         whole = dataset_hashes(Path(clean.folder))
         for number in range(args.runs):
             draw, place = random.Random(args.seed + number), Path(folder, str(number))
-            spec, drawn = make_spec(place, draw, episodes=args.episodes)
+            spec, drawn = make_spec(place, draw, episodes=args.episodes, number=number)
             begin = time.monotonic()
             found = endure(spec, draw)
             found["wrong"] += dataset_hashes(Path(spec.folder)) != whole

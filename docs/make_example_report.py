@@ -1,6 +1,6 @@
 """Makes ``docs/examples/report.html``: a run of ``pick_and_place`` with ``randomize: large`` on an idle machine.
 
-Run it as ``python docs/make_example_report.py [OUT.html] [--episodes N] [--force]``; the dataset is thrown away.
+Run it as ``python docs/make_example_report.py [OUT.html] [--episodes N] [--force]``; the dataset is deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TASK = "pick_and_place"
 MAX_LOAD = 0.5
-"""Busy processes by the load average of the last minute; more of them would show in every time of the report."""
+"""Largest load average of the last minute; a higher load would affect all times in the report."""
 
 
 def task_text() -> str:

@@ -1,8 +1,8 @@
-"""Draws the panel from the widgets that the stand-in of Kit holds: ``python docs/make_kit_picture.py [OUT.png]``.
+"""Draws the panel from the widgets in the stand-in for Kit: ``python docs/make_kit_picture.py [OUT.png]``.
 
-No screenshot: sizes are taken from the widgets' own options, fonts and colours are like Kit's.
+The image is not a screenshot: sizes come from the widgets' own options, and fonts and colors resemble Kit's.
 """
-# What plays Kit lies in `tools/contract`.
+# The stand-in for Kit is in `tools/contract`.
 # pyright: reportMissingImports=false
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FONTS = ("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",)
 
 
 class Painter:
-    """Lays widgets out one below the other, those of a row side by side."""
+    """Lays out widgets from top to bottom, and those of a row side by side."""
 
     def __init__(self, height: int) -> None:
         from PIL import Image, ImageDraw, ImageFont
@@ -33,7 +33,7 @@ class Painter:
         self._font: Any = ImageFont.truetype(found[0], 12) if found else ImageFont.load_default(12)
 
     def paint(self, widget: Any, x: float, y: float, width: float) -> float:
-        """Draw a widget and all in it; its height."""
+        """Draw a widget with its content; return its height."""
         kind, options = type(widget).__name__, widget.played_options
         if kind == "HStack":
             return self._row(widget, x, y, width)
@@ -122,7 +122,7 @@ class Painter:
 
 
 def main(out: Path) -> None:
-    """Open a task, select a step, make one mistake, show pictures, and draw."""
+    """Open a task, select a step, enter an invalid value, show images, and draw the panel."""
     from nimbus.datagen.ui.remote.scene_preview import ScenePreview
     from nimbus.runner.system.threads import prepare_libraries
     from tests.support.desks import LocalChannel, StubLauncher
@@ -140,7 +140,7 @@ def main(out: Path) -> None:
         from nimbus.datagen.kit import NimbusExtension, extension
 
         def channel(*_: Any) -> LocalChannel:
-            os.chdir(folder)  # so that the path is short
+            os.chdir(folder)  # for a short path
             return LocalChannel(Path(), preview=ScenePreview(Path(folder)))
 
         extension.ProcessLauncher = lambda *_, **__: StubLauncher()  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,4 +1,4 @@
-"""Makes the pictures of ``docs/studio.md`` and of the README by visiting the studio in a headless Chromium."""
+"""Makes the images of ``docs/studio.md`` and of the README by visits to the studio in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUALITY = 85
 
 
 def main() -> int:
-    """Run the tests that visit the studio, and shrink what they saw; with a folder, take its pictures."""
+    """Run the tests that visit the studio, and shrink their screenshots; with a folder, use its screenshots."""
     if len(sys.argv) > 1:
         return shrink_all(Path(sys.argv[1]))
     with tempfile.TemporaryDirectory() as folder:

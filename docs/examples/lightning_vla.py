@@ -1,10 +1,10 @@
-"""The network of train_vla.py as a Lightning module, for those who have Lightning's loop already.
+"""The network of train_vla.py as a Lightning module, for users of Lightning's training loop.
 
     pip install 'nimbus-datagen[train]' lightning
     python docs/examples/lightning_vla.py out/cube --steps 2000 --out out/vla
 
-On one device. Lightning's checkpoints are pickle: only the policy is written. train_ddp.py goes on after kills, and
-trains on several ranks.
+It trains on one device. Only the policy is written, because Lightning's checkpoints are pickle files. train_ddp.py also
+continues after kills, and trains on several ranks.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class LightningVla(lightning.LightningModule):
         self.network, self._rate = trainer.network, trainer.wanted.rate
 
     def training_step(self, batch: dict[str, torch.Tensor], _: int) -> torch.Tensor:
-        """Mean loss of a batch."""
+        """Return the mean loss of a batch."""
         loss = self.network(batch).mean()
         self.log("loss", loss, prog_bar=True)
         return loss
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """AdamW, as in the other recipes."""
+        """Return AdamW, as in the other recipes."""
         return torch.optim.AdamW(self.parameters(), lr=self._rate, weight_decay=1e-4)
 
 
 def main() -> int:
-    """Train and write the policy; 2 for bad input."""
+    """Train and write the policy; return 2 for bad input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--out", type=Path, required=True)

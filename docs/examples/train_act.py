@@ -1,11 +1,11 @@
-"""A policy on pictures, trained on a CPU in minutes: as ACT does, it answers a chunk of 16 actions.
+"""An image-based policy, trained on a CPU in minutes; like ACT, it returns chunks of 16 actions.
 
     nimbus run --task docs/examples/cube_to_goal.yaml --episodes 200 --out out/cube
     python docs/examples/train_act.py out/cube --out out/policy
     nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/policy
 
-The dataset is one of Nimbus, with small pictures: all are held in memory. It wants torch:
-pip install 'nimbus-datagen[train]'. What was trained runs in NumPy.
+The dataset is a Nimbus dataset with small images, which are all kept in memory. Training needs torch: pip install
+'nimbus-datagen[train]'. The trained policy runs in NumPy.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 HORIZON = 16
 FEATURE_COUNT, WIDTH = 128, 384
 SHIFT = 4
-"""[px] A picture is moved by so much at most, a whole batch alike."""
+"""Largest shift of images for augmentation [px]; all images of a batch have the same shift."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PictureRows:
-    """Rows of all episodes, and the conventions."""
+    """Rows of all episodes, and their conventions."""
 
     pictures: dict[str, torch.Tensor]
     """(N, 3, H, W) uint8 by camera."""
@@ -46,13 +46,13 @@ class PictureRows:
     targets: np.ndarray
     """(N, 16, A)"""
     places: np.ndarray
-    """(N, 3 M) positions of the objects that every episode has [m]: the encoders learn to predict them."""
+    """(N, 3 M) positions of the objects that are in every episode [m]; the encoders learn to predict them."""
     settings: TrainedSettings
     episode_count: int
 
 
 def read_rows(folder: Path, *, limit: int | None = None) -> PictureRows:
-    """Read pictures, joints, actions and places of a dataset."""
+    """Read images, joints, actions and object positions of a dataset."""
     settings_of(folder, horizon=HORIZON, longest=0)
     items = open_source(folder).stored[:limit]
     frames = StoredFrames(folder)
@@ -86,7 +86,7 @@ def _object_names(path: Path) -> set[str]:
 
 
 class Actor(nn.Module):
-    """One encoder a camera, and a perceptron from their features and the joints to a chunk of actions."""
+    """An encoder per camera, and a perceptron from their features and the joints to a chunk of actions."""
 
     def __init__(self, cameras: dict[str, tuple[int, int]], *, state: int, action: int, places: int) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class Actor(nn.Module):
         self.places = nn.Linear(features, places)
 
     def forward(self, pictures: list[torch.Tensor], state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """(B, 16 A) actions and (B, 3 M) places, from pictures (B, 3, H, W) about 0 and the joints."""
+        """Compute actions (B, 16 A) and positions (B, 3 M) from joints and images (B, 3, H, W) centered at 0."""
         features = torch.cat(
             [encoder(picture) for encoder, picture in zip(self.encoders, pictures, strict=True)], dim=1
         )
@@ -151,14 +151,14 @@ def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, 
 
 
 def _varied(pictures: torch.Tensor, left: int, top: int) -> torch.Tensor:
-    """Move a batch of pictures, and make each lighter or darker."""
+    """Shift a batch of images, and make each lighter or darker."""
     height, width = pictures.shape[2:]
     moved = functional.pad(pictures.float() / 255 - 0.5, (SHIFT,) * 4, mode="replicate")
     return moved[:, :, top : top + height, left : left + width] * (0.85 + 0.3 * torch.rand(len(pictures), 1, 1, 1))
 
 
 def scaling_of(means: dict[str, np.ndarray], spreads: dict[str, np.ndarray], *, encoders: int) -> dict[str, np.ndarray]:
-    """Scaling of the perceptron's inputs, features of pictures before joints, and of its outputs."""
+    """Return the scaling of the perceptron's inputs (image features, then joints) and of its outputs."""
     features = FEATURE_COUNT * encoders
     return {
         "x_mean": np.concatenate([np.zeros(features), means["x"]]),
@@ -190,13 +190,13 @@ def _of_layers(layers: nn.Module) -> dict[str, np.ndarray]:
 
 
 def main() -> int:
-    """Read, train, write; 2 for bad input."""
+    """Read, train, write; return 2 for bad input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=4000)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--episodes", type=int, help="use the first N only")
+    parser.add_argument("--episodes", type=int, help="use only the first N episodes")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     try:

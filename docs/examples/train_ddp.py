@@ -1,12 +1,12 @@
-"""The policy of train_vla.py on several ranks, which are started again when one dies or hangs.
+"""The policy of train_vla.py on several ranks, which are restarted when one dies or hangs.
 
     python docs/examples/train_ddp.py out/cube --out out/vla --ranks 2
     torchrun --nproc-per-node 8 docs/examples/train_ddp.py out/cube --out out/vla --device cuda --dtype bf16
 
-Ranks average their gradients with gloo on a CPU and nccl on GPUs. Killed or stopped, the same command goes on from the
-last checkpoint, also with another number of ranks: each step has the same samples on any number of them. With torchrun,
-that watches the ranks; on several machines each needs the dataset and the folder. It wants torch:
-pip install 'nimbus-datagen[train]'.
+Ranks average their gradients with gloo on a CPU and nccl on GPUs. After a kill or a stop, the same command continues
+from the last checkpoint, also with another number of ranks, because each step has the same samples on any number of
+ranks. With torchrun, torchrun monitors the ranks. On several machines, each needs access to the dataset and the folder.
+Training needs torch: pip install 'nimbus-datagen[train]'.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from nimbus.train.trainer import Trainer
 
 
 def main() -> int:
-    """Watch the ranks, or be one; 1 when it failed or was stopped, 2 for bad input."""
+    """Monitor the ranks, or run as one; return 1 after a failure or a stop, 2 for bad input."""
     parser = parser_of(__doc__)
     parser.add_argument("--ranks", type=int, default=1)
-    parser.add_argument("--hang", type=float, default=10.0, help="seconds of a step that are a hang")
-    parser.add_argument("--start", type=float, default=60.0, help="seconds that the first step may take")
-    parser.add_argument("--shard", action="store_true", help="FSDP2: run on CPUs only so far")
-    parser.add_argument("--fp8", action="store_true", help="FP8 by torchao: not run yet")
+    parser.add_argument("--hang", type=float, default=10.0, help="duration after which a step counts as a hang [s]")
+    parser.add_argument("--start", type=float, default=60.0, help="time limit of the first step [s]")
+    parser.add_argument("--shard", action="store_true", help="use FSDP2; only tested on CPUs so far")
+    parser.add_argument("--fp8", action="store_true", help="use FP8 by torchao; not tested yet")
     args = parser.parse_args()
     try:
         wanted = training_of(args)

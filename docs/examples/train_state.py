@@ -1,9 +1,9 @@
-"""A policy on states, trained on a CPU in two minutes: from joints and the poses of objects to the next 16 actions.
+"""A state-based policy, trained on a CPU in two minutes: from joints and object poses to the next 16 actions.
 
     python docs/examples/train_state.py out/cube --out out/policy
     nimbus evaluate cube_to_goal --policy out/policy
 
-The dataset is one of Nimbus; pictures are not needed (nimbus run --images none), nor is any other package.
+The dataset is a Nimbus dataset, which needs no images (nimbus run --images none). No other package is needed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from nimbus.runner.system.threads import prepare_libraries
 
 
 def main() -> int:
-    """Read, train, write; 2 for bad input."""
+    """Read, train, write; return 2 for bad input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=6000)
-    parser.add_argument("--episodes", type=int, help="use the first N only")
+    parser.add_argument("--episodes", type=int, help="use only the first N episodes")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     prepare_libraries()

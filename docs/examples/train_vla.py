@@ -1,12 +1,12 @@
-"""A small vision-language-action policy: patches, instruction and joints in, a chunk of actions out by flow matching.
+"""A small vision-language-action policy: image patches, instruction and joints in, action chunks by flow matching out.
 
     nimbus run --task docs/examples/cube_to_goal.yaml --episodes 200 --out out/cube
     python docs/examples/train_vla.py out/cube --out out/vla
     nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/vla/policy
 
-One process; the network is in ``nimbus/train/network.py``. The same command goes on where it was stopped. Sequences are
-packed where padding is measured to cost more than 10 %. It wants torch, in the evaluation too:
-pip install 'nimbus-datagen[train]'.
+It trains in one process; the network is in ``nimbus/train/network.py``. After a stop, the same command continues.
+Sequences are packed if padding costs more than 10 %. Training and evaluation need torch: pip install
+'nimbus-datagen[train]'.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nimbus.train.trainer import Trainer
 
 
 def main() -> int:
-    """Train; 1 after a stop, 2 for bad input."""
+    """Train; return 1 after a stop, 2 for bad input."""
     args = parser_of(__doc__).parse_args()
     try:
         trainer = Trainer(training_of(args))

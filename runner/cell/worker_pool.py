@@ -187,7 +187,7 @@ class WorkerPool:
             handle.instance >= 0 and self.heartbeats.snapshot(handle.row).phase in ("none", "start") for handle in self
         )
 
-    def _is_instance(self, role: Role) -> bool:
+    def _is_instance(self, role: str) -> bool:
         """Return True if a worker of a role is an instance of Isaac Sim: renderers, and planners in PhysX."""
         return bool(self._spec.instances.executable) and (role == Role.RENDERER or self._spec.physics == "isaacsim")
 

@@ -11,7 +11,7 @@ from gr00t.configs.data.embodiment_configs import register_modality_config
 from gr00t.data.types import ActionConfig, ActionFormat, ActionRepresentation, ActionType, ModalityConfig
 
 HORIZON = 16
-"""Actions of an answer."""
+"""Number of actions in an answer."""
 ABSOLUTE = ActionConfig(rep=ActionRepresentation.ABSOLUTE, type=ActionType.NON_EEF, format=ActionFormat.DEFAULT)
 PARTS = ["arm", "gripper"]
 

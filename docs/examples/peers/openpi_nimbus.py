@@ -1,7 +1,7 @@
 """Transforms of openpi for exports to ``lerobot-v2.1``: one arm, a camera ``front``, a camera ``wrist``.
 
-Export with ``--state commanded``, so that state and action have the same entries and the mask of relative actions fits
-both. Give :func:`config` to openpi's list of configs; see docs/training.md.
+Export with ``--state commanded``: state and action then have the same entries, and the mask of relative actions fits
+both. Add :func:`config` to openpi's list of configs; see docs/training.md.
 """
 
 # ruff: noqa: D102
@@ -19,11 +19,11 @@ from openpi.models import pi0_config
 from openpi.training import config as training
 
 JOINTS = 7
-"""Joints of the arm; the gripper's entry is behind them."""
+"""Number of joints of the arm; the gripper's entry follows them."""
 
 
 def picture(values: Any) -> np.ndarray:
-    """(H, W, 3) uint8 of what a dataset (3, H, W in [0, 1]) or a robot gives."""
+    """Convert an image of a dataset, (3, H, W) from 0 to 1, or of a robot to (H, W, 3) uint8."""
     found = np.asarray(values)
     if np.issubdtype(found.dtype, np.floating):
         found = np.rint(found * 255).astype(np.uint8)
@@ -32,7 +32,7 @@ def picture(values: Any) -> np.ndarray:
 
 @dataclasses.dataclass(frozen=True)
 class NimbusInputs(transforms.DataTransformFn):
-    """Names of Nimbus to those of the model."""
+    """Renames Nimbus's inputs to those of the model."""
 
     model_type: models.ModelType
 
@@ -47,7 +47,7 @@ class NimbusInputs(transforms.DataTransformFn):
 
 @dataclasses.dataclass(frozen=True)
 class NimbusOutputs(transforms.DataTransformFn):
-    """The entries of the model's actions that are the robot's."""
+    """Selects the entries of the model's actions that belong to the robot."""
 
     def __call__(self, data: dict[str, Any]) -> dict[str, Any]:
         return {"actions": np.asarray(data["actions"][:, : JOINTS + 1])}
@@ -55,7 +55,7 @@ class NimbusOutputs(transforms.DataTransformFn):
 
 @dataclasses.dataclass(frozen=True)
 class NimbusData(training.DataConfigFactory):
-    """An export, with joints relative to the state and the gripper absolute, as the model was trained."""
+    """Data of an export, with joints relative to the state and an absolute gripper, as in the model's training."""
 
     def create(self, assets_dirs: Path, model_config: models.BaseModelConfig) -> training.DataConfig:
         names = {"front": "observation.images.front", "wrist": "observation.images.wrist"}
@@ -74,7 +74,7 @@ class NimbusData(training.DataConfigFactory):
 
 
 def config(repo_id: str, *, steps: int = 20_000) -> training.TrainConfig:
-    """A run of pi0 on an export that lies under ``HF_LEROBOT_HOME/repo_id``."""
+    """Return the config of pi0 for an export in ``HF_LEROBOT_HOME/repo_id``."""
     return training.TrainConfig(
         name="pi0_nimbus",
         model=pi0_config.Pi0Config(action_horizon=16),

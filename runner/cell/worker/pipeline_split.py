@@ -10,7 +10,7 @@ from nimbus.datagen.pipeline import Pipeline
 from nimbus.datagen.stages import Stage
 
 _CUTS = ("plan", "randomize")
-"""The cut is behind the first of these stages that ends a component; its items can be encoded."""
+"""Stages whose items can be encoded; the cut follows the first of them that ends a component."""
 _ISAACSIM = "isaacsim"
 """Name of the renderer that runs in Isaac Sim."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -239,3 +240,31 @@ def test_nothing_is_left_in_the_temporary_folder(isaac: MujocoPhysics):
     folder = simulation._folder.path
     simulation.close()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["panda", "dual_panda"])
+@pytest.mark.parametrize("shift", [-0.001, 0.0, 0.001])
+def test_fingers_resist_a_load_across_them(name: str, shift: float):
+    """Both drives give their full force at the mean opening, and the finger that is pushed back gives less."""
+    robot = load_robot(name)
+    places = np.array(robot.home_joints)
+    closed = places.copy()
+    for arm in robot.arms:
+        fingers = [robot.joint_names.index(joint) for joint in arm.gripper.joints]
+        places[fingers] = 0.02 + np.array([shift, -shift])
+        closed[fingers] = arm.gripper.closed
+    held = SimpleNamespace(
+        robot=robot,
+        joint_names=robot.joint_names,
+        data=SimpleNamespace(qpos=places),
+        qpos_index=np.arange(len(places)),
+    )
+    order = IsaacSimSimulation._keep_fingers_together(cast(Any, held), closed)
+    for arm in robot.arms:
+        gripper, fingers = arm.gripper, [robot.joint_names.index(joint) for joint in arm.gripper.joints]
+        forces = gripper.stiffness * (places - order)[fingers]
+        np.testing.assert_allclose(
+            forces - gripper.effort_limit, gripper.stiffness * np.array([shift, -shift]), atol=1e-9
+        )
+        others = [row for row in range(len(order)) if row not in fingers]
+        assert len(robot.arms) > 1 or np.array_equal(order[others], closed[others])

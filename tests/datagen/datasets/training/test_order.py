@@ -162,7 +162,7 @@ def test_shares_are_all_positions_once_and_what_is_dropped_comes_first(
 def test_states_that_do_not_fit_are_refused() -> None:
     reader, other = Reader(Numbers([20])), Reader(Numbers([21]))
     one, two = consumers(reader, 2, 1)
-    with pytest.raises(ValueError, match="merge the states of all"):
+    with pytest.raises(ValueError, match="merge all states"):
         one.load_state_dict(two.state_dict())
     with pytest.raises(ValueError, match="each consumer must occur exactly once"):
         merge_states([one.state_dict()])

@@ -1,9 +1,9 @@
 """The peers' own clients and servers, in a separate interpreter that an environment variable names.
 
-Elsewhere: frames that the peers' serializers wrote, of openpi-client 0.1.2 (``msgpack_numpy.packb``; openpi @15a9616
-has the same) and vla-eval 0.8.0 (``protocol.messages.pack_message``). GR00T's frames follow ``MsgSerializer`` of
-``gr00t/policy/server_client.py`` in Isaac-GR00T @38624df; its package is in no registry. Those of N1.7 (@626af89) are
-msgpack-numpy 0.4.8's.
+Without the variable, the tests use recorded frames from the peers' serializers: openpi-client 0.1.2
+(``msgpack_numpy.packb``, equal in openpi @15a9616) and vla-eval 0.8.0 (``protocol.messages.pack_message``). GR00T's
+frames follow ``MsgSerializer`` of ``gr00t/policy/server_client.py`` in Isaac-GR00T @38624df; its package is in no
+registry. Frames of N1.7 (@626af89) are those of msgpack-numpy 0.4.8.
 """
 
 from __future__ import annotations

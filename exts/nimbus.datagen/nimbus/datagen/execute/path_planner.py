@@ -38,7 +38,7 @@ class PathPlanner(Planner["NavigationAssets"]):
         task: The task.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

@@ -78,8 +78,7 @@ def unreachable_goals(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> l
     lines = []
     for goal in graph.goals:
         state = _Planning(graph, catalogue, _MOST_ARMS)
-        if (goal.relation, goal.object, *([goal.target] if goal.target else [])) in state.facts:
-            continue
+        state.facts.discard((goal.relation, goal.object))  # it may no longer hold when its turn comes
         try:
             state.reach(goal)
         except InputError as error:

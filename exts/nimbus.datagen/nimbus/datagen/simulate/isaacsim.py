@@ -174,7 +174,7 @@ class IsaacSimSimulation(NewtonSimulation):
 
     def _take_steps(self, orders: FloatArray, observe: Callable[[], None] | None) -> None:
         """Take one step of PhysX, which is as long as ten steps of the default simulator."""
-        order = orders[-1]
+        order = self._keep_fingers_together(orders[-1])
         self.world.robot.command(order, np.zeros_like(order))
         if self._disturbance and self._step is not None:
             self._push(self._step, len(orders))
@@ -183,6 +183,28 @@ class IsaacSimSimulation(NewtonSimulation):
         self._read_state(order)
         if observe:
             observe()
+
+    def _keep_fingers_together(self, order: FloatArray) -> FloatArray:
+        """Return an order whose fingers press with at most their full force at their mean opening.
+
+        Each finger has its own drive. Two drives that both give their full force against each other do not resist a
+        load across the fingers, so that a held object would move sideways with them. An order that reaches just so far
+        beyond the mean that both drives give their full force there lets the one that is pushed back give less.
+
+        Args:
+            order: (J,) commanded positions [rad, m].
+        """
+        order, places = order.copy(), self.data.qpos[self.qpos_index]
+        for arm in self.robot.arms:
+            gripper = arm.gripper
+            if len(gripper.joints) < 2:
+                continue
+            index = [self.joint_names.index(name) for name in gripper.joints]
+            mean = float(gripper.command_of(places[index]).mean())
+            reach = gripper.effort_limit / gripper.stiffness / max(map(abs, gripper.ratios))
+            wanted = float(gripper.command_of(order[index]).mean())
+            order[index] = gripper.joint_positions(np.array(min(max(wanted, mean - reach), mean + reach)))
+        return order
 
     def _push(self, first: int, count: int) -> None:
         """Apply the part of the disturbance that falls into a step, counted in steps of the default simulator."""

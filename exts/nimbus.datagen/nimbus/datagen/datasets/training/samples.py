@@ -124,7 +124,7 @@ class Samples:
         if state["consumers"] != [[self._number, self._count]]:
             if not _are_all(state["consumers"]):
                 mine = f"{self._number} of {self._count}"
-                what = f"the state is of consumer {state['consumers']}, this is {mine}: merge the states of all"
+                what = f"the state belongs to consumer {state['consumers']}, this is {mine}: merge all states"
                 raise ValueError(what)
             left = rank_share(left, self._number, self._count)
         self._seed, self._epoch, self._options = state["seed"], state["epoch"], dict(state["options"])

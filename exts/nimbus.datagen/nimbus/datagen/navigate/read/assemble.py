@@ -167,9 +167,8 @@ def make_scene(
         )
     extent = np.max([p.max(axis=0) for p in points], axis=0) - np.min([p.min(axis=0) for p in points], axis=0)
     if not _LEAST_EXTENT < float(extent[:2].max()) < _MOST_EXTENT:
-        what = (
-            f"the scene is {extent[0]:.3g} m by {extent[1]:.3g} m, not {_LEAST_EXTENT:g} m to {_MOST_EXTENT:g} m wide"
-        )
+        size = f"{extent[0]:.3g} m by {extent[1]:.3g} m"
+        what = f"the scene is {size}; its width must be {_LEAST_EXTENT:g} to {_MOST_EXTENT:g} m"
         raise InputError(what, where=str(path), instead="export one building or apartment per file, in meters")
     digest = hashlib.sha256()
     for file in (path, *others):

@@ -1,14 +1,14 @@
-"""Wires: protocols to servers of other policies, and a server for policies of our own.
+"""Wires: protocols for policy servers, and a server for Nimbus's policies.
 
 ```
-codec.py          frames: msgpack with arrays, three markings of them, nothing executable
+codec.py          frames: msgpack with arrays in three encodings, nothing executable
 websocket.py      a websocket with time limits
 openpi.py         openpi's wire:  ws://HOST:PORT
 groot.py          GR00T's wire:   groot://HOST:PORT
-vla_eval.py       vla-eval's:     vla-eval://HOST:PORT
+vla_eval.py       vla-eval's wire: vla-eval://HOST:PORT
 name_map.py       names, sizes and order on the wire: --map FILE
-conventions.py    what a server declares, against the task
+conventions.py    comparison of a server's declarations with the task
 remote_policy.py  a policy behind one of the wires
-server.py         any policy, over openpi's wire
+server.py         server of any policy, with openpi's wire
 ```
 """
