@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import trimesh
+from trimesh.visual import TextureVisuals
+from trimesh.visual.material import PBRMaterial
 
 from nimbus.datagen.arrays import AnyArray, FloatArray
 from tests.support.splat_room import outward_box
@@ -50,8 +52,8 @@ def write_plain_glb(path: Path) -> Path:
     scene = trimesh.Scene()
     for name, corners in room_things().items():
         mesh = colored(corners @ Y_UP.T, (0, 0, 0))
-        material = trimesh.visual.material.PBRMaterial(baseColorFactor=[200, 60, 40, 255])
-        mesh.visual = trimesh.visual.TextureVisuals(material=material)
+        material = PBRMaterial(baseColorFactor=[200, 60, 40, 255])
+        mesh.visual = TextureVisuals(material=material)
         scene.add_geometry(mesh, node_name=name, geom_name=name)
     scene.export(path)
     return path

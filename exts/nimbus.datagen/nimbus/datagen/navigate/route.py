@@ -12,7 +12,7 @@ from nimbus.datagen.navigate.keep import swept_clearance
 from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.navigate.smooth import smooth_path
 
-_WIDE = 0.6
+_WIDE = 0.5
 """Clearance that a path keeps if the scene allows it [m]."""
 _EVERY = 12
 """Number of rows between two exact geodesic distances to the goal; values between them are interpolated."""
