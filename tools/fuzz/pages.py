@@ -53,7 +53,8 @@ def spoil(folder: Path, random: np.random.Generator) -> str:
         found: Any = file[place]
         shape = found.shape
         del file[place]
-        file.create_dataset(place, data=[text] * shape[0] if shape else text, dtype=h5py.string_dtype())
+        kind = h5py.string_dtype("utf-8", max(len(text.encode()), 1))  # texts of variable length are refused
+        file.create_dataset(place, data=[text] * shape[0] if shape else text, dtype=kind)
     return f"{text!a} in {table}, {name}, {place}"
 
 

@@ -15,6 +15,7 @@ import av
 import h5py
 import numpy as np
 import pytest
+from av.error import FFmpegError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -296,7 +297,7 @@ def test_images_larger_than_declared_are_refused(tmp_path: Path) -> None:
     with av.open(str(path), format="mp4", options=QUICK) as container:
         stream = container.streams.video[0]
         limit_pixels(SimpleNamespace(codec_context=stream.codec_context, width=8, height=8))
-        with pytest.raises(av.FFmpegError):
+        with pytest.raises(FFmpegError):
             next(container.decode(stream))
 
 

@@ -23,7 +23,7 @@ from nimbus.datagen.tasks.references import (
     single,
 )
 from nimbus.datagen.tasks.statements import GivenUp, SkillFailure, Statement
-from nimbus.datagen.tasks.steps import Scope, Step, Steps
+from nimbus.datagen.tasks.steps import Scope, Step, Steps, stored_choices
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import PhysicalLayout
@@ -191,7 +191,7 @@ def task_scope(task: Task, world: World, layout: PhysicalLayout) -> Scope:
         layout: The physical layout with its drawn choices.
     """
     names = build_environment(objects=layout.objects, fixtures=world.stage.fixtures.values(), regions=task.regions)
-    return Scope(names, layout.drawn.get("choices", {}))
+    return Scope(names, stored_choices(layout.drawn))
 
 
 def _names(value: str | tuple[str, ...], scope: Scope) -> tuple[str, ...]:

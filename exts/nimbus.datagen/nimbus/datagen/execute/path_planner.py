@@ -11,8 +11,8 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.trajectory import Outcome, Reason, SkillSegment, StartState, Trajectory
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.drive import integrate
+from nimbus.datagen.navigate.goals import NavigationGoal
 from nimbus.datagen.navigate.instruct.compose import instruct, is_instructed, landmark_count
 from nimbus.datagen.navigate.keep import Rejection, check_arrival, check_clearance, refusal, swept_clearance
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
@@ -121,7 +121,7 @@ def drive_again(
     heights = stored.body_positions[:, 0, 2]
     feet = np.column_stack([poses[:, :2], heights])
     # The clearance is measured in the scene, so the result does not depend on the stored measure.
-    body, goal = task.body, _stored_goal(physical)
+    body, goal = task.body, np.array(NavigationGoal.from_drawn(physical.drawn).goal)
     clearance = swept_clearance(assets.place.mesh, feet, step=body.step, height=body.height)
     rejected = _judge(task, clearance, feet[-1], goal)
     return make_trajectory(
@@ -133,15 +133,6 @@ def drive_again(
         outcome=_outcome(rejected),
         signals=stored.signals | {"clearance": clearance},
     )
-
-
-def _stored_goal(physical: PhysicalLayout) -> FloatArray:
-    """Return the goal (3,) of a layout from a file [m]."""
-    try:
-        return np.array(physical.drawn["goal"]["goal"], dtype=float).reshape(3)
-    except (KeyError, TypeError, ValueError):
-        what = "the layout of the episode has no goal"
-        raise InputError(what, where="layout", instead="run 'nimbus verify' for details") from None
 
 
 def _judge(task: NavigationTask, clearance: FloatArray, end: FloatArray, goal: FloatArray) -> Rejection | None:

@@ -57,7 +57,7 @@ class _SafeTarInfo(tarfile.TarInfo):
     """Header of a tar file; headers of names and attributes, which are read whole, have a limit."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> Self:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         found = super().frombuf(buf, encoding, errors)
         if found.type in _NAMES and found.size > _NAME_BYTES:
             raise tarfile.ReadError(f"a name of {found.size} bytes")

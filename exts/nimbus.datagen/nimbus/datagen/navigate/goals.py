@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -13,6 +13,7 @@ from nimbus.datagen import registry
 from nimbus.datagen.arrays import IndexArray, IntArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.codec import from_plain
 from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget
 from nimbus.datagen.navigate.keep import frechet
 from nimbus.datagen.navigate.scene_map import SceneMap
@@ -68,6 +69,19 @@ class NavigationGoal:
     """Geodesic distance from start to goal [m]."""
     refused: str = ""
     """Reason why no goal was found, with its figures; empty if there is a goal."""
+
+    @classmethod
+    def from_drawn(cls, drawn: Mapping[str, Any]) -> Self:
+        """Return the goal among the drawn values of a physical layout, which may come from a file of others.
+
+        Raises:
+            InputError: There is no goal, or a field of it is missing or of another type.
+        """
+        try:
+            return from_plain(cls, drawn.get("goal"))
+        except ValueError as error:
+            what = f"the layout of the episode has no goal: {error}".split("\n")[0]
+            raise InputError(what, where="layout", instead="run 'nimbus verify' for details") from None
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Self
 
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
-from nimbus.datagen.navigate.goals import GoalRequest, GoalSampler
+from nimbus.datagen.navigate.goals import GoalRequest, GoalSampler, NavigationGoal
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.random_streams import RUN
@@ -111,13 +111,12 @@ def draw_views(
 
 def short_instruction(physical: PhysicalLayout) -> str:
     """Return an instruction that names the destination but not the route."""
-    goal = physical.drawn["goal"]
-    kind = str(goal["object_class"]).replace("_", " ")
-    room = str(goal["rooms"][1]).rpartition("_")[0].replace("_", " ")
-    if goal["kind"] == "point" or not kind:
-        x, y, _ = goal["goal"]
-        dx, dy = x - goal["start"][0], y - goal["start"][1]
+    goal = NavigationGoal.from_drawn(physical.drawn)
+    kind = goal.object_class.replace("_", " ")
+    room = goal.rooms[1].rpartition("_")[0].replace("_", " ")
+    if goal.kind == "point" or not kind:
+        dx, dy = goal.goal[0] - goal.start[0], goal.goal[1] - goal.start[1]
         return f"Go to the point {dx:.1f} m along x and {dy:.1f} m along y from here."
-    if goal["kind"] == "room":
+    if goal.kind == "room":
         return f"Go to the {kind}."
     return f"Go to the {kind} in the {room}." if room else f"Go to the {kind}."

@@ -19,7 +19,7 @@ from nimbus.datagen.rooms.settings import RoomSettings
 from nimbus.datagen.stages import Randomized, Randomizer, Scene
 from nimbus.datagen.tasks.control_flow.members import chosen_names
 from nimbus.datagen.tasks.references import build_environment
-from nimbus.datagen.tasks.steps import Composite, Scope, Step, Steps
+from nimbus.datagen.tasks.steps import Composite, Scope, Step, Steps, stored_choices
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo, layout_room
 
@@ -158,7 +158,7 @@ def draw_visual(
         latency=draft.latency,
         table_rise=draft.table_rise,
         surfaces=draft.surfaces,
-        instruction=_instruction(template, task, draft, physical.drawn.get("choices", {})),
+        instruction=_instruction(template, task, draft, stored_choices(physical.drawn)),
         drawn=drawn | {"language": {"template": template} | drawn.get("language", {})},
         dome=dome,
     )
@@ -203,8 +203,8 @@ def _instruction(template: str, task: Task, draft: Draft, choices: Mapping[str, 
     """Replace ``{items}`` by the objects, as in "the bottle, the can and the jar", and apply the sentence around it."""
     groups = {name: [item for item in draft.objects if item.group == name] for name in task.objects}
     for name, group in chosen_names((*task.steps, *task.success)).items():
-        index = choices.get(f"{name} in {group}")
-        groups[name] = [] if index is None else [groups[group][index]]
+        address, members = f"{name} in {group}", groups[group]
+        groups[name] = [members[Scope({}, choices).choice(address, len(members))]] if address in choices else []
     said = template.format(
         **{name: _listed([f"the {draft.names[item.name]}" for item in members]) for name, members in groups.items()}
     )

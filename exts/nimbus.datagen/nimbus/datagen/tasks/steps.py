@@ -43,9 +43,27 @@ class Scope:
         found = self.names.get(group, GroupRef(group, ()))
         return found.members if isinstance(found, GroupRef) else (found,)
 
+    def choice(self, address: str, count: int) -> int:
+        """Return the result of a draw among a number of things.
+
+        Raises:
+            InputError: The layout, which may come from a file of others, has no such result.
+        """
+        found = self.choices.get(address)
+        if not isinstance(found, int) or not 0 <= found < count:
+            what = f"the layout of the episode has no choice for '{address}'"
+            raise InputError(what, where="layout", instead="run 'nimbus verify' for details")
+        return found
+
     def address(self, keys: Keys | str) -> str:
         """Return the address of a draw: its location or text in the file, and the iteration of each enclosing loop."""
         return " ".join((keys if isinstance(keys, str) else dotted(keys), *self.inside))
+
+
+def stored_choices(drawn: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return the drawn choices of a physical layout, for :class:`Scope`; none if they are not a mapping."""
+    found = drawn.get("choices")
+    return found if isinstance(found, Mapping) else {}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.checks.references import references_of
 from nimbus.datagen.tasks.references import GroupRef, RegionRef, build_environment, evaluate
-from nimbus.datagen.tasks.steps import Scope, Step, Steps
+from nimbus.datagen.tasks.steps import Scope, Step, Steps, stored_choices
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
 
@@ -149,7 +149,7 @@ def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[s
     names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
     objects = {item.name for item in layout.objects}
     related: dict[str, list[str]] = {name: [] for name in objects}
-    for step, scope in _conditions(task.success, Scope(names, layout.drawn.get("choices", {}))):
+    for step, scope in _conditions(task.success, Scope(names, stored_choices(layout.drawn))):
         things: list[str] = []
         for _, _, expression in references_of(task, step):
             found = evaluate(expression, scope.names)

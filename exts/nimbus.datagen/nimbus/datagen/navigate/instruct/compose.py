@@ -10,6 +10,7 @@ import numpy as np
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import Trajectory
+from nimbus.datagen.navigate.goals import NavigationGoal
 from nimbus.datagen.navigate.instruct.claims import StoredInstruction
 from nimbus.datagen.navigate.instruct.events import WayAlong, find_steps, shorten, with_words
 from nimbus.datagen.navigate.instruct.glimpse import look_along
@@ -22,7 +23,8 @@ TEMPLATE = "template"
 
 def is_instructed(drawn: Mapping[str, Any]) -> bool:
     """Return True if the goal of a layout is of the kind ``instruction``."""
-    return drawn.get("goal", {}).get("kind") == "instruction"
+    goal = drawn.get("goal")
+    return isinstance(goal, Mapping) and goal.get("kind") == "instruction"
 
 
 def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
@@ -32,11 +34,11 @@ def instruct(place: SceneMap, layout: Layout, trajectory: Trajectory) -> Layout:
     """
     if not is_instructed(layout.physical.drawn) or not trajectory.outcome.success:
         return layout
-    goal: Mapping[str, Any] = layout.physical.drawn["goal"]
+    goal = NavigationGoal.from_drawn(layout.physical.drawn)
     way = way_along(trajectory)
     on_body = [camera for camera in layout.visual.cameras if camera.mount]
     glimpses = look_along(place, on_body, way.feet, trajectory.body_wxyz[:, 0])
-    steps = find_steps(way, place.scene, glimpses, str(goal["name"]))
+    steps = find_steps(way, place.scene, glimpses, goal.name)
     most = len(steps)
     text, words = "", ()
     while steps:

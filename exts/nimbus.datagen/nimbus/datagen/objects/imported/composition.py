@@ -127,7 +127,8 @@ def outer_file(place: str) -> Path:
     from pxr import Ar
 
     plain = place.split(":SDF_FORMAT_ARGS:")[0]
-    return Path(str(Ar.SplitPackageRelativePathOuter(plain)[0]) if Ar.IsPackageRelativePath(plain) else plain)
+    parts: Any = Ar.SplitPackageRelativePathOuter(plain)
+    return Path(parts[0] if Ar.IsPackageRelativePath(plain) else plain)
 
 
 def _children(prim: Any) -> Iterator[Any]:

@@ -37,7 +37,8 @@ def check_size(dataset: h5py.Dataset) -> None:
     Raises:
         ValueError: The declared size is impossible for the stored bytes, or the dataset is not stored like an array.
     """
-    if dataset.dtype.hasobject:
+    is_text = h5py.check_string_dtype(dataset.dtype) and dataset.shape == ()  # at most as long as the file
+    if dataset.dtype.hasobject and not is_text:
         raise ValueError("has values of variable length, or references")
     created: Any = dataset.id.get_create_plist()
     filters = [created.get_filter(number)[0] for number in range(created.get_nfilters())]
@@ -113,7 +114,7 @@ def dataset_paths(file: h5py.File) -> list[str]:
         if above.count("/") > _DEEPEST:
             raise ValueError(f"groups are nested more than {_DEEPEST} deep")
         links: Any = group.id.links
-        for name in group:
+        for name in map(str, group):
             if (count := count + 1) > _MOST_ENTRIES:
                 raise ValueError(f"more than {_MOST_ENTRIES:,} entries")
             if links.get_info(name.encode(errors="surrogateescape")).type != _HARD:

@@ -110,7 +110,7 @@ class Choose(Composite):
 
     def perform(self, performer: Performer, scope: Scope) -> None:
         """Run the drawn branch."""
-        performer.do(self.branches[scope.choices[scope.address(self.keys)]], scope)
+        performer.do(self.branches[scope.choice(scope.address(self.keys), len(self.branches))], scope)
 
 
 def _weight(branch: Any) -> re.Match[str] | None:

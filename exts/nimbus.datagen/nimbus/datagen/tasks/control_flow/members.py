@@ -97,7 +97,7 @@ class ChooseOne(OverMembers):
     def scopes(self, scope: Scope) -> Iterator[Scope]:
         """Yield the scope of the drawn member."""
         if members := scope.members(self.group):
-            yield scope.bind(self.variable, members[scope.choices[self._address(scope)]])
+            yield scope.bind(self.variable, members[scope.choice(self._address(scope), len(members))])
 
 
 def chosen_names(steps: Steps) -> dict[str, str]:
