@@ -13,7 +13,7 @@ import pytest
 
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel, Limits
 from nimbus.datagen.language_model.exchange import KEY, Address
-from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder
+from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder, Reply
 from nimbus.datagen.language_model.reply import Answer, read_object
 from tests.support.refusals import refusal
 from tests.support.scripted_server import ScriptedServer, Step, say, send, serving
@@ -241,3 +241,10 @@ def test_unfinished_thoughts_take_linear_time():
     assert read_object(text, keys=["fruit"]).fault == "the reply is empty"
     text = "<think>a</think><reasoning>{}</reasoning>" + '{"fruit": "fig", "count": 1}'
     assert read_object(text, keys=["fruit"]).value == {"fruit": "fig", "count": 1}
+
+
+def test_replies_are_not_kept_through_a_link(tmp_path: Path):
+    """A library of others may have one in the place of the folder."""
+    (tmp_path / "replies").symlink_to(tmp_path)
+    kept = RecordFolder(tmp_path / "replies")
+    assert "this is a link" in refusal(kept.keep, QUESTION, Reply({}, "stop", "tiny", 1))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import torch
+from msgspec import Meta
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
@@ -24,7 +26,7 @@ class CheckpointFacts:
 
     step: int
     """Number of completed steps."""
-    tensors: str
+    tensors: Annotated[str, Meta(pattern=r"^step-[0-9]{8,12}\.safetensors$")]
     """Name of the file with the tensors."""
     training: dict[str, str]
     """All settings that determine the weights, as text by name: the dataset, sizes, batch, seed."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from nimbus.datagen.datasets.multiply.axes import agree_on_axes
-from nimbus.datagen.datasets.multiply.multiplied_task import find_related
+from nimbus.datagen.datasets.multiply.multiplied_task import find_related, write_task
 from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, Track, matrix_of, pose_row
@@ -14,6 +17,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.usd.stage import read_stage
 from tests.datagen.datasets.multiply.test_subtasks import thing
+from tests.support.refusals import refusal
 
 TASK = """
 robot: panda
@@ -69,3 +73,11 @@ def test_takes_agree_in_the_axes_they_mean(world: bool):
 def test_two_takes_keep_the_axes_of_the_thing():
     column = (put(0.0, world=True), put(1.0, world=True))
     assert agree_on_axes(column) == column
+
+
+def test_a_link_in_the_place_of_the_task_is_refused(tmp_path: Path):
+    """In a shared folder, another user could have put it beside --out."""
+    (tmp_path / "out.demonstrations").symlink_to(tmp_path)
+    nothing: Any = None  # the folder is checked first
+    folder = tmp_path / "out.demonstrations"
+    assert "this is a link" in refusal(write_task, nothing, task=nothing, robot=nothing, stage=nothing, folder=folder)

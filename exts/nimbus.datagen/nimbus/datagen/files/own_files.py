@@ -168,6 +168,11 @@ def has_links(folder: Path) -> bool:
     )
 
 
+def is_own(path: Path) -> bool:
+    """Return True if a path belongs to this user or to the superuser; the superuser may use the files of all users."""
+    return not hasattr(os, "getuid") or os.getuid() == 0 or path.stat().st_uid in (os.getuid(), 0)
+
+
 def refuse_links(folder: Path) -> None:
     """Refuse to continue in a folder with links, through which files elsewhere would be changed.
 

@@ -11,6 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_subfolder
 
 _LIMIT = 16 << 20
 """Largest accepted record [bytes]; a reply has at most 4 MB, and JSON escapes need up to six bytes per character."""
@@ -91,8 +92,13 @@ class RecordFolder:
         return None
 
     def keep(self, question: ModelQuestion, reply: Reply) -> None:
-        """Record a question and its reply."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Record a question and its reply.
+
+        Raises:
+            InputError: The folder is a link.
+        """
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        make_subfolder(self.folder)
         text = to_json({"question": question, "reply": reply}, indent=1)
         write_atomic(self._path(question), text + "\n", durable=False, shared=True)
 

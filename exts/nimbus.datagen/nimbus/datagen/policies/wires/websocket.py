@@ -24,6 +24,8 @@ _LOOK = 0.5
 """Interval between readings of the memory during a wait [s]."""
 _MOST_MEMORY = 8 * LARGEST
 """Memory that this process may grow by during a wait [bytes]: a part of one byte takes 200 in memory."""
+_SHOWN = 4096
+"""Part of a server's traceback in which its last line is searched [characters]."""
 _CLOSING = 1.0
 """Time for the other side to confirm the close [s]."""
 
@@ -110,7 +112,7 @@ class Socket:
             except ConnectionClosed as error:
                 _fail(error)
         if isinstance(frame, str):
-            lines = [line for line in frame.splitlines() if line.strip()]
+            lines = [line for line in frame[-_SHOWN:].splitlines() if line.strip()]
             raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {lines[-1].strip()[:300] if lines else ''}")
         return frame
 
