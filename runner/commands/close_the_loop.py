@@ -45,6 +45,8 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Demonstrate, train, evaluate; after an interruption, the same command continues."""
+    from nimbus.datagen.files.own_files import refuse_links
+    from nimbus.datagen.policies.open_policy import WEIGHTS_ONLY
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
@@ -59,6 +61,7 @@ def command(
     from nimbus.runner.evaluation.training_log import train_on
 
     folder = (Path("out") / f"loop_{Path(task).stem}" if out is None else out).absolute()
+    refuse_links(folder)
     counts = workers.counts if workers else None
     own_skills = tuple(str(path.absolute()) for path in skills or ())
     demonstrations = CellSpec(
@@ -76,7 +79,7 @@ def command(
     asked = EvaluationRequest(
         folder=folder / RESULT,
         task=task,
-        policy=str(folder / POLICY),
+        policy=f"{WEIGHTS_ONLY}:{folder / POLICY}",  # a continued folder may be of others
         layouts=parse_layouts(str(layouts)),
         execute=execute,
         skills=own_skills,

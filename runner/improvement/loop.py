@@ -13,7 +13,7 @@ from nimbus.datagen.episode.trajectory import FAULTS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.files.own_files import has_links
+from nimbus.datagen.files.own_files import refuse_links
 from nimbus.datagen.store.episode_file.content_check import combine
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.info import INFO_NAME
@@ -115,9 +115,7 @@ class Improvement:
             InputError: The folder holds something else, or an improvement with other settings.
         """
         if (self.folder / NAME).exists():
-            if has_links(self.folder):
-                what = "it has links, and continuing it would change other files"
-                raise InputError(what, where=str(self.folder), instead="replace each link by a copy of its target")
+            refuse_links(self.folder)
             found, wanted = (asdict(loop.settings) for loop in (Improvement.read(self.folder), self))
             for name, value in wanted.items():
                 if name in _MORE and value >= found[name] or value == found[name]:

@@ -181,6 +181,15 @@ def test_a_folder_of_others_is_no_library(tmp_path: Path) -> None:
     assert "it is not a prepared library" in refusal(import_assets, [tmp_path], tmp_path / "out")
 
 
+def test_a_library_with_links_is_not_continued(tmp_path: Path) -> None:
+    """The library may be of others: the import would append to a file outside it."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "notes.txt").write_text("precious")
+    (tmp_path / "lib/progress.jsonl").symlink_to(tmp_path / "notes.txt")
+    assert "it has links" in refusal(import_assets, [tmp_path / "things"], tmp_path / "lib")
+    assert (tmp_path / "notes.txt").read_text() == "precious"
+
+
 def make_wheel(folder: Path, name: str, license: str, content: bytes) -> Path:
     wheel = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:

@@ -52,6 +52,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "policy"
 
 
+def test_links_in_the_place_of_a_policy_are_replaced(folder: Path, tmp_path: Path):
+    (tmp_path / "notes.txt").write_text("precious")
+    for name in (WEIGHTS, "policy.json", "policy.py"):
+        (folder / name).unlink()
+        (folder / name).symlink_to(tmp_path / "notes.txt")
+    settings = TrainedSettings(
+        task="t", robot="r", rate=15.0, joint_names=("a",), action_names=("a",), horizon=1, limit=9
+    )
+    write_policy(folder, settings, {"x": np.zeros(3)}, policy=ImagePolicy)
+    assert (tmp_path / "notes.txt").read_text() == "precious"
+    assert read_weights(folder / WEIGHTS)["x"].shape == (3,)
+
+
 def test_an_image_policy_answers_from_its_folder(folder: Path):
     policy = open_policy(str(folder))
     policy.begin_task(TASK)

@@ -152,6 +152,14 @@ def _replaced(content: object) -> Callable[[h5py.File], None]:
     return replace
 
 
+def _repeated(file: h5py.File) -> None:
+    """One array of 32 million numbers under five names; zeros take no space."""
+    obs = file["data/demo_0/obs"]
+    obs.create_dataset("a0", (2**18, 128), "i1", chunks=(2**18, 128), compression="gzip")[:] = 0
+    for number in range(1, 5):
+        obs[f"a{number}"] = obs["a0"]
+
+
 def _declared(file: h5py.File) -> None:
     del file["data/demo_0/actions"]
     file.create_dataset("data/demo_0/actions", (2**40, 8), "f8", chunks=(1024, 8))
@@ -161,6 +169,7 @@ def _declared(file: h5py.File) -> None:
     ("spoil", "what"),
     [
         (_replaced(h5py.ExternalLink("/etc/x.hdf5", "/x")), "a link, which may lead into another file"),
+        (_repeated, "numbers; the limit is 134217728"),
         (_declared, "declares 70368744177664 bytes, 0 are stored"),
         (_replaced(np.ones((39, 8))), "'actions' has 39 rows and 'obs/robot0_joint_pos' has 40"),
         (_replaced(np.full((40, 8), np.nan)), "'actions' has an entry that is not a number"),

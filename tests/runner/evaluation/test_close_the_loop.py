@@ -38,6 +38,13 @@ def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest
     assert "its task differs from the evaluated pick_and_place" in capsys.readouterr().err
 
 
+def test_a_folder_with_links_is_not_continued(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop/policy").symlink_to(tmp_path)
+    assert main(["close-the-loop", str(TASK), "--out", str(tmp_path / "loop")]) == 2
+    assert "it has links" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words", [["--episodes", "0"], ["--layouts", "0"], ["--steps", "-1"], ["--execute", "17"]], ids=" ".join
 )

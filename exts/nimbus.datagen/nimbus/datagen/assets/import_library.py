@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
@@ -20,10 +21,11 @@ from nimbus.datagen.assets.found import FoundAsset, found_from_plain
 from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_restricted
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
-from nimbus.datagen.files.own_files import remove_file, remove_tree
+from nimbus.datagen.files.own_files import open_shared, refuse_links, remove_file, remove_tree
 from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
@@ -41,6 +43,8 @@ IMPORT_VERSION = 7
 LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"
 """Entries of an unfinished import; the next import continues from them."""
+_LARGEST_LOG = 1 << 30
+"""Largest such file [bytes]; a million entries have less."""
 _UNPACKED, _MADE = ".unpacked", ".made"
 _SECONDS = 240
 """CPU time limit of one asset [s]; the slowest of 60 real meshes took 94 s."""
@@ -137,13 +141,14 @@ def _check_out(out: Path) -> None:
         if there and not there & {INDEX_NAME, _DONE}:
             what = f"contains '{min(there)}' but no {INDEX_NAME}: it is not a prepared library"
             raise InputError(what, where=f"--out {out}", instead=_OTHER)
+        refuse_links(out)
 
 
 def _entries_of(out: Path) -> dict[str, AssetEntry]:
     """Return the entries of a library by kind, including those of an interrupted import."""
     found = {entry.kind: entry for entry in read_index(out)[0].kinds} if (out / INDEX_NAME).exists() else {}
-    with suppress(FileNotFoundError):
-        for line in (out / _DONE).read_text(encoding="utf-8", errors="replace").splitlines():
+    if (out / _DONE).exists():
+        for line in read_bytes(out / _DONE, limit=_LARGEST_LOG, follow=False).decode(errors="replace").splitlines():
             with suppress(ValueError):  # an import killed while writing leaves a partial last line
                 entry = from_plain(AssetEntry, json.loads(line), strict=False)
                 found[entry.kind] = entry
@@ -263,7 +268,8 @@ def _prepare(
     pool = LimitedPool(jobs) if jobs > 1 else None
     call = pool.run if pool else run_limited
     try:
-        with ThreadPoolExecutor(jobs) as threads, (out / _DONE).open("a", encoding="utf-8") as done:
+        log = os.fdopen(open_shared(out / _DONE), "a", encoding="utf-8")
+        with ThreadPoolExecutor(jobs) as threads, log as done:
             waiting = [threads.submit(_prepare_one, call, task, out) for task in tasks]
             try:
                 for number, future in enumerate(as_completed(waiting), 1):

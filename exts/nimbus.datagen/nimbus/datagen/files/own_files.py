@@ -92,13 +92,13 @@ def create_file(path: Path, *, append: bool = False) -> int:
 
     Args:
         path: The file.
-        append: True to append with every write; the file may then exist.
+        append: True to append with every write.
 
     Returns:
         Descriptor of the file, open for reading and writing.
 
     Raises:
-        FileExistsError: The file exists, and ``append`` is false.
+        FileExistsError: The file exists.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     return os.open(path, flags | (os.O_APPEND if append else 0), 0o666)
@@ -166,3 +166,14 @@ def has_links(folder: Path) -> bool:
         for place, folders, names in os.walk(folder)
         for name in (*folders, *names)
     )
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse to continue in a folder with links, through which files elsewhere would be changed.
+
+    Raises:
+        InputError: There is a link in the folder or below it.
+    """
+    if has_links(folder):
+        what = "it has links, and continuing it would change other files"
+        raise InputError(what, where=str(folder), instead="replace each link by a copy of its target")

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.npy_files import read_npz
@@ -191,8 +192,9 @@ def unreadable(path: Path, error: Exception) -> InputError:
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
     """Write the files beside the weights: the settings, and the file that creates the policy."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / SETTINGS).write_text(to_json(settings, indent=1) + "\n")
-    (folder / ENTRY).write_text(_ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__))
+    entry = _ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__)
+    for name, text in ((SETTINGS, to_json(settings, indent=1) + "\n"), (ENTRY, entry)):
+        write_atomic(folder / name, text, durable=False, shared=False)
 
 
 def write_policy(
@@ -207,7 +209,8 @@ def write_policy(
         policy: Class that runs the weights.
     """
     write_conventions(folder, settings, policy=policy)
-    np.savez(folder / WEIGHTS, allow_pickle=False, **weights)
+    with replacing(folder / WEIGHTS, durable=False, shared=False) as temporary, temporary.open("wb") as file:
+        np.savez(file, allow_pickle=False, **weights)
 
 
 def _shown(expected: object, found: object) -> str:

@@ -95,8 +95,14 @@ class RobomimicSignals(SignalSet):
         with self._reading(f"{demo}/obs"):
             obs = check_own(self._file, f"{demo}/obs")
             names = [f"obs/{name}" for name in obs] if isinstance(obs, h5py.Group) else []
-        found = {name: self._rows(f"{demo}/{name}") for name in (*names, "actions", "actions_abs", "states")}
-        return {name: rows for name, rows in found.items() if rows is not None}
+        found: dict[str, FloatArray] = {}
+        for name in (*names, "actions", "actions_abs", "states"):
+            if (rows := self._rows(f"{demo}/{name}")) is not None:
+                found[name] = rows
+            with self._reading(demo):  # many names may share one stored array
+                if (total := sum(rows.size for rows in found.values())) > _MOST_NUMBERS:
+                    raise ValueError(f"has {total} numbers; the limit is {_MOST_NUMBERS}")
+        return found
 
     def _rows(self, place: str) -> FloatArray | None:
         """Read an array of numbers (T,) or (T, D); return None for images and for missing names."""
