@@ -82,8 +82,8 @@ class RobomimicSignals(SignalSet):
         with self._reading("data"):
             self._file = h5py.File(path, "r")
             data = check_own(self._file, "data")
-        names = data if isinstance(data, h5py.Group) else ()
-        found = [name for name in map(str, names) if re.fullmatch(r"demo_\d{1,9}", name)]
+            names = [str(name) for name in data] if isinstance(data, h5py.Group) else []
+        found = [name for name in names if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
             raise InputError("has no group data/demo_0, unlike robomimic", where=str(path), instead="give another file")
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
