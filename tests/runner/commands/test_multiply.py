@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -154,7 +155,7 @@ def _replaced(content: object) -> Callable[[h5py.File], None]:
 
 def _repeated(file: h5py.File) -> None:
     """One array of 32 million numbers under five names; zeros take no space."""
-    obs = file["data/demo_0/obs"]
+    obs: Any = file["data/demo_0/obs"]
     obs.create_dataset("a0", (2**18, 128), "i1", chunks=(2**18, 128), compression="gzip")[:] = 0
     for number in range(1, 5):
         obs[f"a{number}"] = obs["a0"]

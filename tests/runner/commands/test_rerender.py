@@ -66,7 +66,7 @@ def test_a_stored_task_draws_no_pictures_from_elsewhere(tiny: Path, tmp_path: Pa
     monkeypatch.chdir(tmp_path / "here")
     with EpisodeFile(min(tiny.glob("episodes/*"))) as episode:
         task = parse_any_task(episode.provenance.task_text, name="tiny")
-    task = replace(task, randomize={"textures": TexturesRandomization(folder=folder)})
+    task = replace(task, randomize={"textures": TexturesRandomization.model_validate({"folder": folder})})
     assert "images outside the working directory" in refusal(check_pictures, task, where="here")
 
 

@@ -71,6 +71,7 @@ def check_dense(paths: Iterable[Path]) -> None:
         InputError: The files have more than 1 GiB together, and 20 times their space on the disk.
     """
     size = space = 0
+    path = Path()
     for path in paths:
         state = path.stat()
         size, space = size + state.st_size, space + getattr(state, "st_blocks", 0) * _BLOCK
