@@ -134,7 +134,7 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
-        from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
+        from nimbus.runner.checks.replay import check_pictures, noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
         provenance, key = episode.provenance, episode.layout().key
@@ -149,6 +149,7 @@ class _Maker:
         with noting_where_paths_begin():
             task = stored_task(episode)
             check_pipeline(task, where=str(episode.path))
+            check_pictures(task, where=str(episode.path))
 
             from nimbus.runner.cell.transport.spec import CellSpec
             from nimbus.runner.cell.worker.job import job_of

@@ -17,6 +17,8 @@ from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.path_planner import drive_again
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
+from nimbus.datagen.files.own_files import has_links
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.load.engines import check_engine
 from nimbus.datagen.load.navigation_loader import open_navigation
 from nimbus.datagen.policies.correction import POLICY
@@ -135,6 +137,29 @@ def stored_task(episode: Any) -> Any:
     except InputError as error:
         instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
+
+
+def check_pictures(task: Any, *, where: str) -> None:
+    """Refuse a stored task that names images outside the working directory: they would be drawn into a new dataset.
+
+    Raises:
+        InputError: A randomizer names such a folder or image, or a folder with links.
+    """
+    for name, settings in task.randomize.items():
+        for given in (getattr(settings, "folder", ""), *getattr(settings, "textures", ())):
+            if not given or not is_path(given):
+                continue
+            place = Path(given).resolve()
+            if not place.is_relative_to(Path.cwd().resolve()) or place.is_dir() and has_links(place):
+                what = f"its randomizer '{name}' uses images outside the working directory: '{given}'"
+                raise InputError(what, where=where, instead="change to a folder that contains them, or give the task")
+
+
+def names_files(task: Any) -> bool:
+    """Return True if a task names its scene, its robot or a library by path."""
+    if isinstance(task, NavigationTask):
+        return True
+    return any(map(is_path, (task.robot, task.scene, *(group.library for group in task.objects.values()))))
 
 
 @contextmanager

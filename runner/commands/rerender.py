@@ -104,7 +104,14 @@ def command(
     from nimbus.datagen.store.info import read_single_task_info
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.task import load_any_task
-    from nimbus.runner.checks.replay import episode_paths, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import (
+        check_assets,
+        check_pictures,
+        episode_paths,
+        names_files,
+        noting_where_paths_begin,
+        stored_task,
+    )
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.monitor.output_summary import report_foreign_files
     from nimbus.runner.report import write_report
@@ -123,6 +130,9 @@ def command(
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
+            check_pictures(task, where=str(episode.path))
+            if names_files(task):  # they must be those of the episode, which a dataset of others cannot know
+                check_assets(task, episode)
     with nullcontext() if task_name else noting_where_paths_begin():
         assets = _shown_scene(task, pipeline, is_stored=not task_name)
     if not task.cameras:

@@ -62,6 +62,16 @@ def test_links_to_private_files_are_not_mirrored(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "copy" / name).exists()
 
 
+def test_a_folder_with_links_is_no_target(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """The copy would write through them into other folders."""
+    (tmp_path / "private").mkdir()
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy/episodes").symlink_to(tmp_path / "private")
+    assert main(["mirror", str(stored[0]), str(tmp_path / "copy")]) == 2
+    assert "it has links" in capsys.readouterr().err
+    assert list((tmp_path / "private").iterdir()) == []
+
+
 def test_warm_fetches_everything_once(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str]):
     folder, place = stored
     assert main(["warm", f"{place}/a"]) == 0

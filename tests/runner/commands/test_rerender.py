@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.provenance import installed_versions
+from nimbus.datagen.randomize.appearance import TexturesRandomization
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.task import parse_any_task
+from nimbus.runner.checks.replay import check_pictures
 from nimbus.runner.cli import main
 from nimbus.runner.commands.rerender import _shown_scene
 from tests.support.described import describe
+from tests.support.refusals import refusal
 from tests.support.runs import sound
 
 
@@ -53,6 +57,17 @@ def test_what_is_already_there_stays(tiny: Path, tmp_path: Path, capsys):
     assert rerender(tiny, episode, tmp_path / "new") == 0
     assert capsys.readouterr().out == f"dataset: {tmp_path / 'new'}\nreport:  {tmp_path / 'new' / 'report.html'}\n"
     assert sound(tmp_path / "new") == before
+
+
+@pytest.mark.parametrize("folder", ["/private/", "linked/", "../other/"])
+def test_a_stored_task_draws_no_pictures_from_elsewhere(tiny: Path, tmp_path: Path, monkeypatch, folder: str):
+    (tmp_path / "here/linked").mkdir(parents=True)
+    (tmp_path / "here/linked/photo.png").symlink_to(tmp_path / "photo.png")
+    monkeypatch.chdir(tmp_path / "here")
+    with EpisodeFile(min(tiny.glob("episodes/*"))) as episode:
+        task = parse_any_task(episode.provenance.task_text, name="tiny")
+    task = replace(task, randomize={"textures": TexturesRandomization(folder=folder)})
+    assert "images outside the working directory" in refusal(check_pictures, task, where="here")
 
 
 @pytest.mark.parametrize(("is_stored", "renderer"), [(True, "NewtonRenderer"), (False, "ExternalRenderer")])

@@ -111,7 +111,7 @@ def test_unchanged_robot_is_checked_once(
         ("urdf: models/mine.urdf", "urdf: mine.yaml", "mine.yaml:1:1: not a URDF: syntax error;"),
         ("[0, 0.4, 1.3", "[0, 4.0, 1.3", "mine.yaml:3:51: arm.home[1]: 4 rad is beyond the limits of 'j2'; write"),
         ("[0, 0.4, 1.3", "[0, 90, 1.3", "of 'j2'; write -2.9 to 2.9; 90 degrees are 1.57 rad"),
-        ("[0, 0.4, 1.3", "[0, 1.9, 0.6", "mine.yaml:3:47: arm.home: at home "),
+        ("[0, 0.4, 1.3", "[0, 1.9, 0.6", "mine.yaml:3:47: arm.home: in the home posture, "),
         ("[0, 0.4, 1.3, 0, ", "[0, 0.4, 1.3, ", "mine.yaml:3:47: arm.home: home has 5 entries for 6 joints"),
         ("open: 0.04", "open: 40", "40 m is beyond the limits of 'left'; write 0 to 0.04; 40 mm are 0.04 m"),
         ("finger_depth: 0.05", "finger_depth: 70", "expected at most 0.5 m, found 70; did you mean '70 mm'?"),

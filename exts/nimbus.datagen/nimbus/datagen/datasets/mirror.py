@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_dense
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.dataset_paths import DatasetPaths
@@ -104,6 +105,7 @@ class Mirror:
             stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
         for name in (*DESCRIPTIONS, *(name for name, _ in wanted)):
             self._paths.path(name)  # a link to a private file would publish that file
+        check_dense(path for name, _ in wanted if (path := self._paths.path(name)).exists())
         names: list[tuple[str, int]] = []
         there = there_bytes = 0
         for (name, size), stat in zip(wanted, stats, strict=True):

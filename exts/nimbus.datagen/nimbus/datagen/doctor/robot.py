@@ -12,6 +12,7 @@ from nimbus.datagen.doctor.robot_report import ROBOT_SCENE, ArmReport, RobotRepo
 from nimbus.datagen.episode.layout import Camera, EpisodeKey, Layout, Light, PhysicalLayout, VisualLayout
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.files import strict_yaml
+from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.geometry.transforms import look_at, make_transform, quat_from_axis_angle
 from nimbus.datagen.plan.ik import solve_ik
@@ -148,4 +149,5 @@ def _draw(simulation: NewtonSimulation, stage: StageInfo, robot: Robot, path: Pa
     renderer.load(Layout(key=key, physical=PhysicalLayout(objects=()), visual=visual))
     frames = renderer.render(simulation.body_names, positions[None], simulation.body_wxyz()[None])["c"]
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(np.asarray(frames.rgb)[0]).save(path)
+    with replacing(path, durable=False, shared=True) as temporary:  # replaces a link in its place
+        Image.fromarray(np.asarray(frames.rgb)[0]).save(temporary, "PNG")

@@ -92,7 +92,7 @@ class KeptReport:
         if drawn is None or report is None:
             return None
         picture.parent.mkdir(parents=True, exist_ok=True)
-        picture.write_bytes(drawn)
+        write_atomic(picture, drawn, durable=False, shared=True)  # replaces a link in its place
         return replace(report, description=self._robot.description)
 
     def write(self, report: RobotReport, picture: Path) -> None:

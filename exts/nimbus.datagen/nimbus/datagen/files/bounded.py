@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from stat import S_ISREG
 from typing import Annotated, Any, TypeVar
@@ -27,6 +28,10 @@ FILE_BYTES = 1 << 40
 _HOLES, _LEAST_HOLES = 1000, 1 << 28
 """Smallest ratio of a file's size to its space on the disk, and smallest size [bytes], from which a file counts as a
 sparse file: it is made in a moment, but reading it takes hours. Compressing file systems do not reach this ratio."""
+_BLOCK = 512
+"""Unit of ``st_blocks`` [bytes]."""
+_DENSE, _LEAST_DENSE = 20, 1 << 30
+"""Smallest ratio of the size of files to their space on the disk, and smallest size [bytes], that are not copied."""
 RESTORE = "restore it from a copy"
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -57,6 +62,21 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     return _checked(path, state, limit)
+
+
+def check_dense(paths: Iterable[Path]) -> None:
+    """Refuse files that are mostly holes before they are copied: the copy would fill the disk.
+
+    Raises:
+        InputError: The files have more than 1 GiB together, and 20 times their space on the disk.
+    """
+    size = space = 0
+    for path in paths:
+        state = path.stat()
+        size, space = size + state.st_size, space + getattr(state, "st_blocks", 0) * _BLOCK
+    if space and size > max(_LEAST_DENSE, _DENSE * space):  # some file systems report no space
+        what = f"{size / 1e9:.1f} GB of files have {space / 1e9:.3f} GB on the disk, and are mostly holes"
+        raise InputError(what, where=str(path.parent), instead="remove the sparse files")
 
 
 def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> bytes:

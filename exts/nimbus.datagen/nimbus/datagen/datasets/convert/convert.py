@@ -31,7 +31,7 @@ from nimbus.datagen.datasets.export.publication import (
 )
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import RESTORE, check_regular
+from nimbus.datagen.files.bounded import RESTORE, check_dense, check_regular
 from nimbus.datagen.files.own_files import remove_tree
 from nimbus.datagen.store.dataset_paths import files_under
 from nimbus.datagen.store.folder import OTHER_OUT
@@ -129,6 +129,7 @@ def convert(
     extra, left_out = _others(source, names)
     for name in extra:
         check_regular(folder / name)
+    check_dense([folder / name for name in names])
     if choose:
         extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all episodes of the source
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}

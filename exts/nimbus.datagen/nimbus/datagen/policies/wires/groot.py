@@ -53,7 +53,13 @@ class GrootWire(Wire):
         # One context per process that is never collected, because a context in collection waits for its sockets
         # forever.
         self._socket = socket = zmq.Context.instance().socket(zmq.REQ)
-        for option, value in ((zmq.LINGER, 0), (zmq.MAXMSGSIZE, LARGEST), (zmq.SNDTIMEO, 10_000)):
+        # With RCVHWM, ZeroMQ keeps one message that was not requested, not a thousand.
+        for option, value in (
+            (zmq.LINGER, 0),
+            (zmq.MAXMSGSIZE, LARGEST),
+            (zmq.SNDTIMEO, 10_000),
+            (zmq.RCVHWM, 1),
+        ):
             socket.setsockopt(option, value)
         self._monitor = socket.get_monitor_socket(_LOST | _REFUSED)
         self._is_connected = False

@@ -13,7 +13,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
-from nimbus.datagen.files.own_files import create_file, remove_file
+from nimbus.datagen.files.own_files import create_file, refuse_links, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
@@ -262,9 +262,12 @@ def check_creates_once(store: ObjectStore) -> None:
     The test leaves one small object in the store, ``journal/probe``.
 
     Raises:
-        InputError: The store overwrites objects, the bucket does not exist, or access is denied.
+        InputError: The store overwrites objects, the bucket does not exist, or access is denied; or the store is a
+            folder with links.
         StoreAwayError: The store does not answer.
     """
+    if store.address.scheme == "file" and (folder := Path("/") / store.address.prefix).exists():
+        refuse_links(folder)
     name = "journal/probe"
     store.create(name, b"probe")
     if store.create(name, b"probe again"):

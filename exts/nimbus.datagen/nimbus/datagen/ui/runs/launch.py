@@ -12,6 +12,7 @@ from typing import Protocol
 
 import nimbus
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import is_own
 
 PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
 """Parent folder of the panel's package, from which processes of the same version are started."""
@@ -115,8 +116,10 @@ def find_interpreter(wanted: str = "") -> str:
         if shutil.which(wanted) is None:
             raise InputError("no such Python interpreter", where=wanted, instead=instead)
         return wanted
-    checkout = PACKAGE_FOLDER.parents[1] / ".venv/bin/python"
-    if checkout.is_file():
+    root = PACKAGE_FOLDER.parents[1]
+    checkout = root / ".venv/bin/python"
+    # Where the extension is installed elsewhere, another user may have put an interpreter there.
+    if checkout.is_file() and (root / "pyproject.toml").is_file() and is_own(root) and is_own(root / ".venv"):
         return str(checkout)
     if script := shutil.which("nimbus"):
         beside = Path(script).resolve().with_name("python")
