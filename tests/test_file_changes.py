@@ -38,7 +38,6 @@ ALLOWED = {
     "runner.cluster.line_socket": "removes the socket in the private folder of its cluster",
     "runner.cluster.local_cluster": "writes logs into the private folder of its cluster",
     "runner.cluster.node_agent": "makes the folder of its node, which is no dataset",
-    "runner.cluster.node_cell": "writes the cell's log into the folder of its node",
     "runner.cluster.on_ray": "writes logs and folders of nodes, apart from datasets",
     "runner.commands.export_usd": NAMED,
     "runner.commands.objects": NAMED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from nimbus.datagen.errors import InputError, StorageError
@@ -46,20 +46,24 @@ _GROUP = 64
 """Number of waiting episodes that triggers a commit."""
 _GROUP_WAIT = 0.1
 """Longest time that a report waits for a commit [s]."""
+_UNSTORABLE = (ValueError, OverflowError)
+"""Errors of libraries at values that they cannot store; the types of messages should refuse such values before."""
 
 Reply = Callable[[Answer], None]
+Refuse = Callable[[], None]
+"""Ends the connection of a request without an answer."""
 
 
 @dataclass
 class _ReportQueue:
     """Reports waiting for the next commit."""
 
-    reports: list[tuple[Report, Reply]] = field(default_factory=list)
+    reports: list[tuple[Report, Reply, Refuse]] = field(default_factory=list)
     since: float = 0.0
 
     @property
     def count(self) -> int:
-        return sum(len(report.episodes) for report, _ in self.reports)
+        return sum(len(report.episodes) for report, _, _ in self.reports)
 
 
 class Head:
@@ -91,13 +95,14 @@ class Head:
         self._unwritten: list[tuple[str, int]] = []
         """Episodes given up while the disk was full."""
 
-    def take(self, request: Request, reply: Reply, now: float) -> None:
+    def take(self, request: Request, reply: Reply, now: float, *, refuse: Refuse = lambda: None) -> None:
         """Process a request; a report is answered by :meth:`commit`, any other request at once.
 
         Args:
             request: The request.
             reply: Sends the answer.
             now: Time of the monotonic clock [s].
+            refuse: Ends the connection; called for a report that cannot be committed.
 
         Raises:
             ValueError: The request names a task of another job, or has rows of another episode.
@@ -110,7 +115,7 @@ class Head:
         elif isinstance(request, Report):
             if not self._waiting.reports:
                 self._waiting.since = now
-            self._waiting.reports.append((request, reply))
+            self._waiting.reports.append((request, reply, refuse))
             self.status.note_message(request.node, now)
         else:
             self.status.note_message(request.node, now)
@@ -123,25 +128,41 @@ class Head:
         return self._waiting.count >= _GROUP or now >= self._waiting.since + _GROUP_WAIT
 
     def commit(self, now: float) -> None:
-        """Commit all waiting reports, then answer them: an answered report is durable."""
+        """Commit all waiting reports, then answer them: an answered report is durable.
+
+        If the values of a report cannot be stored, each report is committed alone, and only the connection of that
+        one ends.
+        """
         reports, self._waiting = self._waiting.reports, _ReportQueue()
+        try:
+            self._commit(reports, now)
+        except _UNSTORABLE:
+            for one in reports:
+                try:
+                    self._commit([one], now)
+                except _UNSTORABLE as error:
+                    report, _, refuse = one
+                    self.status.tell(f"node {report.node}: a report cannot be stored: {error}"[:300], kind="fault")
+                    refuse()
+        self._forget_missing()
+
+    def _commit(self, reports: Sequence[tuple[Report, Reply, Refuse]], now: float) -> None:
         for name, entry in self._entries.items():
-            infos = {report.node: report.info for report, _ in reports if report.info}
-            mine = [(report.node, each) for report, _ in reports for each in report.episodes if each.group == name]
+            infos = {report.node: report.info for report, _, _ in reports if report.info}
+            mine = [(report.node, each) for report, _, _ in reports for each in report.episodes if each.group == name]
             if mine:
                 try:
                     entry.enter(mine, infos, self.balance, now)
                 except StorageError as error:
                     self.status.tell(str(error), kind="disk")
                     self._forget_missing()
-                    for _, reply in reports:
+                    for _, reply, _ in reports:
                         reply(Reported(is_full=True))
                     return
-        for report, reply in reports:
+        for report, reply, _ in reports:
             names = {(each.group, each.index) for each in report.episodes}
             missing = tuple(item for item in names if item in self._entries[item[0]].missing)
             reply(Reported(missing=missing))
-        self._forget_missing()
 
     def look(self, now: float) -> None:
         """Run periodic checks for silent nodes, nodes that fail everything, and episodes to give up."""

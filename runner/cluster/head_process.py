@@ -143,7 +143,12 @@ class HeadServer:
     def _take(self, connection: LineConnection, line: bytes) -> None:
         try:
             request = request_of(line)
-            self.head.take(request, lambda answer: connection.answer(to_line(answer)), time.monotonic())
+            self.head.take(
+                request,
+                lambda answer: connection.answer(to_line(answer)),
+                time.monotonic(),
+                refuse=lambda: self._server.drop(connection),
+            )
         except ValueError as error:
             self.head.status.tell(f"a message that is none: {error}"[:200], kind="fault")
             self._server.drop(connection)

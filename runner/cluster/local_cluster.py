@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nimbus.datagen.files.codec import from_json
-from nimbus.datagen.files.own_files import remove_tree
+from nimbus.datagen.files.own_files import make_subfolder, refuse_links, remove_tree
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.remote.cache_root import remote_root
@@ -135,9 +135,16 @@ class LocalCluster:
         """True once the head has opened the datasets; from then on, the folder of the nodes belongs to this run."""
 
     def run(self) -> HeadEnd:
-        """Run the job to its end; return its result."""
+        """Run the job to its end; return its result.
+
+        Raises:
+            InputError: The folder of the nodes has links; it may come with a dataset of another user.
+        """
         text = self._job.to_text()
         try:
+            if self._spool.exists():
+                make_subfolder(self._spool)
+                refuse_links(self._spool)
             with Interruption() as interruption:
                 return self._attend(text, interruption)
         finally:

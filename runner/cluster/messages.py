@@ -9,6 +9,7 @@ import msgspec
 from nimbus.datagen.files.bounded import Count, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.runner.cluster.reported_rows import check_rows
 from nimbus.runner.monitor.status import Status
 
 MOST_BYTES = 64_000
@@ -22,6 +23,8 @@ NodeName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z
 """Name of a node, which is also part of file names."""
 MOST_LETTERS = 1000
 """Longest :data:`ShortText` [characters]."""
+StagedName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.-]{0,254}\Z")]
+"""Name of an uploaded file in the folder of staged files."""
 ShortText: TypeAlias = Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
 Slots: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 SlotCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
@@ -98,14 +101,17 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     lease: Count
     """Number of the lease."""
     attempts: tuple[Attempt, ...]
-    staged: dict[str, str] = msgspec.field(default_factory=dict)
+    staged: dict[str, StagedName] = msgspec.field(default_factory=dict)
     """Location of the uploaded files by episode id; empty if their names suffice to find them."""
-    objects: dict[str, int] = msgspec.field(default_factory=dict)
+    objects: dict[str, Count] = msgspec.field(default_factory=dict)
     """Sizes of the objects in the store, by name [bytes]."""
     is_partial: bool = False
     """True if more rows of the episode follow in another message."""
     seconds: Seconds = 0.0
     """Time of one slot for the episode [s]."""
+
+    def __post_init__(self) -> None:
+        check_rows(self.attempts)
 
 
 class Report(Struct, frozen=True, kw_only=True, tag="report"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.machine import platform_name, read_capabilities
@@ -304,13 +305,14 @@ def main(words: list[str]) -> int:
     """Run an agent: ``node_agent SOCKET NAME SLOTS FOLDER PARENT_PID``; return the exit code."""
     path, node, slots, folder, parent = Path(words[0]), words[1], int(words[2]), Path(words[3]), int(words[4])
     die_with_parent(parent)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     drop_every = int(os.environ.get("NIMBUS_DROP_ANSWERS", "0"))
-    options = AgentOptions(node=node, slots=slots, folder=folder)
-    agent = NodeAgent(options, HeadClient(path, drop_every=drop_every))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: agent.ask_to_stop())
     try:
+        make_subfolder(folder)
+        options = AgentOptions(node=node, slots=slots, folder=folder)
+        agent = NodeAgent(options, HeadClient(path, drop_every=drop_every))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: agent.ask_to_stop())
         return agent.run()
     except InputError as error:
         write_error(f"node {node}: {error}\n")

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import check_regular, read_text
 from nimbus.datagen.files.codec import parse_json
-from nimbus.datagen.files.own_files import remove_file
+from nimbus.datagen.files.own_files import open_shared, own_path, refuse_links, remove_file
 from nimbus.datagen.store.info import INFO_NAME, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
@@ -47,10 +48,14 @@ class NodeCell:
         task: Task of the cell.
         folder: Folder of the node; the cell's dataset is a folder in it.
         slots: Number of workers, unless the task sets one.
+
+    Raises:
+        InputError: The cell's dataset has links. An earlier run left it, or another user made it.
     """
 
     def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
         self.task, self.folder = task, folder / task.group
+        refuse_links(self.folder)
         self.failure = ""
         """Reason why the cell cannot work on this node; empty if it can."""
         self._feed = folder / f"{task.group}.feed.json"
@@ -85,7 +90,11 @@ class NodeCell:
     # Process
 
     def keep_running(self, now: float) -> None:
-        """Start the cell if it is not running; repeated crashes delay the next start more and more."""
+        """Start the cell if it is not running; repeated crashes delay the next start more and more.
+
+        Raises:
+            InputError: The log is a link, or no regular file.
+        """
         if self._process and self._process.poll() is None:
             return
         if self._process:
@@ -94,7 +103,8 @@ class NodeCell:
             return
         self._is_closed = False
         write_feed(self._feed, self._fed)
-        with self._log.open("a") as log:
+        with os.fdopen(open_shared(self._log), "a") as log:
+            check_regular(self._log)
             self._process = subprocess.Popen(
                 module_command("nimbus.runner.cluster.cell_process", str(os.getpid())),
                 stdin=subprocess.PIPE,
@@ -213,9 +223,9 @@ class NodeCell:
         try:
             if (stamp := path.stat().st_mtime_ns) == self._info_stamp:
                 return ""
-            content = parse_json(path.read_text())
+            content = parse_json(read_text(path, follow=False))
             text = json.dumps({name: content[name] for name in content if name not in _ORIGIN}, separators=(",", ":"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, InputError):
             return ""
         self._info_stamp = stamp
         return text
@@ -232,11 +242,15 @@ class NodeCell:
             return False
 
     def remove_files(self, attempts: Iterable[Attempt]) -> None:
-        """Remove the files of acknowledged attempts."""
+        """Remove the files of acknowledged attempts.
+
+        Raises:
+            InputError: A folder on their path is a link.
+        """
         for attempt in attempts:
             for path in (*attempt.files, *((attempt.failure.path,) if attempt.failure else ())):
                 if path:
-                    remove_file(self.folder / path)
+                    remove_file(own_path(self.folder, path))
 
     def status(self) -> Status | None:
         """Return the cell's status; None if it cannot be read."""

@@ -60,10 +60,11 @@ def make_cluster(folder: Path) -> None:
 
     folder.mkdir()
     (folder / _JOB).write_text(job_of(make_spec(folder / _DATA)).to_text())
-    row: dict[str, Any] = {"episode_id": "e", "task": "t", "seed": 0, "idx": 1, "variant": 0, "attempt": 0}
+    name = "t-s0-000001-v0-00000000"
+    row: dict[str, Any] = {"episode_id": name, "task": "t", "seed": 0, "idx": 1, "variant": 0, "attempt": 0}
     row |= {"final": True, "success": False, "reason": "time_limit", "times": {"plan": 1.0}, "steps": ["pick a"]}
-    video = {"path": "episodes/e.front.mp4", "byte_count": 5, "sha256": "0"}
-    stored = row | {"success": True, "reason": "none", "path": "episodes/e.hdf5"}
+    video = {"path": f"episodes/{name}.front.mp4", "byte_count": 5, "sha256": "0"}
+    stored = row | {"success": True, "reason": "none", "path": f"episodes/{name}.hdf5"}
     stored |= {"byte_count": 9, "sha256": "0", "videos": [video]}
     episode = {"group": "drive", "index": 1, "lease": 1, "attempts": [row], "seconds": 3.0}
     fault = {"time": 1.0, "run": 1, "worker": "w", "kind": "killed", "idx": 1}
@@ -74,7 +75,7 @@ def make_cluster(folder: Path) -> None:
         {"kind": "vote", "node": "n1", "group": "drive", "index": 1, "evidence": "killed"},
         {"kind": "faults", "node": "n1", "group": "drive", "rows": [fault]},
         {"kind": "report", "node": "n1", "episodes": [episode], "info": "{}"},
-        {"kind": "report", "node": "n1", "episodes": [episode | {"attempts": [stored], "staged": {"e": "x.tmp"}}]},
+        {"kind": "report", "node": "n1", "episodes": [episode | {"attempts": [stored], "staged": {name: "x.tmp"}}]},
         {"kind": "report", "node": "n1", "episodes": [episode | {"is_partial": True}]},
         {"kind": "leave", "node": "n1", "why": "done"},
     ]

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.working_copy import open_dataset
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
@@ -60,6 +64,19 @@ def test_links_to_private_files_are_not_mirrored(tmp_path: Path, capsys: pytest.
     assert main(["mirror", str(tmp_path / "data"), str(tmp_path / "copy")]) == 2
     assert f"'{name}' leads out of the dataset" in capsys.readouterr().err
     assert not (tmp_path / "copy" / name).exists()
+
+
+def test_pipe_in_the_place_of_an_episode_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Its size is 0; the copy once waited for a writer."""
+    pytest.importorskip("obstore", reason="the extra 'dev' brings obstore")
+    write_dataset(tmp_path / "data")
+    with closing(Ledger(tmp_path / "data")) as ledger:
+        row = ledger.stored()[0]
+        ledger.record(replace(row, byte_count=0))
+    (tmp_path / "data" / row.path).unlink()
+    os.mkfifo(tmp_path / "data" / row.path)
+    assert main(["mirror", str(tmp_path / "data"), str(tmp_path / "copy")]) == 2
+    assert "regular file" in capsys.readouterr().err
 
 
 def test_a_folder_with_links_is_no_target(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path):

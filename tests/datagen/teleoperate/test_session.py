@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task
+from nimbus.datagen.teleoperate import recording as recording_module
 from nimbus.datagen.teleoperate.operator_input import (
     IDLE,
     HandlePose,
@@ -215,8 +217,34 @@ def test_too_short_a_recording_is_refused(session: TeleoperationSession):
         session.recording()
 
 
-def test_damaged_recording_is_one_line(tmp_path: Path):
+@pytest.mark.parametrize(
+    "text",
+    [b'{"task": 1', b'{"task": "\xff"}', b'{"actions": [[NaN]]}', b'{"actions": [[1e999]]}', b"[" * 100_000],
+)
+def test_damaged_recording_is_one_line(text: bytes, tmp_path: Path):
     folder = RecordingFolder(tmp_path)
-    folder.path(0).write_text('{"task": 1')
-    with pytest.raises(InputError, match="recording_000000"):
+    folder.path(0).write_bytes(text)
+    with pytest.raises(InputError, match="recording_000000") as caught:
+        folder.read(0)
+    assert "\n" not in str(caught.value)
+
+
+def test_recording_of_too_many_rows_takes_no_memory(tmp_path: Path):
+    """Each empty list of a row takes 56 bytes, twenty times its text."""
+    folder = RecordingFolder(tmp_path)
+    folder.path(0).write_text('{"actions": [' + "[]," * 1_000_000 + "[]]}")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="length <= 1000000"):
+            folder.read(0)
+        assert tracemalloc.get_traced_memory()[1] < 40e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_recording_of_too_many_numbers_is_not_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(recording_module, "_MOST_NUMBERS", 9)
+    folder = RecordingFolder(tmp_path)
+    folder.path(0).write_text('{"actions": [[' + "0," * 10 + "0]]}")
+    with pytest.raises(InputError, match="more than 9 values"):
         folder.read(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster import admission, head_process
+from nimbus.runner.cluster.dataset_entry import DatasetEntry
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
@@ -146,7 +147,7 @@ def test_repeated_faults_count_once(server: HeadServer):
 
 def test_parts_of_an_episode_are_counted(server: HeadServer):
     """The head once ended too early if rows of an episode needed two messages."""
-    first, last = (replace(failed_attempts(variants=1)[0], idx=2, attempt=number) for number in range(2))
+    first, last = (replace(failed_attempts(variants=1, index=2)[0], attempt=number) for number in range(2))
     parts = [
         EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(first, final=False),), is_partial=True),
         EpisodeReport(group="drive", index=2, lease=1, attempts=(replace(last, final=True),)),
@@ -254,3 +255,27 @@ def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
     server.head._drained["n1"] = "12 faults"
     beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))
     assert beat == Beaten(drain="12 faults", has_failed=True) and lease == Finished(why="12 faults", has_failed=True)
+
+
+def test_unstorable_report_ends_its_connection_only(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
+    """It once ended the head; the reports committed with it are stored."""
+    answers(server, join(), join(node="n2"))
+    enter = DatasetEntry.enter
+
+    def enter_most(self: DatasetEntry, reports: Sequence[tuple[str, EpisodeReport]], *rest: Any) -> None:
+        if any(node == "n1" for node, _ in reports):
+            raise OverflowError("too large")
+        enter(self, reports, *rest)
+
+    monkeypatch.setattr(DatasetEntry, "enter", enter_most)
+    found: list[Answer] = []
+    refused: list[str] = []
+    for number, node in enumerate(("n1", "n2")):
+        rows = failed_attempts(variants=1, index=number)
+        episode = EpisodeReport(group="drive", index=number, lease=1, attempts=rows)
+        report = Report(node=node, episodes=(episode,))
+        server.head.take(report, found.append, 1.0, refuse=lambda node=node: refused.append(node))
+    server.head.commit(1.0)
+    assert found == [Reported()] and refused == ["n1"]
+    assert [row.idx for row in server._entries["drive"].dataset.ledger.attempts()] == [1]
+    assert any("a report cannot be stored: too large" in event.text for event in server.progress.status.events)

@@ -30,8 +30,9 @@ JOIN: dict[str, Any] = {
     "pid": 1,
     "clock": 1.7e9,
 }
-ROW = {
-    "episode_id": "e",
+NAME = "t-s0-000001-v0-00000000"
+ROW: dict[str, Any] = {
+    "episode_id": NAME,
     "task": "t",
     "seed": 0,
     "idx": 1,
@@ -41,6 +42,22 @@ ROW = {
     "success": False,
 }
 EPISODE = {"group": "drive", "index": 1, "lease": 1, "attempts": [ROW]}
+
+
+def report(**values: Any) -> dict[str, Any]:
+    """Return the report of a row with other values."""
+    return {"kind": "report", "node": "n1", "episodes": [EPISODE | {"attempts": [ROW | values]}]}
+
+
+def nested(depth: int) -> list[Any]:
+    """Return nested lists."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+PATH = f"episodes/{NAME}.hdf5"
 HOSTILE: list[dict[str, Any] | bytes] = [
     b"\x00\xff",
     b"[" * 20_000,
@@ -58,6 +75,22 @@ HOSTILE: list[dict[str, Any] | bytes] = [
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": -1}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": 2}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"attempts": [ROW | {"path": "../../x.hdf5"}]}]},
+    report(seed=2**63),
+    report(seed=-(2**63) - 1),
+    report(drawn={"a": nested(900)}),
+    report(drawn={"a": nested(40)}),
+    report(reason="\u001b[2J", success=True),
+    report(episode_id="e"),
+    report(episode_id="t" * 300 + NAME),
+    report(episode_id=NAME.replace("000001", "000002")),
+    report(path=PATH.replace("000001", "000002"), success=True),
+    report(path=f"episodes/{'x' * 5000}.hdf5", success=True),
+    report(failure={"path": "failures/x.hdf5", "byte_count": 1, "sha256": ""}),
+    report(videos=[{"path": "episodes/other.front.mp4", "byte_count": 1, "sha256": ""}]),
+    report(videos=[{"path": f"episodes/{NAME}.{'x' * 300}.mp4", "byte_count": 1, "sha256": ""}]),
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"staged": {NAME: "a\0b"}}]},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"staged": {NAME: ".."}}]},
+    {"kind": "report", "node": "n1", "episodes": [EPISODE | {"objects": {PATH: 2**70}}]},
     {"kind": "pull", "node": "n1", "idle": -1, "ahead": 0},
     {"kind": "details", "node": "n1", "status": {"task": "drive", "target": 1e300}},
 ]

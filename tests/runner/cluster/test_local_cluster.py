@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.cluster.machine import OFFER
@@ -43,6 +44,20 @@ def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
         kept.touch()
         end = LocalCluster(job, nodes=1, slots=1, watch=lambda: 0).run()
     assert end.state == "failed" and kept.exists()
+
+
+def test_links_among_the_nodes_files_are_refused(tmp_path: Path):
+    """A dataset of another user may come with them; a node once adopted, sent and removed the files of the target."""
+    spec = make_spec(tmp_path / "data", episodes=EPISODES)
+    cluster = LocalCluster(job_of(spec), nodes=1, slots=1, watch=lambda: 0)
+    private = tmp_path / "private" / "episodes"
+    private.mkdir(parents=True)
+    node = nodes_folder(tmp_path / "data") / "n1"
+    node.mkdir(parents=True)
+    (node / "drive").symlink_to(private.parent)
+    with pytest.raises(InputError, match="it has links"):
+        cluster.run()
+    assert (node / "drive").is_symlink() and not cluster.processes
 
 
 def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):

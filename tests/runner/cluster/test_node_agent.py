@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
 import time
@@ -116,3 +117,37 @@ def test_cell_that_starts_again_is_read_again(agent: NodeAgent):
 def test_folder_that_a_node_does_not_reach_is_named(tmp_path: Path):
     with pytest.raises(InputError, match="does not reach the folder"):
         open_uploader(f"{tmp_path}/nowhere", "n1")
+
+
+def test_cell_is_no_link(agent: NodeAgent, tmp_path: Path):
+    (tmp_path / "private").mkdir()
+    (tmp_path / "n1" / "drive").symlink_to(tmp_path / "private")
+    with pytest.raises(InputError, match="it has links"):
+        NodeCell(agent._cells.tasks["drive"], tmp_path / "n1", slots=1)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_log_of_a_cell_is_a_file(agent: NodeAgent, tmp_path: Path, kind: str):
+    (tmp_path / "private").write_text("mine")
+    log = tmp_path / "n1" / "drive.log"
+    if kind == "link":
+        log.symlink_to(tmp_path / "private")
+    else:
+        os.mkfifo(log)
+    cell = NodeCell(agent._cells.tasks["drive"], tmp_path / "n1", slots=1)
+    with pytest.raises(InputError):
+        cell.keep_running(0.0)
+    assert not cell.is_running and (tmp_path / "private").read_text() == "mine"
+
+
+def test_files_behind_a_link_are_not_removed(agent: NodeAgent, tmp_path: Path):
+    cell = NodeCell(agent._cells.tasks["drive"], tmp_path / "n1", slots=1)
+    (row,) = failed_attempts(variants=1)
+    path = f"episodes/{row.episode_id}.hdf5"
+    (tmp_path / "private" / "episodes").mkdir(parents=True)
+    (tmp_path / "private" / path).touch()
+    cell.folder.mkdir()
+    (cell.folder / "episodes").symlink_to(tmp_path / "private" / "episodes")
+    with pytest.raises(InputError, match="this is a link"):
+        cell.remove_files([replace(row, path=path)])
+    assert (tmp_path / "private" / path).exists()

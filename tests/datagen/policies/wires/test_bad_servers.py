@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import json
+import os
 import re
 import socket
 import threading
@@ -56,8 +59,7 @@ def stay_silent(connection: socket.socket) -> None:
         pass
 
 
-def declare_2_gb(connection: socket.socket) -> None:
-    """Greet as a websocket, send metadata, and for the first observation the beginning of a frame of 2 GB."""
+def greet(connection: socket.socket) -> None:
     key = re.search(rb"Sec-WebSocket-Key: (\S+)", connection.recv(4096))
     assert key
     accept = base64.b64encode(hashlib.sha1(key[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
@@ -65,6 +67,11 @@ def declare_2_gb(connection: socket.socket) -> None:
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n"
     )
+
+
+def declare_2_gb(connection: socket.socket) -> None:
+    """Greet as a websocket, send metadata, and for the first observation the beginning of a frame of 2 GB."""
+    greet(connection)
     metadata = OPENPI.pack({"checkpoint": "c"})
     connection.sendall(b"\x82" + bytes([len(metadata)]) + metadata)
     connection.settimeout(60.0)
@@ -143,6 +150,7 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
         ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, 4 are to be executed: lower --execute"),
+        ({"actions": np.zeros((10_001, 3), np.int8)}, Reason.BAD_ACTION, "10001 actions; an answer has at most 10000"),
         ({"actions": np.full((4, 3), np.nan)}, Reason.BAD_ACTION, "not finite"),
         ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a of 30.00 is far beyond"),
         ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper of 1.00 is far beyond"),
@@ -361,17 +369,39 @@ def test_own_server_refuses_other_users(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with served() as address:
         begun(address).close()
         (kept,) = cache_folder("servers").glob(f"*-{address.rpartition(':')[2]}")
-        token = kept.read_text()
+        token = json.loads(kept.read_text())["token"]
         assert kept.stat().st_mode & 0o077 == 0 and len(token) == 32
         monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
-        with pytest.raises(InputError, match="needs the token of the server; set NIMBUS_SERVER_TOKEN"):
+        with pytest.raises(InputError, match="needs the token of the server; set NIMBUS_POLICY_TOKEN"):
             begun(address)
-        monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+        monkeypatch.setenv("NIMBUS_POLICY_TOKEN", "x" * 16)
         with pytest.raises(InputError, match="needs the token"):
             begun(address)
-        monkeypatch.setenv("NIMBUS_SERVER_TOKEN", token)
+        monkeypatch.setenv("NIMBUS_POLICY_TOKEN", token)
         begun(address).close()
     assert not kept.exists()
+
+
+def test_foreign_port_gets_no_token(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+    requests: list[bytes] = []
+
+    def listen(connection: socket.socket) -> None:
+        connection.settimeout(60.0)
+        requests.append(connection.recv(4096))
+
+    with raw_server(listen) as port:
+        refused(f"ws://{HOST}:{port}")
+    assert requests and b"authorization" not in requests[0].lower()
+
+
+def test_token_goes_to_the_own_address_only(monkeypatch: pytest.MonkeyPatch):
+    """Another user can listen on the same port of another loopback address."""
+    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+    with served() as address:
+        port = int(address.rpartition(":")[2])
+        assert websocket._place(f"ws://localhost:{port}") == (HOST, port, "x" * 16)
+        assert websocket._place(f"ws://[::1]:{port}") == ("::1", port, "")
 
 
 def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
@@ -383,6 +413,89 @@ def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
         headers = {"Authorization": f"Api-Key {'x' * 16}"}
         with pytest.raises(InvalidStatus, match="503"), connect(address, additional_headers=headers):
             pass
+
+
+def test_own_server_limits_silent_connections(monkeypatch: pytest.MonkeyPatch):
+    """Any user can open connections without a request."""
+    monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
+    monkeypatch.setattr(server_module, "_MOST_GREETING", 1)
+    with served() as address, contextlib.ExitStack() as stack:
+        place = (HOST, int(address.rpartition(":")[2]))
+        for _ in range(2):
+            stack.enter_context(socket.create_connection(place))
+        surplus = stack.enter_context(socket.create_connection(place, timeout=60.0))
+        assert surplus.recv(1) == b""
+        stack.close()
+        begun_later(address)
+
+
+def begun_later(address: str) -> None:
+    """Connect once the server has noticed the end of other connections."""
+    for _ in range(200):
+        with contextlib.suppress(InputError):
+            begun(address).close()
+            return
+        time.sleep(0.05)
+    raise AssertionError("no free connection")
+
+
+def test_own_server_survives_without_descriptors(caplog: pytest.LogCaptureFixture):
+    """A flood of connections takes all descriptors of the process, and its requests are not worth a traceback."""
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with served() as address, socket.socket() as client:
+        begun(address).close()  # the server accepts
+        client.settimeout(60.0)
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+        try:
+            client.connect((HOST, int(address.rpartition(":")[2])))
+            time.sleep(0.2)  # the server tries to accept
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        client.sendall(b"no request\r\n\r\n")
+        with contextlib.suppress(ConnectionError):
+            client.recv(1)
+        begun(address).close()
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_pings_without_end_do_not_hang(waits: bool, monkeypatch: pytest.MonkeyPatch):
+    """The library answers pings with a lock that its own close needs."""
+    monkeypatch.setattr(websocket, "_CLOSING", 0.1)
+    is_full, is_over = threading.Event(), threading.Event()
+    faults: list[PolicyFault] = []
+
+    def flood(connection: socket.socket) -> None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        greet(connection)
+        connection.settimeout(0.5)
+        with contextlib.suppress(OSError):  # the client waits for this side to read its answers
+            while True:
+                connection.sendall((b"\x89\x7d" + bytes(125)) * 1000)
+        is_full.set()
+        is_over.wait(60.0)
+
+    def connect_and_close() -> None:
+        connection = websocket.Socket(address, seconds=60.0)
+        is_full.wait(60.0)
+        try:
+            if waits:
+                connection.receive(seconds=0.1)
+        except PolicyFault as fault:
+            faults.append(fault)
+        connection.close()
+
+    with raw_server(flood) as port:
+        address = f"ws://{HOST}:{port}"
+        client = threading.Thread(target=connect_and_close, daemon=True)
+        client.start()
+        client.join(30.0)
+        is_over.set()
+        assert not client.is_alive()
+    assert [fault.reason for fault in faults] == [Reason.POLICY_TIMEOUT] * waits
 
 
 def send_parts_without_end(connection: socket.socket) -> None:

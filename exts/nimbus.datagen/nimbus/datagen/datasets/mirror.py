@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_dense
+from nimbus.datagen.files.bounded import check_dense, check_regular
 from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.store.dataset_paths import DatasetPaths
@@ -167,7 +167,7 @@ class Mirror:
                 place = stack.enter_context(make_owned("nimbus-copy-"))
                 path = place / "object"
                 open_store(address_of(self.folder)).download(name, path)
-            if (found := path.stat().st_size) != size:
+            if (found := check_regular(path)) != size:
                 what, instead = (
                     f"the file has {found} bytes; the ledger records {size}",
                     "run 'nimbus verify' on the dataset",

@@ -36,6 +36,8 @@ RESTORE = "restore it from a copy"
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 """Number of things; up to this limit, every whole number is exact as a double, the number type of most JSON readers."""
+Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+"""Whole number that SQLite can store."""
 Index = Annotated[int, Meta(ge=-1, le=2**53)]
 """Index of a thing; -1 for none."""
 Pixels = Annotated[int, Meta(ge=1, le=16_384)]

@@ -1,7 +1,8 @@
 """Tokens of this user's servers: any user of the machine can connect to a port, but only this user can read the token.
 
 A server takes ``NIMBUS_SERVER_TOKEN`` or a new token. A server whose clients are programs keeps it in a private file of
-the cache, by its port, where the clients of the same user find it.
+the cache, by its port, where the clients of the same user find it while the server lives. Clients send
+``NIMBUS_SERVER_TOKEN`` to no other port, because that of another user could be there.
 """
 
 from __future__ import annotations
@@ -12,18 +13,32 @@ import platform
 import re
 import secrets
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.folder_lock import Holder
 
 VARIABLE = "NIMBUS_SERVER_TOKEN"
 """Environment variable with the token of all servers that this user starts, for clients that keep it."""
+CLIENT_VARIABLE = "NIMBUS_POLICY_TOKEN"
+"""Environment variable with the token of the policy's server that a client connects to, for example by a tunnel."""
 _BYTES = 24
 """Number of bytes of a new token: 192 bits, which cannot be guessed over a network."""
 _FORM = re.compile(r"[A-Za-z0-9_-]{16,256}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptToken:
+    """Content of the private file of a server."""
+
+    token: str
+    server: Holder
+    """Process of the server; when it has ended, anyone can take its port."""
 
 
 def new_token() -> str:
@@ -32,17 +47,24 @@ def new_token() -> str:
     Raises:
         InputError: The environment variable has a token that is short, or cannot be a part of an address.
     """
-    return _given() or secrets.token_urlsafe(_BYTES)
+    return _given(VARIABLE) or secrets.token_urlsafe(_BYTES)
 
 
 def known_token(port: int) -> str:
-    """Return the token for this user's server on a port of this machine; empty if none is known."""
-    if given := _given():
-        return given
-    with suppress(InputError):
-        found = read_text(_file(port), limit=1024, follow=False)
-        return found if _FORM.fullmatch(found) else ""
+    """Return the token of this user's own server that now has a port of 127.0.0.1; empty if there is none."""
+    with suppress(InputError, ValueError):
+        kept = from_json(KeptToken, read_text(_file(port), limit=1024, follow=False))
+        return kept.token if kept.server.is_alive and _FORM.fullmatch(kept.token) else ""
     return ""
+
+
+def client_token() -> str:
+    """Return the token that the user gave for the server of a policy; empty if there is none.
+
+    Raises:
+        InputError: The environment variable has no token.
+    """
+    return _given(CLIENT_VARIABLE)
 
 
 def keep_token(port: int, token: str) -> Path:
@@ -50,7 +72,7 @@ def keep_token(port: int, token: str) -> Path:
     path = _file(port)
     with replacing(path, durable=False, shared=True) as temporary:
         temporary.chmod(0o600)
-        temporary.write_text(token)
+        temporary.write_text(to_json(KeptToken(token=token, server=Holder.this_process())))
     return path
 
 
@@ -59,9 +81,9 @@ def _file(port: int) -> Path:
     return cache_folder("servers") / f"{machine}-{port}"
 
 
-def _given() -> str:
-    given = os.environ.get(VARIABLE, "")
+def _given(variable: str) -> str:
+    given = os.environ.get(variable, "")
     if given and not _FORM.fullmatch(given):
         what, instead = "is not a token", "set 16 or more letters, digits, '-' or '_', or nothing"
-        raise InputError(what, where=VARIABLE, instead=instead)
+        raise InputError(what, where=variable, instead=instead)
     return given

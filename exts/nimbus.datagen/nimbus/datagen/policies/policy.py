@@ -175,9 +175,22 @@ class CheckedAnswer:
     """Number of rows with a command beyond the limits."""
 
 
+_MOST_ROWS = 10_000
+"""Largest number of actions of an answer: ten minutes at 15 Hz, far beyond any horizon. A frame of small integers has
+millions, which take gigabytes once they are converted."""
 _FURTHEST = 0.5
 """Largest distance of the first action from the posture [rad or m]; a larger one is a jump. In our demonstrations the
 largest distance is 0.2."""
+
+
+def check_length(answer: object) -> None:
+    """Refuse an answer that is too long, before it is converted.
+
+    Raises:
+        PolicyFault: The answer has too many actions.
+    """
+    if isinstance(answer, np.ndarray) and answer.ndim and len(answer) > _MOST_ROWS:
+        raise PolicyFault(Reason.BAD_ACTION, f"{len(answer)} actions; an answer has at most {_MOST_ROWS}")
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
@@ -192,6 +205,7 @@ def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatAr
         PolicyFault: The answer is not an array of that form, is too short, or is not finite.
     """
     width = len(names)
+    check_length(answer)
     try:
         rows = np.asarray(answer, dtype=float)
     except (TypeError, ValueError) as error:

@@ -205,7 +205,7 @@ def is_whole_file(found: Path, attempt: Attempt, path: str) -> bool:
 def _is_there(staged: StagedEpisode) -> bool:
     """Return True if the files have their recorded sizes. Nodes name the files, and may name links."""
     sizes = staged.attempt.files
-    return all(not source.is_symlink() and has_size(source, sizes[path]) for path, source in staged.files.items())
+    return all(has_size(source, sizes[path]) and not source.is_symlink() for path, source in staged.files.items())
 
 
 def _may_commit(known: EpisodeState | None, lease: int) -> bool:

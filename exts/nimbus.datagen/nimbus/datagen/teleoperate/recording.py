@@ -15,8 +15,8 @@ from msgspec import Meta
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.bounded import read_typed
-from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.bounded import RESTORE, read_bytes
+from nimbus.datagen.files.codec import from_json_bytes, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
@@ -27,6 +27,8 @@ SHORTEST = 5
 """Smallest number of rows of a recording; shorter ones are accidental."""
 _FILE_BYTES = 256 << 20
 """Largest size of a file [bytes]; one hour at 60 Hz for a robot with 40 commands takes 170 MB."""
+_MOST_NUMBERS = 1 << 24
+"""Largest number of values of a file; one hour for that robot has half as many. Each takes 32 bytes in memory."""
 
 Text: TypeAlias = Annotated[str, Meta(max_length=1000)]
 Row: TypeAlias = Annotated[tuple[float, ...], Meta(max_length=1000)]
@@ -177,7 +179,13 @@ class RecordingFolder:
         return map(self.read, self.indices())
 
     def _read(self, path: Path) -> OperatorRecording:
-        return read_typed(OperatorRecording, path, limit=_FILE_BYTES)
+        data = read_bytes(path, limit=_FILE_BYTES)
+        if data.count(b",") > _MOST_NUMBERS:
+            raise InputError(f"more than {_MOST_NUMBERS} values", where=str(path), instead=RESTORE)
+        try:
+            return from_json_bytes(OperatorRecording, data)
+        except ValueError as error:
+            raise InputError(str(error), where=str(path), instead=RESTORE) from None
 
     def _write(self, path: Path, recording: OperatorRecording, *, durable: bool) -> None:
         self.folder.parent.mkdir(parents=True, exist_ok=True)

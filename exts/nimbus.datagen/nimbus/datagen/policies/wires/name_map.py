@@ -26,7 +26,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel
-from nimbus.datagen.policies.policy import PolicyFault, PolicyObservation, PolicyTask
+from nimbus.datagen.policies.policy import PolicyFault, PolicyObservation, PolicyTask, check_length
 
 Pixels = Annotated[int, Field(ge=1, le=4096)]
 
@@ -192,6 +192,7 @@ class Translation:
                 length = "K" if rows is None else len(rows)
                 wanted = f"({length}, {len(columns)}): {', '.join(self._task.action_names[one] for one in columns)}"
                 raise PolicyFault(Reason.BAD_ACTION, f"'{name}' has shape {part.shape}, expected {wanted}")
+            check_length(part)
             rows = np.empty((len(part), len(self._task.action_names))) if rows is None else rows
             rows[:, columns] = part
         return np.zeros((0, len(self._task.action_names))) if rows is None else rows

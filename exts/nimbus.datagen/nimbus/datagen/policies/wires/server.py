@@ -7,14 +7,19 @@ path of the address.
 from __future__ import annotations
 
 import http
+import logging
+import selectors
+import socket
+import threading
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
-from websockets.sync.server import Server, ServerConnection, serve
+from websockets.sync.server import ServerConnection, serve
 
 from nimbus.datagen.episode.layout import EpisodeKey
 from nimbus.datagen.errors import InputError
@@ -29,6 +34,14 @@ T = TypeVar("T")
 HOST = "127.0.0.1"
 _MOST_CONNECTIONS = 64
 """Largest number of connections; each has a policy of its own in memory."""
+_MOST_GREETING = 64
+"""Largest number of further connections that have not sent a request with the token."""
+_GREETING = 5.0
+"""Time for a request [s]."""
+_PAUSE = 0.1
+"""Pause after a connection that could not be accepted, because the process has no free descriptor [s]."""
+_SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
+"""Logger of the library: any user of the machine can send a damaged request, so that it is not worth a line."""
 
 
 class PolicyServer:
@@ -63,7 +76,7 @@ class PolicyServer:
         policy.close()
         self._metadata = own | wanted | dict(metadata or {})
         try:
-            self._server: Server = serve(
+            server = serve(
                 self._talk,
                 HOST,
                 port,
@@ -71,11 +84,14 @@ class PolicyServer:
                 max_size=LARGEST,
                 max_queue=1,
                 ping_interval=None,
+                open_timeout=_GREETING,
                 process_request=self._admit,
+                logger=_SILENT,
             )
         except OSError as error:
             what = (error.strerror or str(error)).lower()
             raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
+        self._server = _BoundedServer(server.socket, server.handler)
         self._kept = keep_token(self.port, self.token)
 
     @property
@@ -115,10 +131,11 @@ class PolicyServer:
         return None
 
     def _talk(self, connection: ServerConnection) -> None:
-        policy = self._make_policy()
-        session = _PolicySession(policy)
+        policy: Policy | None = None
         self._connections.add(connection)
         try:
+            policy = self._make_policy()
+            session = _PolicySession(policy)
             connection.send(OPENPI.pack(self._metadata))
             for frame in connection:
                 if isinstance(frame, str):
@@ -131,7 +148,66 @@ class PolicyServer:
             connection.close(1011, "the traceback is in the previous frame")
         finally:
             self._connections.discard(connection)
-            policy.close()
+            if policy is not None:
+                policy.close()
+
+
+class _BoundedServer:
+    """Accepts connections up to a limit, which counts from the first byte: each has two threads and a descriptor.
+
+    The library's own loop starts them without a limit, and ends when the process has no free descriptor.
+
+    Args:
+        listening: Socket that listens.
+        handle: Serves a connection, and closes it.
+    """
+
+    def __init__(self, listening: socket.socket, handle: Callable[[socket.socket, Any], None]) -> None:
+        self.socket, self._handle = listening, handle
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS + _MOST_GREETING)
+        self._is_over = threading.Event()
+        self._wake, self._woken = socket.socketpair()
+        listening.setblocking(False)  # a client may have gone between the wait and the call
+
+    def serve_forever(self) -> None:
+        """Accept connections until :meth:`shutdown`."""
+        with selectors.DefaultSelector() as waiting, self._woken:
+            waiting.register(self._woken, selectors.EVENT_READ)
+            with suppress(ValueError):  # the server is closed already
+                waiting.register(self.socket, selectors.EVENT_READ)
+            while not self._is_over.is_set():
+                waiting.select()
+                if not self._is_over.is_set():
+                    self._accept()
+
+    def shutdown(self) -> None:
+        """Accept no further connections."""
+        self._is_over.set()
+        self._wake.close()
+        self.socket.close()
+
+    def _accept(self) -> None:
+        try:
+            connection, address = self.socket.accept()
+        except OSError:
+            self._is_over.wait(_PAUSE)
+            return
+        connection.setblocking(True)
+        if not self._free.acquire(blocking=False):
+            connection.close()
+            return
+        try:
+            threading.Thread(target=self._serve, args=(connection, address)).start()
+        except RuntimeError:  # the system starts no further thread
+            self._free.release()
+            connection.close()
+
+    def _serve(self, connection: socket.socket, address: object) -> None:
+        try:
+            self._handle(connection, address)
+        finally:
+            connection.close()
+            self._free.release()
 
 
 class _PolicySession:

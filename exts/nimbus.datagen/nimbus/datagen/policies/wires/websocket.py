@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http
 import socket
-import struct
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 from urllib.parse import urlsplit
 
@@ -14,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.server_tokens import VARIABLE, known_token
+from nimbus.datagen.files.server_tokens import CLIENT_VARIABLE, client_token, known_token
 from nimbus.datagen.local_server import is_loopback
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyFault
@@ -30,11 +32,25 @@ _CLOSING = 1.0
 """Time for the other side to confirm the close [s]."""
 
 
-def _authorization(address: str) -> dict[str, str]:
-    """Return the header with the token of this user's server at an address of this machine; empty for other servers."""
+_DAMAGED = 30.0
+"""Time to refuse a text that is not UTF-8 [s]; far longer than a look, whose thread may have to wait for a core."""
+_OWN = "127.0.0.1"
+"""Host of this user's servers. Another user can have the same port of another loopback address, such as ``::1``."""
+
+
+def _place(address: str) -> tuple[str, int, str]:
+    """Return the host, the port and the token for the server at an address; empty without a token."""
     place = urlsplit(address)
-    token = known_token(place.port) if place.port and is_loopback(place.hostname or "") else ""
-    return {"Authorization": f"Bearer {token}"} if token else {}
+    host, port = place.hostname or "", place.port or (443 if place.scheme == "wss" else 80)
+    if host in (_OWN, "localhost") and (token := known_token(port)):
+        return _OWN, port, token
+    return host, port, client_token() if is_loopback(host) else ""
+
+
+def _dial(host: str, port: int, *, seconds: float) -> socket.socket:
+    dialed = socket.create_connection((host, port), timeout=seconds)
+    dialed.settimeout(None)
+    return dialed
 
 
 class Socket:
@@ -50,9 +66,11 @@ class Socket:
     """
 
     def __init__(self, address: str, *, seconds: float) -> None:
+        host, port, token = _place(address)
         try:
             self._connection: ClientConnection = connect(
                 address,
+                sock=_dial(host, port, seconds=seconds),
                 open_timeout=seconds,
                 close_timeout=_CLOSING,
                 ping_interval=None,
@@ -60,14 +78,14 @@ class Socket:
                 max_size=LARGEST,
                 max_queue=1,  # unrequested frames are read one at a time
                 proxy=None,
-                additional_headers=_authorization(address),
+                additional_headers={"Authorization": f"Bearer {token}"} if token else {},
             )
         except TimeoutError:
             raise PolicyFault(Reason.POLICY_TIMEOUT, f"no greeting in {seconds:.0f} s") from None
         except InvalidStatus as error:
             status = error.response.status_code
             if status == http.HTTPStatus.UNAUTHORIZED:
-                instead = f"set {VARIABLE} to the one that the server printed"
+                instead = f"set {CLIENT_VARIABLE} to the one that the server printed"
                 raise InputError("needs the token of the server", where=address, instead=instead) from None
             raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}: no websocket") from None
         except (InvalidMessage, InvalidHandshake, ConnectionClosed, EOFError) as error:
@@ -82,10 +100,9 @@ class Socket:
         Raises:
             PolicyFault: The connection is closed, or the server does not read.
         """
-        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
         try:
-            self._connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            self._connection.send(frame)
+            with self._limited(seconds):
+                self._connection.send(frame)
         except ConnectionClosed as error:
             _fail(error)
         except OSError:  # the socket is gone
@@ -101,12 +118,14 @@ class Socket:
         frame, end, before = None, time.monotonic() + seconds, resident_bytes()
         while frame is None:
             try:
-                frame = self._connection.recv(timeout=max(0.0, min(end - time.monotonic(), _LOOK)))
+                with self._limited(_DAMAGED):
+                    frame = self._connection.recv(timeout=max(0.0, min(end - time.monotonic(), _LOOK)))
             except TimeoutError:
                 if time.monotonic() >= end:
+                    self._give_up()
                     raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s") from None
                 if resident_bytes() - before > _MOST_MEMORY:
-                    self._connection.close_socket()
+                    self._give_up()
                     what = f"the server sends a frame in parts that take more than {_MOST_MEMORY >> 20} MiB"
                     raise PolicyFault(Reason.POLICY_ERROR, what) from None
             except ConnectionClosed as error:
@@ -117,8 +136,29 @@ class Socket:
         return frame
 
     def close(self) -> None:
-        """End the connection."""
-        self._connection.close()
+        """End the connection, within a time limit whatever the server does."""
+        with self._limited(2 * _CLOSING):
+            self._connection.close()
+
+    @contextmanager
+    def _limited(self, seconds: float) -> Iterator[None]:
+        """End the connection if a call lasts longer.
+
+        The library's thread answers pings with a lock that its calls need too; while the server reads nothing, it holds
+        the lock and waits without a limit.
+        """
+        timer = threading.Timer(seconds, self._give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _give_up(self) -> None:
+        """End the connection without a handshake; all waits of its threads end."""
+        with suppress(OSError):  # it is closed already
+            self._connection.socket.shutdown(socket.SHUT_RDWR)
 
 
 def _fail(error: ConnectionClosed) -> NoReturn:

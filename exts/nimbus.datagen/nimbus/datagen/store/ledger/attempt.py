@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import DISTURBED, RECOVERY, TRAIN, Trajectory
-from nimbus.datagen.files.bounded import Count, Finite, Seconds
+from nimbus.datagen.files.bounded import Count, Finite, Int64, Seconds
 
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
@@ -75,7 +75,7 @@ class Attempt:
 
     episode_id: str
     task: str
-    seed: int
+    seed: Int64
     idx: Count
     variant: Count
     attempt: Count
@@ -140,7 +140,7 @@ def has_size(path: Path, byte_count: int) -> bool:
     """Return True if a file exists with a size."""
     try:
         found = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return False
     return S_ISREG(found.st_mode) and found.st_size == byte_count
 
