@@ -82,7 +82,7 @@ def test_ledger_is_fetched_once_it_is_asked_for(sent: tuple[str, Path], monkeypa
     address, _ = sent
     names: list[str] = []
     download = ObjectStore.download
-    monkeypatch.setattr(ObjectStore, "download", lambda *args: names.append(args[1]) or download(*args))
+    monkeypatch.setattr(ObjectStore, "download", lambda *args, **more: names.append(args[1]) or download(*args, **more))
     working_copy.open_dataset(address, has_ledger=False)
     assert LEDGER not in names
     for _ in range(2):
