@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.meaning import TaskMeaning
@@ -46,6 +46,32 @@ _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
 _LATE = 10.0
 """Largest difference in end time between two attempts that may have been committed in the other order [s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredRow:
+    """Part of a stored attempt that is kept while a dataset is opened; a million whole attempts take 3 GB."""
+
+    path: str
+    """Path of the HDF5 file in the dataset."""
+    videos: tuple[str, ...]
+    """Paths of the other files."""
+    ended: float
+    """Time of the commit since 1970 [s]."""
+    step_count: int
+    byte_count: int
+    """Total size of the files [bytes]."""
+
+    @classmethod
+    def of(cls, attempt: Attempt) -> Self:
+        """Take the part of an attempt."""
+        videos = tuple(video.path for video in attempt.videos)
+        return cls(attempt.path, videos, attempt.ended, attempt.step_count, attempt.stored_bytes)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Paths of all files."""
+        return (*self.videos, self.path)
 
 
 class Dataset:
@@ -308,9 +334,9 @@ class Dataset:
         # Recovery completes commits first; only after that, a file without a row belongs to no episode.
         self.recovered = recover(self.folder, self.ledger, self._publisher)
         if self.recovered.rolled_forward:
-            stored = self.ledger.stored()
+            stored = [_StoredRow.of(attempt) for attempt in self.ledger.walk_attempts(only_stored=True)]
         with disk(self.folder):
-            known = {path for attempt in stored for path in attempt.files}
+            known = {path for row in stored for path in row.paths}
             files = (path for kind in ("*.hdf5", "*.mp4") for path in self.episodes.glob(kind))
             strays = [path for path in files if f"episodes/{path.name}" not in known]
             self._publisher.orphans += [quarantine_file(path, self.folder / ORPHANS) for path in sorted(strays)]
@@ -318,17 +344,20 @@ class Dataset:
         clear_failures(self.folder, self.ledger)
         self._recount(stored)
 
-    def _forget_outdated(self) -> list[Attempt]:
+    def _forget_outdated(self) -> list[_StoredRow]:
         """Remove stored episodes whose files are missing or changed from the ledger; returns the remaining ones."""
-        found = self.ledger.stored()
+        there: list[_StoredRow] = []
+        outdated: list[Attempt] = []
+        for attempt in self.ledger.walk_attempts(only_stored=True):
+            if has_files(self.folder, attempt):
+                there.append(_StoredRow.of(attempt))
+            else:
+                outdated.append(attempt)
         # The ledger is written before dataset.json, so it cannot have fewer episodes.
-        if len(found) < self.info.episode_count:
-            what = f"lists {len(found)} episodes, but {INFO_NAME} counts {self.info.episode_count}"
+        if (count := len(there) + len(outdated)) < self.info.episode_count:
+            what = f"lists {count} episodes, but {INFO_NAME} counts {self.info.episode_count}"
             raise InputError(what, where=str(self.ledger.path), instead=RESTORE)
-        there = [attempt for attempt in found if has_files(self.folder, attempt)]
-        if len(there) < len(found):
-            kept = {(attempt.episode_id, attempt.attempt) for attempt in there}
-            outdated = [attempt for attempt in found if (attempt.episode_id, attempt.attempt) not in kept]
+        if outdated:
             # dataset.json is reduced before the ledger: if the process is killed in between, it has fewer episodes than
             # the ledger, which is accepted, and not more.
             self._recount(there)
@@ -336,14 +365,14 @@ class Dataset:
             self.outdated = tuple(_first_outdated(self.folder, attempt) for attempt in outdated)
         return there
 
-    def _recount(self, stored: list[Attempt]) -> None:
+    def _recount(self, stored: list[_StoredRow]) -> None:
         """Update ``dataset.json`` from the ledger, because a killed run may not have counted its last episodes."""
         info = self.info
         # Only episodes that dataset.json has not counted are read: reading every file of a large dataset takes minutes.
         behind = len(stored) - info.episode_count if info.features and info.rate else len(stored)
-        for attempt in _latest(stored, behind):
+        for row in _latest(stored, behind):
             try:
-                info = merge(info, infer_dataset_info_from_file(info, self.folder / attempt.path))
+                info = merge(info, infer_dataset_info_from_file(info, self.folder / row.path))
             except StoreAwayError:  # skipping the episode would leave its fields out of dataset.json for good
                 raise
             except InputError as error:  # `nimbus verify` reports it; a damaged file must not block a run
@@ -351,8 +380,8 @@ class Dataset:
         self.info = replace(
             info,
             episode_count=len(stored),
-            step_count=sum(attempt.step_count for attempt in stored),
-            byte_count=sum(attempt.stored_bytes for attempt in stored),
+            step_count=sum(row.step_count for row in stored),
+            byte_count=sum(row.byte_count for row in stored),
         )
         self._write_info()
 
@@ -362,10 +391,10 @@ def _first_outdated(folder: Path, attempt: Attempt) -> Path:
     return next(folder / path for path, size in attempt.files.items() if not is_stored(folder / path, size))
 
 
-def _latest(stored: list[Attempt], count: int) -> list[Attempt]:
-    """Return the last ``count`` committed attempts, and those too close in time to be distinguished from them."""
+def _latest(stored: list[_StoredRow], count: int) -> list[_StoredRow]:
+    """Return the last ``count`` committed rows, and those too close in time to be distinguished from them."""
     if count <= 0:
         return []
-    ordered = sorted(stored, key=lambda attempt: -attempt.ended)
+    ordered = sorted(stored, key=lambda row: -row.ended)
     since = ordered[count - 1].ended - _LATE
-    return [attempt for attempt in ordered if attempt.ended >= since]
+    return [row for row in ordered if row.ended >= since]
