@@ -29,7 +29,7 @@ def examined(cameras: str) -> tuple[Case, list[Diagnostic]]:
 def test_small_things_are_told_with_a_cure(cure: str) -> None:
     case, (told,) = examined(f"{{front: {FAR}}}")
     median, least = case.views["front"].widths["items"]
-    assert least <= median < LEAST_PIXELS and f"is {median:.0f} pixels wide" in told.what
+    assert least <= median < LEAST_PIXELS and f"are {median:.0f} pixels wide" in told.what
     assert told.field == "cameras.front.vertical_fov" and not told.is_certain
     pattern = rf"{cure}: (\[.*?\]|\d+ deg)"
     better = re.search(pattern, told.instead)

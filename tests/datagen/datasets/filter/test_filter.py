@@ -113,7 +113,7 @@ def test_the_instruction_can_be_asked_for(data: Path, tmp_path: Path):
 @pytest.mark.parametrize(
     ("where", "line"),
     [
-        ("length > 1000", "none of 3 episodes meets 'length > 1000'"),
+        ("length > 1000", "none of the 3 episodes meets 'length > 1000'"),
         ("lenght > 10", "did you mean 'length'"),
         ("length >", "is not a condition"),
     ],
