@@ -109,5 +109,7 @@ def test_scenes_are_parsed_in_a_child_only(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_scene_that_fills_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limited, "_MEMORY", 1 << 20)
-    source = MeshSource.model_validate({"meshes": str(write_glb(tmp_path / "a.glb", room_things()))})
+    things = room_things()
+    things["chair.001"] = np.tile(things["chair.001"], (20_000, 1, 1))  # no free memory of the process can hold it
+    source = MeshSource.model_validate({"meshes": str(write_glb(tmp_path / "a.glb", things))})
     assert "memory" in refusal(source.open, 0) or "crashed" in refusal(source.open, 0)
