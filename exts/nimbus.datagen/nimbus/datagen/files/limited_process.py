@@ -7,6 +7,7 @@ they do not affect content.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -225,10 +226,21 @@ def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
         return {"result": function(**request["arguments"])}
     except InputError as error:
         return {"refused": [error.what, error.where, error.instead]}
-    except MemoryError:
-        return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
-    except Exception:  # any bug is reported; run_limited raises it in the caller, with this traceback
+    except Exception as error:  # any bug is reported; run_limited raises it in the caller, with this traceback
+        if _is_out_of_memory(error):
+            return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
         return {"traceback": traceback.format_exc()}
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return True for the errors of Python and of its imports when an allocation fails."""
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    if isinstance(error, SystemError):  # C code that returns an error without an exception
+        return "without exception set" in str(error) or "without setting an exception" in str(error)
+    if isinstance(error, ImportError):  # of the loader of shared libraries
+        return "cannot allocate memory" in str(error).lower() or "failed to map segment" in str(error)
+    return isinstance(error, MemoryError)
 
 
 if __name__ == "__main__":
