@@ -58,8 +58,3 @@ class CostModel:
     def total_seconds(self) -> float:
         """Total time of the measured episodes on one slot [s]."""
         return self._all.total
-
-    @property
-    def is_measured(self) -> bool:
-        """True if at least one episode was measured."""
-        return self._all.count > 0

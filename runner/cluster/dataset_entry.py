@@ -11,7 +11,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.dataset import Dataset
-from nimbus.datagen.store.info import DatasetInfo
+from nimbus.datagen.store.info import DatasetInfo, merge
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.datagen.store.remote.cache_root import address_of
@@ -55,6 +55,8 @@ class DatasetEntry:
         self._closing = ExitStack()
         self._entry = open_entry(self.dataset, self._closing)
         self._known_faults: set[tuple[str, float, str, str, int]] = set()
+        self._learned: DatasetInfo | None = None
+        """Description of the episodes, merged from those of all nodes; None until a node sends one."""
 
     @property
     def upload_place(self) -> str:
@@ -81,47 +83,28 @@ class DatasetEntry:
     def enter(
         self,
         reports: Sequence[tuple[str, EpisodeReport]],
-        infos: dict[str, str],
+        infos: Sequence[tuple[str, str]],
         balance: Balance,
         now: float,
     ) -> None:
-        """Commit the reports of episodes that are not settled yet: either all of them durably, or none.
+        """Commit the reports of episodes that are not settled yet, and settle those that are durable.
+
+        Rows without a file and episodes are separate transactions. After an error, the same reports complete what is
+        left.
 
         Args:
             reports: Name of the node and report, for each report.
-            infos: Content of ``dataset.json`` by name of the node.
+            infos: Name of the node and content of its ``dataset.json``, for each report that contains it.
             balance: Balance in which the episodes are settled.
             now: Time of the monotonic clock [s].
 
         Raises:
             StorageError: The disk is full; the same reports may be sent again.
         """
-        learned = self._learned(infos)
-        fresh: dict[int, tuple[str, EpisodeReport]] = {}
-        doubles: list[UploadedEpisode] = []
-        for node, report in reports:
-            if balance.is_settled(self.task.name, report.index) or report.index in fresh:
-                self._note_double(node, report)
-                doubles += _uploaded(report, None)
-                balance.settled(node, report.lease, self.task.name, report.index, now)
-            elif report.is_partial:
-                self._enter_rows(node, report, learned)
-            else:
-                fresh[report.index] = (node, report)
-        rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
-        stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
-        with self.dataset.ledger.batch():
-            if rows:
-                self.dataset.record(rows)
-        taken = self._entry.enter(stored) if stored else set()
-        self._entry.discard(doubles)
-        for index, (node, report) in fresh.items():
-            wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
-            if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
-                self.missing.add((self.task.name, index))
-                continue
-            self._count(report.attempts)
-            balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
+        self._learn(infos)
+        waiting = list(reports)
+        while waiting:
+            waiting = self._enter_once(waiting, balance, now)
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
         """Record faults of a node's cell, and return those not recorded before.
@@ -163,17 +146,59 @@ class DatasetEntry:
             self._closing.close()
             self.dataset.close()
 
-    def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
-        """Commit some of the rows of an episode, and count the new ones."""
-        before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
-        self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
-        taken = self._entry.enter(_uploaded(report, learned))
-        new = [row for row in report.attempts if (row.episode_id, row.attempt) not in before]
-        self._count([row for row in new if not row.path or row.episode_id in taken])
+    def _enter_once(
+        self, reports: Sequence[tuple[str, EpisodeReport]], balance: Balance, now: float
+    ) -> list[tuple[str, EpisodeReport]]:
+        """Commit the first report of each episode; return the others.
+
+        The others wait for this commit: only a settled episode makes them duplicates.
+        """
+        fresh: dict[int, tuple[str, EpisodeReport]] = {}
+        later: list[tuple[str, EpisodeReport]] = []
+        doubles: list[tuple[str, EpisodeReport]] = []
+        for node, report in reports:
+            if balance.is_settled(self.task.name, report.index):
+                doubles.append((node, report))
+            elif report.index in fresh:
+                later.append((node, report))
+            elif report.is_partial:
+                self._enter_part(report)
+            else:
+                fresh[report.index] = (node, report)
+        taken = self._enter_rows([report for _, report in fresh.values()])
+        for index, (node, report) in fresh.items():
+            wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
+            if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
+                self.missing.add((self.task.name, index))
+                continue
+            self.missing.discard((self.task.name, index))  # the files of an earlier report were missing
+            balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
+        for node, report in doubles:
+            self._note_double(node, report)
+            balance.settled(node, report.lease, self.task.name, report.index, now)
+        self._entry.discard([each for _, report in doubles for each in _uploaded(report, None)])
+        return later
+
+    def _enter_part(self, report: EpisodeReport) -> None:
+        """Commit some of the rows of an episode."""
+        taken = self._enter_rows([report])
         if {attempt.episode_id for attempt in report.attempts if attempt.path} - taken:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
             if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:
                 self.missing.add((self.task.name, report.index))
+
+    def _enter_rows(self, reports: Sequence[EpisodeReport]) -> set[str]:
+        """Commit rows, and count the new ones once they are durable; return the ids of the stored episodes."""
+        rows = [attempt for report in reports for attempt in report.attempts if not attempt.path]
+        if rows:
+            indices = {row.idx for row in rows}
+            known = {(row.episode_id, row.attempt) for index in indices for row in self.dataset.ledger.attempts(index)}
+            self.dataset.record(rows)
+            self._count([row for row in rows if (row.episode_id, row.attempt) not in known])
+        stored = [each for report in reports for each in _uploaded(report, self._learned)]
+        taken = self._entry.enter(stored) if stored else set()
+        self._count([each.attempt for each in stored if each.attempt.path and each.attempt.episode_id in taken])
+        return taken
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
         """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""
@@ -187,15 +212,15 @@ class DatasetEntry:
                 for progress in self.progress:
                     progress.tell(what, kind="fault")
 
-    def _learned(self, infos: dict[str, str]) -> DatasetInfo | None:
-        for node, text in infos.items():
+    def _learn(self, infos: Sequence[tuple[str, str]]) -> None:
+        """Merge the descriptions of nodes: each node describes only the episodes that it has made."""
+        for node, text in infos:
             try:
                 if info := info_of(text):
-                    return info
+                    self._learned = merge(self._learned, info) if self._learned else info
             except (ValueError, InputError) as error:
                 for progress in self.progress:
                     progress.tell(f"node {node}: {Path('dataset.json')}: {error}", kind="files")
-        return None
 
     def _count(self, attempts: Sequence[Attempt]) -> None:
         for progress in self.progress:

@@ -120,7 +120,7 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
     node: NodeName
     episodes: tuple[EpisodeReport, ...]
     info: str = ""
-    """Content of the node's ``dataset.json``; empty if it has not changed since the last report."""
+    """Content of the node's ``dataset.json`` for the episodes' group; empty if it is that of the last report."""
 
 
 class Beat(Struct, frozen=True, kw_only=True, tag="beat"):

@@ -97,7 +97,10 @@ class NodeDelivery:
         return self._outbox.is_empty and not self._faults
 
     def go_on(self, now: float) -> None:
-        """Continue the delivery without blocking: start uploads, and report the uploaded episodes."""
+        """Continue the delivery: start uploads, and report the uploaded episodes.
+
+        Uploads run in threads; each message waits for the answer of the head, up to the time limit of ``ask``.
+        """
         self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
             if entry.result.evidence:

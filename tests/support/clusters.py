@@ -60,7 +60,7 @@ class ClusterRun:
         assert not nodes_folder(self.folder).exists()
         nodes = [f"{nodes_folder(self.folder)}/n{number}/drive" for number in range(1, 9)]
         assert not [pid for folder in nodes for pid in tagged(CellSpec(folder=folder))]
-        assert not until(lambda: not self.cluster.processes, patience=2.0) or not self.cluster.processes
+        assert until(lambda: not self.cluster.processes)
         return end
 
     def hashes(self) -> dict[str, str]:

@@ -20,12 +20,13 @@ from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMis
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import Diagnostic, InputError
-from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import HeadClient
 from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.on_ray.head_end import await_end, parse_end
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
 from nimbus.runner.cluster.on_ray.relay_actor import UNFIT, WORKING, RelayActor
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE
@@ -124,24 +125,29 @@ class HeadActor:
 
     def _attend(self) -> None:
         """Create relays while the head works; after its end, remove them, and later this actor."""
-        while not self._head.over.wait(_PLACE):
-            with suppress(RayError, InputError):  # a damaged status file is written again
-                self._place()
-        end = _end_of(self._head.output)
-        failure = self._head.failure  # no result: the head was stopped while it loaded
-        end = end or (HeadEnd(state="failed", line=f"the head {failure}") if failure else HeadEnd(state="interrupted"))
+        end = await_end(self._head, self._try_placing, interval=_PLACE)
+        try:
+            self._clean(is_done=end.state == "done")
+        finally:
+            self._end = end  # last, because the command that reads the result removes this actor
+        time.sleep(_KEPT_END)
+        ray.kill(ray.get_runtime_context().current_actor)
+
+    def _clean(self, *, is_done: bool) -> None:
+        """Remove the relays and the files of the head's process."""
         if self._job.bounds:
             with suppress(RayError):
                 request_resources(bundles=[])
         for relay in self._placed.values():
             with suppress(RayError):
-                ray.get(relay.leave.remote(end.state == "done"), timeout=ANSWER_SECONDS)
+                ray.get(relay.leave.remote(is_done), timeout=ANSWER_SECONDS)
             with suppress(RayError):
                 ray.kill(relay)
         self._private.remove()
-        self._end = end  # last, because the command that reads the result removes this actor
-        time.sleep(_KEPT_END)
-        ray.kill(ray.get_runtime_context().current_actor)
+
+    def _try_placing(self) -> None:
+        with suppress(RayError, InputError):  # a damaged status file is written again
+            self._place()
 
     def _place(self) -> None:
         """Create a relay on each new node, up to the number of nodes that the job requests."""
@@ -195,11 +201,4 @@ class HeadActor:
 
 
 def _has_end(code: int, output: str) -> bool:
-    return _end_of(output) is not None
-
-
-def _end_of(output: str) -> HeadEnd | None:
-    try:
-        return from_json(HeadEnd, output.splitlines()[-1])
-    except (ValueError, IndexError):
-        return None
+    return parse_end(output) is not None

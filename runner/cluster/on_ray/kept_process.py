@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -43,7 +44,7 @@ class KeptProcess:
         self.output = ""
         """Standard output of the program's last run."""
         self.failure = ""
-        """Reason why the program is not restarted, if it failed too often."""
+        """Reason why the program is not restarted, if it failed too often or cannot be started."""
         self.over = threading.Event()
         """Event that is set once the program has ended and is not restarted."""
         self._thread = threading.Thread(target=self._keep, daemon=True, name="keeper")
@@ -76,6 +77,18 @@ class KeptProcess:
             self._process.kill()
 
     def _keep(self) -> None:
+        try:
+            self._restart()
+        except Exception as error:  # top of a thread: the owner sees only `failure` and `over`
+            traceback.print_exc()
+            self.failure = f"cannot be kept running: {error}"
+            self.kill()
+        finally:
+            self.over.set()
+        threading.Event().wait()  # the end of this thread would send the death signal to its children
+
+    def _restart(self) -> None:
+        """Start the program, and start it again after each exit until it is over, fails too often or is stopped."""
         while not self._is_stopping:
             with self._log.open("a") as log:
                 self._process = subprocess.Popen(
@@ -100,8 +113,6 @@ class KeptProcess:
                 break
             if not self._is_stopping:
                 time.sleep(min(10.0, 0.2 * 2**self._ends) if self._ends > 1 else 0.0)
-        self.over.set()
-        threading.Event().wait()  # the end of this thread would send the death signal to its children
 
 
 def kept_environment(given: Mapping[str, str]) -> dict[str, str]:
