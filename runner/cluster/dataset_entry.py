@@ -55,6 +55,8 @@ class DatasetEntry:
         self._closing = ExitStack()
         self._entry = open_entry(self.dataset, self._closing)
         self._known_faults: set[tuple[str, float, str, str, int]] = set()
+        self._begun: set[int] = set()
+        """Indices of unsettled episodes of which some rows are stored."""
 
     @property
     def upload_place(self) -> str:
@@ -76,6 +78,8 @@ class DatasetEntry:
         for index in ledger.touched(episodes=spec.episodes):
             if missing_of(ledger, spec, index) is None:
                 states[index] = ItemState.SETTLED
+            else:
+                self._begun.add(index)
         return states
 
     def enter(
@@ -110,6 +114,7 @@ class DatasetEntry:
                 fresh[report.index] = (node, report)
         rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
         stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
+        before = {row for index in fresh.keys() & self._begun for row in self._known_rows(index)}
         with self.dataset.ledger.batch():
             if rows:
                 self.dataset.record(rows)
@@ -120,8 +125,13 @@ class DatasetEntry:
             if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
                 self.missing.add((self.task.name, index))
                 continue
-            self._count(report.attempts)
+            self._count([row for row in report.attempts if (row.episode_id, row.attempt) not in before])
+            self._begun.discard(index)
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
+
+    def is_complete(self, index: int) -> bool:
+        """Return True if the rows of all variants of an episode are stored, by one node or by several together."""
+        return missing_of(self.dataset.ledger, self.task.spec, index) is None
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
         """Record faults of a node's cell, and return those not recorded before.
@@ -165,7 +175,8 @@ class DatasetEntry:
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
         """Commit some of the rows of an episode, and count the new ones."""
-        before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
+        self._begun.add(report.index)
+        before = self._known_rows(report.index)
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
         new = [row for row in report.attempts if (row.episode_id, row.attempt) not in before]
@@ -174,6 +185,9 @@ class DatasetEntry:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
             if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:
                 self.missing.add((self.task.name, report.index))
+
+    def _known_rows(self, index: int) -> set[tuple[str, int]]:
+        return {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(index)}
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
         """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""

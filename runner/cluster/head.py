@@ -258,7 +258,9 @@ class Head:
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
-                if balance.vote(node, group, index, evidence):
+                if not balance.is_settled(group, index) and self._entries[group].is_complete(index):
+                    balance.settled(node, 0, group, index, now)  # each node has stored some of its variants
+                elif balance.vote(node, group, index, evidence):
                     self._give_up(group, index)
             case Faults(group=group, rows=rows):
                 new = self._entries[group].record_faults(node, rows)
