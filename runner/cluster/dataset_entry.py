@@ -129,9 +129,10 @@ class DatasetEntry:
             self._begun.discard(index)
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
 
-    def is_complete(self, index: int) -> bool:
-        """Return True if the rows of all variants of an episode are stored, by one node or by several together."""
-        return missing_of(self.dataset.ledger, self.task.spec, index) is None
+    def open_count(self, index: int) -> int:
+        """Return the number of variants of an episode that no node has settled."""
+        missing = missing_of(self.dataset.ledger, self.task.spec, index)
+        return len(missing.variants) if missing else 0
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
         """Record faults of a node's cell, and return those not recorded before.

@@ -148,8 +148,9 @@ class Head:
 
     def _commit(self, reports: Sequence[tuple[Report, Reply, Refuse]], now: float) -> None:
         for name, entry in self._entries.items():
-            infos = {report.node: report.info for report, _, _ in reports if report.info}
-            mine = [(report.node, each) for report, _, _ in reports for each in report.episodes if each.group == name]
+            own = [report for report, _, _ in reports if any(each.group == name for each in report.episodes)]
+            infos = {report.node: report.info for report in own if report.info}
+            mine = [(report.node, each) for report in own for each in report.episodes if each.group == name]
             if mine:
                 try:
                     entry.enter(mine, infos, self.balance, now)
@@ -258,8 +259,8 @@ class Head:
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
-                if not balance.is_settled(group, index) and self._entries[group].is_complete(index):
-                    balance.settled(node, 0, group, index, now)  # each node has stored some of its variants
+                if not balance.is_settled(group, index) and not self._entries[group].open_count(index):
+                    balance.settled(node, 0, group, index, now)  # several nodes have stored its variants together
                 elif balance.vote(node, group, index, evidence):
                     self._give_up(group, index)
             case Faults(group=group, rows=rows):
@@ -300,7 +301,7 @@ class Head:
 
     def _give_up(self, group: str, index: int) -> None:
         evidence = self.balance.given_up[group, index]
-        self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)
+        self.status.give_up(group, index, evidence, variants=self._entries[group].open_count(index))
         self._unwritten.append((group, index))
         self._write_given_up()
 
