@@ -102,12 +102,10 @@ class DatasetEntry:
         """
         learned = self._learned(infos)
         fresh: dict[int, tuple[str, EpisodeReport]] = {}
-        doubles: list[UploadedEpisode] = []
+        doubles: list[tuple[str, EpisodeReport]] = []
         for node, report in reports:
             if balance.is_settled(self.task.name, report.index) or report.index in fresh:
-                self._note_double(node, report)
-                doubles += _uploaded(report, None)
-                balance.settled(node, report.lease, self.task.name, report.index, now)
+                doubles.append((node, report))
             elif report.is_partial:
                 self._enter_rows(node, report, learned)
             else:
@@ -119,7 +117,6 @@ class DatasetEntry:
             if rows:
                 self.dataset.record(rows)
         taken = self._entry.enter(stored) if stored else set()
-        self._entry.discard(doubles)
         for index, (node, report) in fresh.items():
             wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
             if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
@@ -128,6 +125,13 @@ class DatasetEntry:
             self._count([row for row in report.attempts if (row.episode_id, row.attempt) not in before])
             self._begun.discard(index)
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
+        for node, report in doubles:
+            if not balance.is_settled(self.task.name, report.index):  # files of the first one are missing
+                self.missing.add((self.task.name, report.index))
+                continue
+            self._note_double(node, report)
+            self._entry.discard(_uploaded(report, None))
+            balance.settled(node, report.lease, self.task.name, report.index, now)
 
     def open_count(self, index: int) -> int:
         """Return the number of variants of an episode that no node has settled."""

@@ -96,6 +96,18 @@ def test_variants_of_two_nodes_settle_an_episode(server: HeadServer, tmp_path: P
     assert not server.head.balance.given_up
 
 
+def test_copy_settles_nothing_that_is_missing(server: HeadServer, tmp_path: Path):
+    """Two nodes report an episode at once, and the files of the first are not there."""
+    attempts = stored_by(tmp_path / "n1")
+    reports = [
+        Report(node=node, episodes=(EpisodeReport(group="drive", index=0, lease=1, attempts=attempts),))
+        for node in ("n1", "n2")
+    ]
+    missing = Reported(missing=(("drive", 0),))
+    assert answers(server, join(), join(node="n2"), *reports)[2:] == [missing, missing]
+    assert not server.head.balance.is_settled("drive", 0)
+
+
 def test_differing_object_is_a_fault_of_its_episode(server: HeadServer, tmp_path: Path):
     """Its uploader died before the report, so that no row describes the object."""
     store = tmp_path / "store"
