@@ -55,8 +55,6 @@ class DatasetEntry:
         self._closing = ExitStack()
         self._entry = open_entry(self.dataset, self._closing)
         self._known_faults: set[tuple[str, float, str, str, int]] = set()
-        self._begun: set[int] = set()
-        """Indices of unsettled episodes of which some rows are stored."""
 
     @property
     def upload_place(self) -> str:
@@ -78,8 +76,6 @@ class DatasetEntry:
         for index in ledger.touched(episodes=spec.episodes):
             if missing_of(ledger, spec, index) is None:
                 states[index] = ItemState.SETTLED
-            else:
-                self._begun.add(index)
         return states
 
     def enter(
@@ -102,41 +98,30 @@ class DatasetEntry:
         """
         learned = self._learned(infos)
         fresh: dict[int, tuple[str, EpisodeReport]] = {}
-        doubles: list[tuple[str, EpisodeReport]] = []
+        doubles: list[UploadedEpisode] = []
         for node, report in reports:
             if balance.is_settled(self.task.name, report.index) or report.index in fresh:
-                doubles.append((node, report))
+                self._note_double(node, report)
+                doubles += _uploaded(report, None)
+                balance.settled(node, report.lease, self.task.name, report.index, now)
             elif report.is_partial:
                 self._enter_rows(node, report, learned)
             else:
                 fresh[report.index] = (node, report)
         rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
         stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
-        before = {row for index in fresh.keys() & self._begun for row in self._known_rows(index)}
         with self.dataset.ledger.batch():
             if rows:
                 self.dataset.record(rows)
         taken = self._entry.enter(stored) if stored else set()
+        self._entry.discard(doubles)
         for index, (node, report) in fresh.items():
             wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
             if wanted - taken and missing_of(self.dataset.ledger, self.task.spec, index) is not None:
                 self.missing.add((self.task.name, index))
                 continue
-            self._count([row for row in report.attempts if (row.episode_id, row.attempt) not in before])
-            self._begun.discard(index)
+            self._count(report.attempts)
             balance.settled(node, report.lease, self.task.name, index, now, seconds=report.seconds)
-        for node, report in doubles:
-            if not balance.is_settled(self.task.name, report.index):  # files of the first one are missing
-                self.missing.add((self.task.name, report.index))
-                continue
-            self._note_double(node, report)
-            self._entry.discard(_uploaded(report, None))
-            balance.settled(node, report.lease, self.task.name, report.index, now)
-
-    def open_count(self, index: int) -> int:
-        """Return the number of variants of an episode that no node has settled."""
-        missing = missing_of(self.dataset.ledger, self.task.spec, index)
-        return len(missing.variants) if missing else 0
 
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
         """Record faults of a node's cell, and return those not recorded before.
@@ -150,6 +135,11 @@ class DatasetEntry:
                 new.append(row)
         self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in new))
         return new
+
+    def open_count(self, index: int) -> int:
+        """Return the number of variants of an episode that no node has settled."""
+        missing = missing_of(self.dataset.ledger, self.task.spec, index)
+        return len(missing.variants) if missing else 0
 
     def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
         """Record that an episode is given up, with the evidence against it."""
@@ -180,8 +170,7 @@ class DatasetEntry:
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
         """Commit some of the rows of an episode, and count the new ones."""
-        self._begun.add(report.index)
-        before = self._known_rows(report.index)
+        before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
         new = [row for row in report.attempts if (row.episode_id, row.attempt) not in before]
@@ -190,9 +179,6 @@ class DatasetEntry:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
             if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:
                 self.missing.add((self.task.name, report.index))
-
-    def _known_rows(self, index: int) -> set[tuple[str, int]]:
-        return {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(index)}
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
         """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""

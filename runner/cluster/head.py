@@ -148,9 +148,8 @@ class Head:
 
     def _commit(self, reports: Sequence[tuple[Report, Reply, Refuse]], now: float) -> None:
         for name, entry in self._entries.items():
-            own = [report for report, _, _ in reports if any(each.group == name for each in report.episodes)]
-            infos = {report.node: report.info for report in own if report.info}
-            mine = [(report.node, each) for report in own for each in report.episodes if each.group == name]
+            infos = {report.node: report.info for report, _, _ in reports if report.info}
+            mine = [(report.node, each) for report, _, _ in reports for each in report.episodes if each.group == name]
             if mine:
                 try:
                     entry.enter(mine, infos, self.balance, now)

@@ -16,7 +16,7 @@ from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles
 from nimbus.runner.cluster.messages import MOST_LETTERS, Answer, Faults, Report, Reported, Request, Vote
 from nimbus.runner.cluster.node_cell import NodeCell
-from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, SentFiles, attempt_key
+from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attempt_key
 from nimbus.runner.cluster.store_delivery import open_uploader
 
 _THREADS = 2
@@ -101,10 +101,7 @@ class NodeDelivery:
         return self._outbox.is_empty and not self._faults
 
     def go_on(self, now: float) -> None:
-        """Continue the delivery: start uploads in threads, and report the uploaded episodes.
-
-        The call waits for the answers of the head, but not for uploads.
-        """
+        """Continue the delivery without blocking: start uploads, and report the uploaded episodes."""
         self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
             self._upload(entry, now)
@@ -148,7 +145,7 @@ class NodeDelivery:
                 self._add_fault(entry, "differs", text)
             failpoint("after_upload")
 
-    def _send(self, entry: OutboxEntry) -> SentFiles:
+    def _send(self, entry: OutboxEntry) -> tuple[dict[str, UploadedFiles], dict[str, str]]:
         """Upload the files of an episode.
 
         An object of other content belongs to another node's result, whose row may be stored or not. A row of this node

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
@@ -90,22 +89,6 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
             break
     server._close("interrupted")
     assert names == ["first", "second", "third"]
-
-
-def test_description_is_for_its_own_task(tmp_path: Path):
-    """Fields of one task once got into the description of another, when reports of both were committed together."""
-    job = [replace(job_of(make_spec(tmp_path / "job" / name)).tasks[0], name=name) for name in ("first", "second")]
-    server = HeadServer(ClusterJob(folder=f"{tmp_path}/job", tasks=tuple(job)), tmp_path / "s")
-    reports = [
-        Report(
-            node=node, episodes=(EpisodeReport(group=group, index=0, lease=0, attempts=failed_attempts(variants=1)),)
-        )
-        for node, group in (("n1", "first"), ("n2", "second"))
-    ]
-    answers(server, join(), join(node="n2"), reports[0], msgspec.structs.replace(reports[1], info="{"))
-    told = [event.text for event in server.progress.status.events if "dataset.json" in event.text]
-    server._close("interrupted")
-    assert len(told) == 1 and told[0].startswith("node n2")
 
 
 def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pytest.MonkeyPatch):

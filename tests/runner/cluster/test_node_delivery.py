@@ -90,22 +90,9 @@ def test_variants_of_two_nodes_settle_an_episode(server: HeadServer, tmp_path: P
     report = EpisodeReport(group="drive", index=0, lease=1, attempts=(row, other))
     assert answers(server, join(node="n2"), Report(node="n2", episodes=(report,)))[1] == Reported()
     assert states(server) == ["DONE", "REJECTED"] and server.head.balance.is_settled("drive", 0)
-    assert server.progress.status.stored == 1  # each row counts once
     late = Vote(node="n1", group="drive", index=0, evidence="3 deaths")
     answers(server, late)
     assert not server.head.balance.given_up
-
-
-def test_copy_settles_nothing_that_is_missing(server: HeadServer, tmp_path: Path):
-    """Two nodes report an episode at once, and the files of the first are not there."""
-    attempts = stored_by(tmp_path / "n1")
-    reports = [
-        Report(node=node, episodes=(EpisodeReport(group="drive", index=0, lease=1, attempts=attempts),))
-        for node in ("n1", "n2")
-    ]
-    missing = Reported(missing=(("drive", 0),))
-    assert answers(server, join(), join(node="n2"), *reports)[2:] == [missing, missing]
-    assert not server.head.balance.is_settled("drive", 0)
 
 
 def test_differing_object_is_a_fault_of_its_episode(server: HeadServer, tmp_path: Path):
