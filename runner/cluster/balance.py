@@ -9,6 +9,7 @@ content, because equal inputs give equal results.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heapreplace
 
 from nimbus.runner.cluster.node_health import NodeHealth
 from nimbus.runner.cluster.node_holdings import NodeHoldings
@@ -188,15 +189,21 @@ class Balance(NodeHoldings):
             Number of requested episodes by node.
         """
         chosen: dict[str, int] = {}
-        full = [node for node in self.nodes.values() if node.name != by and not node.is_silent]
-        while count > 0:
-            spare = {node.name: node.recallable for node in full}
-            name = max(spare, key=lambda name: spare[name] / self.nodes[name].slots, default="")
-            if not name or spare[name] <= 0:
-                break
-            self.nodes[name].recall += 1
-            chosen[name] = chosen.get(name, 0) + 1
+        full = [
+            (-spare / node.slots, number, node)
+            for number, node in enumerate(self.nodes.values())
+            if node.name != by and not node.is_silent and (spare := node.recallable) > 0
+        ]
+        heapify(full)
+        while full and count > 0:
+            _, number, node = full[0]
+            node.recall += 1
+            chosen[node.name] = chosen.get(node.name, 0) + 1
             count -= 1
+            if (spare := node.recallable) > 0:
+                heapreplace(full, (-spare / node.slots, number, node))
+            else:
+                heappop(full)
         return chosen
 
     def take_recall(self, cell: str) -> int:

@@ -119,6 +119,11 @@ class DatasetEntry:
         self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in new))
         return new
 
+    def open_count(self, index: int) -> int:
+        """Return the number of variants of an episode that no node has settled."""
+        missing = missing_of(self.dataset.ledger, self.task.spec, index)
+        return len(missing.variants) if missing else 0
+
     def quarantine(self, index: int, evidence: dict[str, Any]) -> None:
         """Record that an episode is given up, with the evidence against it."""
         self.dataset.quarantine(index, range(self.task.spec.variants), evidence=evidence)

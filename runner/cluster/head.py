@@ -259,7 +259,9 @@ class Head:
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):
-                if balance.vote(node, group, index, evidence):
+                if not balance.is_settled(group, index) and not self._entries[group].open_count(index):
+                    balance.settled(node, 0, group, index, now)  # several nodes have stored its variants together
+                elif balance.vote(node, group, index, evidence):
                     self._give_up(group, index)
             case Faults(group=group, rows=rows):
                 new = self._entries[group].record_faults(node, rows)
@@ -299,7 +301,7 @@ class Head:
 
     def _give_up(self, group: str, index: int) -> None:
         evidence = self.balance.given_up[group, index]
-        self.status.give_up(group, index, evidence, variants=self._tasks[group].spec.variants)
+        self.status.give_up(group, index, evidence, variants=self._entries[group].open_count(index))
         self._unwritten.append((group, index))
         self._write_given_up()
 

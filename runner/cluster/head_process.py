@@ -17,7 +17,8 @@ from nimbus.runner.cluster.head import Head
 from nimbus.runner.cluster.head_status import HeadStatus
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import LineConnection, LineServer
-from nimbus.runner.cluster.messages import request_of, to_line
+from nimbus.runner.cluster.message_parts import PartBuffer
+from nimbus.runner.cluster.messages import Done, MessagePart, Unknown, request_of, to_line
 from nimbus.runner.cluster.pending_work import WorkGroup
 from nimbus.runner.monitor.progress import Progress
 from nimbus.runner.system.output import write_error, write_json
@@ -56,6 +57,7 @@ class HeadServer:
         started = time.time()
         self._entries: dict[str, DatasetEntry] = {}
         self._stop_asked = False
+        self._parts = PartBuffer()
         try:
             for task in job.tasks:
                 self._entries[task.name] = DatasetEntry(task)
@@ -143,6 +145,14 @@ class HeadServer:
     def _take(self, connection: LineConnection, line: bytes) -> None:
         try:
             request = request_of(line)
+            if isinstance(request, MessagePart):
+                if request.node not in self.head.balance.nodes:
+                    connection.answer(to_line(Unknown()))
+                    return
+                if (whole := self._parts.add(request)) is None:
+                    connection.answer(to_line(Done()))
+                    return
+                request = request_of(whole)
             self.head.take(
                 request,
                 lambda answer: connection.answer(to_line(answer)),

@@ -124,7 +124,7 @@ class HeadStatus:
             self.tell(f"node {node}: worker {row.worker}: {row.kind}{where}: {row.detail}"[:300], kind="fault")
 
     def give_up(self, group: str, index: int, evidence: Sequence[str], *, variants: int) -> None:
-        """Record that an episode is given up, with all its visual variants."""
+        """Record that an episode is given up, with those of its visual variants that are not settled."""
         self.progress.update(quarantined=self.progress.status.quarantined + variants)
         self.tell(f"episode {index} of {group} given up: {'; '.join(evidence)}"[:300], kind="quarantine")
 

@@ -10,7 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Request, answer_of, to_line
+from nimbus.runner.cluster.message_parts import lines_of
+from nimbus.runner.cluster.messages import MOST_BYTES, Answer, Done, Request, answer_of
 
 _PATIENCE = 10.0
 """Time limit for an answer [s]; callers then repeat the request on a new connection."""
@@ -138,18 +139,30 @@ class HeadClient:
         self._count = 0
 
     def ask(self, request: Request, *, patience: float = _PATIENCE) -> Answer:
-        """Send a request and return the answer.
+        """Send a request and return the answer; a request that is larger than a message is sent in parts.
+
+        Args:
+            request: The request.
+            patience: Time limit for an answer to each part [s].
 
         Raises:
             HeadUnreachableError: No answer arrived in time; the head may have processed the request nevertheless.
+            InputError: The request is too large.
         """
-        line = self.exchange(to_line(request), patience=patience)
+        answer: Answer = Done()
+        for line in lines_of(request):
+            answer = self._answer(line, patience)
+            if not isinstance(answer, Done):
+                break
         self._count += 1
         if self._drop_every and self._count % self._drop_every == 0:
             self.close()
             raise HeadUnreachableError("dropped")
+        return answer
+
+    def _answer(self, line: bytes, patience: float) -> Answer:
         try:
-            return answer_of(line)
+            return answer_of(self.exchange(line, patience=patience))
         except ValueError as error:
             self.close()
             raise HeadUnreachableError(f"no answer of a head: {error}") from None

@@ -1,4 +1,7 @@
-"""Messages between node agents and the head: JSON of at most 64 kB. Every request can be repeated safely."""
+"""Messages between node agents and the head: JSON of at most 64 kB. Every request can be repeated safely.
+
+A larger request is sent in parts; see :mod:`nimbus.runner.cluster.message_parts`.
+"""
 
 from __future__ import annotations
 
@@ -178,6 +181,17 @@ class Details(Struct, frozen=True, kw_only=True, tag="details"):
     status: Status
 
 
+class MessagePart(Struct, frozen=True, kw_only=True, tag="part"):
+    """Part of a request that is larger than a message; the answer to the last part is that to the request."""
+
+    node: NodeName
+    begin: Count
+    """Position of the part in the request [characters]."""
+    text: str
+    """Part of the JSON of the request."""
+    is_last: bool = False
+
+
 class Leave(Struct, frozen=True, kw_only=True, tag="leave"):
     """Last message of an agent."""
 
@@ -278,12 +292,19 @@ class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
     """Answer to a node that the head does not know; it must join first."""
 
 
-Request: TypeAlias = Join | LeaseRequest | Report | Beat | Details | GiveBack | Vote | Faults | SignatureRequest | Leave
+Request: TypeAlias = (
+    Join | LeaseRequest | Report | Beat | Details | GiveBack | Vote | Faults | SignatureRequest | MessagePart | Leave
+)
 Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Signed | Done | Unknown
 
 _encode = msgspec.json.Encoder().encode
 _requests = msgspec.json.Decoder(Request)
 _answers = msgspec.json.Decoder(Answer)
+
+
+def encoded(message: Request | Answer) -> bytes:
+    """Encode a message of any size as JSON without line breaks."""
+    return _encode(message)
 
 
 def to_line(message: Request | Answer) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.ledger.records import Fault
+from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles
 from nimbus.runner.cluster.messages import MOST_LETTERS, Answer, Faults, Report, Reported, Request, Vote
 from nimbus.runner.cluster.node_cell import NodeCell
@@ -75,7 +77,9 @@ class NodeDelivery:
 
     def add(self, group: str, lease: int, result: CellResult, now: float) -> None:
         """Add the result of an episode."""
-        self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
+        entry = self._outbox.add(group, lease, result, seconds=self._slot_seconds(result, now))
+        if entry.refused:
+            self._add_fault(entry, "too_large", entry.evidence)
 
     def add_faults(self, cell: NodeCell, rows: Sequence[Fault]) -> None:
         """Add faults of a cell; the folders of their incidents are uploaded as well."""
@@ -103,10 +107,9 @@ class NodeDelivery:
         """
         self._send_faults(now)
         for entry in self._outbox.waiting_for_upload():
-            if entry.result.evidence:
-                self._vote(entry)
-            else:
-                self._upload(entry, now)
+            self._upload(entry, now)
+        for entry in self._outbox.waiting_for_vote():
+            self._vote(entry)
         if now >= self._report_at:
             self._report(now)
 
@@ -115,12 +118,16 @@ class NodeDelivery:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _vote(self, entry: OutboxEntry) -> None:
-        index, evidence = entry.result.index, entry.result.evidence[:MOST_LETTERS]
+        """Send the evidence against an episode; its other rows are durable by now."""
+        index, evidence = entry.result.index, entry.evidence[:MOST_LETTERS]
         if self._ask(Vote(node=self._node, group=entry.group, index=index, evidence=evidence)):
             self._outbox.drop(entry)
 
     def _upload(self, entry: OutboxEntry, now: float) -> None:
         """Start the upload of an episode, or handle its end."""
+        if entry.evidence and not any(row.path or row.failure for row in entry.rows):
+            entry.is_uploaded = True
+            return
         if entry.upload is None:
             if now >= self._upload_at and not self.failure:
                 entry.upload = self._pool.submit(self._send, entry)
@@ -129,24 +136,45 @@ class NodeDelivery:
             return
         done, entry.upload = entry.upload, None
         try:
-            entry.files = done.result()
+            entry.files, differing = done.result()
         except StorageError:
             self._upload_at = now + _AWAY
         except InputError as error:
             self.failure = str(error)
         else:
             entry.is_uploaded = True
+            entry.refuse(differing)
+            for text in differing.values():
+                self._add_fault(entry, "differs", text)
             failpoint("after_upload")
 
-    def _send(self, entry: OutboxEntry) -> dict[str, UploadedFiles]:
+    def _send(self, entry: OutboxEntry) -> tuple[dict[str, UploadedFiles], dict[str, str]]:
+        """Upload the files of an episode.
+
+        An object of other content belongs to another node's result, whose row may be stored or not. A row of this node
+        would not describe it, so it is left out.
+        """
         uploader, folder = self._uploader(entry.group), self._cells[entry.group].folder
-        rows = [row for row in entry.result.attempts if row.path or row.failure]
-        return {attempt_key(row): uploader.upload(row, folder) for row in rows}
+        files: dict[str, UploadedFiles] = {}
+        differing: dict[str, str] = {}
+        for row in entry.rows:
+            if row.path or row.failure:
+                try:
+                    files[attempt_key(row)] = uploader.upload(row, folder)
+                except ConflictError as error:
+                    differing[attempt_key(row)] = f"{row.episode_id}: not deterministic: {error}"
+        return files, differing
+
+    def _add_fault(self, entry: OutboxEntry, kind: str, text: str) -> None:
+        """Report a fault of an episode that was found here, and not by its cell."""
+        values = {"time": time.time(), "run": 0, "worker": "delivery", "kind": kind, "phase": "deliver"}
+        row = Fault(**values, idx=entry.result.index, lease=entry.lease, detail=text)
+        self.add_faults(self._cells[entry.group], [row])
 
     def _report(self, now: float) -> None:
         for entries, episodes in self._outbox.reports():
             cell = self._cells[entries[0].group]
-            if any(row.path for entry in entries for row in entry.result.attempts) and not cell.has_features():
+            if any(row.path for entry in entries for row in entry.rows) and not cell.has_features():
                 self._report_at = now + 0.5
                 return
             answer = self._ask(Report(node=self._node, episodes=episodes, info=cell.info_text()))
@@ -162,6 +190,8 @@ class NodeDelivery:
                     if entry.missing_count >= _MOST_MISSING:
                         place = self._places(entry.group)
                         self.failure = f"what this node puts into {place} is not there for the head: another folder?"
+                elif entry.is_complete and entry.evidence:
+                    entry.is_reported = True
                 elif entry.is_complete:
                     self._outbox.drop(entry)
                     cell.remove_files(entry.result.attempts)

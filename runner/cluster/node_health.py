@@ -22,16 +22,19 @@ class NodeHealth:
         self.faults: Counter[str] = Counter()
         """Number of unexpected worker exits and given-up episodes, by node."""
         self.results: Counter[str] = Counter()
+        self._fault_total = self._result_total = 0
         self._votes: set[tuple[str, Item]] = set()
         """Pairs of node and episode whose evidence was counted."""
 
     def record_fault(self, node: str, count: int = 1) -> None:
         """Count faults of a node."""
         self.faults[node] += count
+        self._fault_total += count
 
     def record_result(self, node: str) -> None:
         """Count an episode settled by a node."""
         self.results[node] += 1
+        self._result_total += 1
 
     def record_vote(self, node: str, item: Item) -> None:
         """Count an episode that crashed workers of a node as one fault; repeated messages are not counted."""
@@ -42,8 +45,8 @@ class NodeHealth:
     def judge(self, node: str) -> str:
         """Return the evidence against a node in one line; empty if it is insufficient or there is no other node."""
         faults, results = self.faults[node], self.results[node]
-        other_faults = self.faults.total() - faults
-        other_results = self.results.total() - results
+        other_faults = self._fault_total - faults
+        other_results = self._result_total - results
         if not other_results or faults < _LEAST_FAULTS or faults < _LEAST_RATE * (faults + results):
             return ""
         background = (other_faults + 1) / (other_faults + other_results + 2)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import msgspec
 
@@ -13,8 +14,15 @@ from nimbus.runner.cluster.delivery import UploadedFiles
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
 _ROOM = MOST_BYTES - 32_000
-"""Size limit of the rows in a report [bytes]; the rest of the message is for the node's ``dataset.json``."""
+"""Size of the rows in a report [bytes], exceeded only by a single row; the rest of the message is for the node's
+``dataset.json``. A larger message is sent in parts."""
+_MOST_ROW = 1 << 20
+"""Size limit of a row [bytes]; an episode with a larger one is given up."""
 _MOST_EPISODES = 8
+
+
+SentFiles: TypeAlias = tuple[dict[str, UploadedFiles], dict[str, str]]
+"""Uploaded files, and the reasons of refused ones, by attempt; see :func:`attempt_key`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +48,31 @@ class OutboxEntry:
     lease: int
     result: CellResult
     seconds: float
+    evidence: str = ""
+    """Reason why the episode is to be given up; its rows are reported before. Empty if it is settled by them."""
+    refused: set[str] = field(default_factory=set)
+    """Attempts that cannot be reported; see :func:`attempt_key`."""
     is_uploaded: bool = False
     missing_count: int = 0
     """Number of reports after which the head did not find its files."""
     is_complete: bool = False
     """True if the last report contained the last of its rows."""
-    upload: Future[dict[str, UploadedFiles]] | None = None
+    is_reported: bool = False
+    """True if the head has acknowledged all of its rows, and only the evidence is left to send."""
+    upload: Future[SentFiles] | None = None
     """Upload in progress."""
     files: dict[str, UploadedFiles] = field(default_factory=dict)
     """Uploaded files by attempt; see :func:`attempt_key`."""
+
+    @property
+    def rows(self) -> list[Attempt]:
+        """Attempts to report."""
+        return [row for row in self.result.attempts if attempt_key(row) not in self.refused]
+
+    def refuse(self, reasons: Mapping[str, str]) -> None:
+        """Exclude attempts from the report, with the reason of each; the episode is then given up."""
+        self.refused |= reasons.keys()
+        self.evidence = self.evidence or next(iter(reasons.values()), "")
 
 
 class Outbox:
@@ -57,9 +81,14 @@ class Outbox:
     def __init__(self) -> None:
         self._entries: list[OutboxEntry] = []
 
-    def add(self, group: str, lease: int, result: CellResult, *, seconds: float) -> None:
-        """Add an episode."""
-        self._entries.append(OutboxEntry(group, lease, result, seconds))
+    def add(self, group: str, lease: int, result: CellResult, *, seconds: float) -> OutboxEntry:
+        """Add an episode; rows that no message can contain are refused."""
+        entry = OutboxEntry(group, lease, result, seconds, result.evidence)
+        sizes = {attempt_key(row): len(msgspec.json.encode(row)) for row in result.attempts}
+        what = "bytes in the ledger are too many for a message to the head; the limit is"
+        entry.refuse({key: f"{key}: {size} {what} {_MOST_ROW}" for key, size in sizes.items() if size > _MOST_ROW})
+        self._entries.append(entry)
+        return entry
 
     def drop(self, entry: OutboxEntry) -> None:
         """Remove an acknowledged episode."""
@@ -68,6 +97,14 @@ class Outbox:
     def waiting_for_upload(self) -> list[OutboxEntry]:
         """Return the entries that are not uploaded yet."""
         return [entry for entry in self._entries if not entry.is_uploaded]
+
+    def waiting_for_vote(self) -> list[OutboxEntry]:
+        """Return the entries of which only the evidence is left to send."""
+        return [
+            entry
+            for entry in self._entries
+            if entry.evidence and entry.is_uploaded and (entry.is_reported or not entry.rows)
+        ]
 
     def indices(self, group: str) -> set[int]:
         """Return the indices of a group's episodes."""
@@ -88,7 +125,8 @@ class Outbox:
     def reports(self) -> Iterator[tuple[list[OutboxEntry], tuple[EpisodeReport, ...]]]:
         """Yield the uploaded episodes in reports that each fit into a message.
 
-        An episode with too many rows is split over several reports.
+        An episode with too many rows is split over several reports. All reports of an episode to be given up are
+        partial, because they do not settle it.
 
         Yields:
             Entries and reports of one message; all belong to one group.
@@ -96,8 +134,11 @@ class Outbox:
         entries: list[OutboxEntry] = []
         episodes: list[EpisodeReport] = []
         room = _ROOM
-        for entry in [entry for entry in self._entries if entry.is_uploaded]:
-            sizes = [len(msgspec.json.encode(row)) for row in entry.result.attempts]
+        for entry in [entry for entry in self._entries if entry.is_uploaded and not entry.is_reported]:
+            rows = entry.rows
+            if entry.evidence and not rows:
+                continue
+            sizes = [len(msgspec.json.encode(row)) for row in rows]
             if sum(sizes) > _ROOM:
                 yield from self._parts(entry, sizes)
                 continue
@@ -107,7 +148,7 @@ class Outbox:
                 entries, episodes, room = [], [], _ROOM
             entry.is_complete = True
             entries.append(entry)
-            episodes.append(_report(entry, entry.result.attempts))
+            episodes.append(_report(entry, tuple(rows), is_partial=bool(entry.evidence)))
             room -= sum(sizes)
         if entries:
             yield entries, tuple(episodes)
@@ -118,7 +159,7 @@ class Outbox:
         """Yield the reports of an episode that does not fit into one message; all but the last are partial."""
         rows: list[Attempt] = []
         room, entry.is_complete = _ROOM, False
-        for row, size in zip(entry.result.attempts, sizes, strict=True):
+        for row, size in zip(entry.rows, sizes, strict=True):
             if rows and size > room:
                 yield [entry], (_report(entry, tuple(rows), is_partial=True),)
                 if not entry.is_uploaded:  # the head misses files: upload them, then report all parts again
@@ -127,7 +168,7 @@ class Outbox:
             rows.append(row)
             room -= size
         entry.is_complete = True
-        yield [entry], (_report(entry, tuple(rows)),)
+        yield [entry], (_report(entry, tuple(rows), is_partial=bool(entry.evidence)),)
 
 
 def attempt_key(attempt: Attempt) -> str:

@@ -151,3 +151,13 @@ def test_files_behind_a_link_are_not_removed(agent: NodeAgent, tmp_path: Path):
     with pytest.raises(InputError, match="this is a link"):
         cell.remove_files([replace(row, path=path)])
     assert (tmp_path / "private" / path).exists()
+
+
+def test_large_row_reaches_the_head(server: HeadServer, agent: NodeAgent):
+    """It once ended the agent, and each later one that had the same result."""
+    row = replace(failed_attempts(variants=1)[0], detail="x" * 100_000)
+    agent._delivery._outbox.add("drive", 1, CellResult(index=0, attempts=(row,)), seconds=1.0).is_uploaded = True
+    agent._cells.cells["drive"] = NodeCell(agent._cells.tasks["drive"], agent._options.folder, slots=1)
+    agent._delivery.go_on(time.monotonic())
+    assert agent._delivery.is_empty
+    assert [len(found.detail) for found in server._entries["drive"].dataset.ledger.attempts(0)] == [100_000]
