@@ -17,7 +17,7 @@ from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cluster.balance import Balance
-from nimbus.runner.cluster.delivery import UploadedEpisode, info_of
+from nimbus.runner.cluster.delivery import UploadedEpisode, attempt_key, info_of
 from nimbus.runner.cluster.job import JobTask
 from nimbus.runner.cluster.messages import EpisodeReport
 from nimbus.runner.cluster.pending_work import ItemState
@@ -108,6 +108,10 @@ class DatasetEntry:
                 self._enter_rows(node, report, learned)
             else:
                 fresh[report.index] = (node, report)
+        lost = self._entry.keep_failures([each for _, report in fresh.values() for each in _uploaded(report, None)])
+        for index in [index for index, (_, report) in fresh.items() if _has_any(report, lost)]:
+            self.missing.add((self.task.name, index))
+            del fresh[index]
         rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
         stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
         with self.dataset.ledger.batch():
@@ -165,6 +169,9 @@ class DatasetEntry:
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
         """Commit some of the rows of an episode, and count the new ones."""
+        if self._entry.keep_failures(_uploaded(report, None)):
+            self.missing.add((self.task.name, report.index))
+            return
         before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
         taken = self._entry.enter(_uploaded(report, learned))
@@ -209,7 +216,7 @@ def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[Upload
     return [
         UploadedEpisode(
             attempt=attempt,
-            staged=report.staged.get(attempt.episode_id, ""),
+            staged=report.staged.get(attempt_key(attempt), ""),
             objects={name: report.objects[name] for name in _names(attempt) if name in report.objects},
             lease=report.lease,
             learned=learned,
@@ -217,6 +224,10 @@ def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[Upload
         for attempt in report.attempts
         if attempt.path or attempt.failure
     ]
+
+
+def _has_any(report: EpisodeReport, keys: set[str]) -> bool:
+    return any(attempt_key(attempt) in keys for attempt in report.attempts)
 
 
 def _names(attempt: Attempt) -> tuple[str, ...]:
