@@ -108,9 +108,7 @@ class DatasetEntry:
                 self._enter_rows(node, report, learned)
             else:
                 fresh[report.index] = (node, report)
-        lost = self._entry.keep_failures([each for _, report in fresh.values() for each in _uploaded(report, None)])
-        for index in [index for index, (_, report) in fresh.items() if _has_any(report, lost)]:
-            self.missing.add((self.task.name, index))
+        for index in self._keep_failures([report for _, report in fresh.values()]):
             del fresh[index]
         rows = [attempt for _, report in fresh.values() for attempt in report.attempts if not attempt.path]
         stored = [each for _, report in fresh.values() for each in _uploaded(report, learned)]
@@ -169,8 +167,7 @@ class DatasetEntry:
 
     def _enter_rows(self, node: str, report: EpisodeReport, learned: DatasetInfo | None) -> None:
         """Commit some of the rows of an episode, and count the new ones."""
-        if self._entry.keep_failures(_uploaded(report, None)):
-            self.missing.add((self.task.name, report.index))
+        if self._keep_failures([report]):
             return
         before = {(row.episode_id, row.attempt) for row in self.dataset.ledger.attempts(report.index)}
         self.dataset.record([attempt for attempt in report.attempts if not attempt.path])
@@ -181,6 +178,13 @@ class DatasetEntry:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
             if {attempt.episode_id for attempt in report.attempts if attempt.path} - known:
                 self.missing.add((self.task.name, report.index))
+
+    def _keep_failures(self, reports: Sequence[EpisodeReport]) -> set[int]:
+        """Publish the kept failures of reports before their rows; return the indices of those with a missing file."""
+        lost = self._entry.keep_failures([each for report in reports for each in _uploaded(report, None)])
+        missing = {each.index for each in reports if lost & {attempt_key(attempt) for attempt in each.attempts}}
+        self.missing.update((self.task.name, index) for index in missing)
+        return missing
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
         """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""
@@ -224,10 +228,6 @@ def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[Upload
         for attempt in report.attempts
         if attempt.path or attempt.failure
     ]
-
-
-def _has_any(report: EpisodeReport, keys: set[str]) -> bool:
-    return any(attempt_key(attempt) in keys for attempt in report.attempts)
 
 
 def _names(attempt: Attempt) -> tuple[str, ...]:
