@@ -17,7 +17,7 @@ from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cluster.balance import Balance
-from nimbus.runner.cluster.delivery import UploadedEpisode, info_of
+from nimbus.runner.cluster.delivery import UploadedEpisode, attempt_key, info_of
 from nimbus.runner.cluster.job import JobTask
 from nimbus.runner.cluster.messages import EpisodeReport
 from nimbus.runner.cluster.pending_work import ItemState
@@ -170,6 +170,8 @@ class DatasetEntry:
                 self._enter_part(report)
             else:
                 fresh[report.index] = (node, report)
+        for index in self._keep_failures([report for _, report in fresh.values()]):
+            del fresh[index]
         taken = self._enter_rows([report for _, report in fresh.values()])
         for index, (node, report) in fresh.items():
             wanted = {attempt.episode_id for attempt in report.attempts if attempt.path}
@@ -186,6 +188,8 @@ class DatasetEntry:
 
     def _enter_part(self, report: EpisodeReport) -> None:
         """Commit some of the rows of an episode."""
+        if self._keep_failures([report]):
+            return
         taken = self._enter_rows([report])
         if {attempt.episode_id for attempt in report.attempts if attempt.path} - taken:
             known = {attempt.episode_id for attempt in self.dataset.ledger.stored(report.index)}
@@ -204,6 +208,13 @@ class DatasetEntry:
         taken = self._entry.enter(stored) if stored else set()
         self._count([each.attempt for each in stored if each.attempt.path and each.attempt.episode_id in taken])
         return taken
+
+    def _keep_failures(self, reports: Sequence[EpisodeReport]) -> set[int]:
+        """Publish the kept failures of reports before their rows; return the indices of those with a missing file."""
+        lost = self._entry.keep_failures([each for report in reports for each in _uploaded(report, None)])
+        missing = {each.index for each in reports if lost & {attempt_key(attempt) for attempt in each.attempts}}
+        self.missing.update((self.task.name, index) for index in missing)
+        return missing
 
     def _note_double(self, node: str, report: EpisodeReport) -> None:
         """Compare a second result with the first, and record a fault if they differ: content must be deterministic."""
@@ -239,7 +250,7 @@ def _uploaded(report: EpisodeReport, learned: DatasetInfo | None) -> list[Upload
     return [
         UploadedEpisode(
             attempt=attempt,
-            staged=report.staged.get(attempt.episode_id, ""),
+            staged=report.staged.get(attempt_key(attempt), ""),
             objects={name: report.objects[name] for name in _names(attempt) if name in report.objects},
             lease=report.lease,
             learned=learned,

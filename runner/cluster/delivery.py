@@ -41,7 +41,7 @@ class UploadedFiles:
     """Files of an attempt after their upload."""
 
     staged: str = ""
-    """Folder of the files in ``stage/``; empty if their final names suffice to find them."""
+    """Name of the HDF5 file in ``stage/``; empty if their final names suffice to find them."""
     objects: dict[str, int] = field(default_factory=dict)
     """Sizes of the objects uploaded to a store, by name [bytes]."""
 
@@ -96,6 +96,20 @@ class EpisodeEntry(Protocol):
         """Return a URL that gives a node access to an object; empty if the dataset is not in a store."""
         ...
 
+    def keep_failures(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Publish the files of kept failures durably, before their rows are recorded.
+
+        Args:
+            episodes: Uploaded attempts; those without a kept failure are skipped.
+
+        Returns:
+            Keys of the attempts whose files are missing; see :func:`attempt_key`.
+
+        Raises:
+            StorageError: The disk is full; the call may be repeated.
+        """
+        ...
+
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Commit episodes durably; return the ids of those whose files are present.
 
@@ -121,14 +135,17 @@ class FolderUploader:
         self._dataset, self._node = dataset, node
 
     def upload(self, attempt: Attempt, folder: Path) -> UploadedFiles:
-        """Put the files into ``stage/``, in a folder named after this node; see :class:`EpisodeUploader`."""
-        staged = self._dataset / _STAGE / f"{attempt.episode_id}.{self._node}.tmp"
+        """Put the files into ``stage/``, under names with that of this node; see :class:`EpisodeUploader`."""
+        stage = self._dataset / _STAGE
+        staged = stage / f"{attempt.episode_id}.{self._node}.tmp"
+        sizes = {
+            staged_video_path(staged, attempt.episode_id, path): (path, size) for path, size in attempt.files.items()
+        }
+        if kept := attempt.failure:
+            staged = stage / f"{attempt_key(attempt)}.{self._node}.failure.tmp"
+            sizes = {staged: (kept.path, kept.byte_count)}
         with disk(staged):
-            if attempt.failure:
-                self._keep_failure(folder, attempt.failure.path)
-                return UploadedFiles()
-            for path, byte_count in attempt.files.items():
-                target = staged_video_path(staged, attempt.episode_id, path)
+            for target, (path, byte_count) in sizes.items():
                 if not has_size(target, byte_count):
                     _place(folder / path, target)
         return UploadedFiles(staged=staged.name)
@@ -147,11 +164,6 @@ class FolderUploader:
                         _copy(path, make_place(part, path.relative_to(folder).as_posix()))
                 move(part, target)
         return f"incidents/{name}"
-
-    def _keep_failure(self, folder: Path, path: str) -> None:
-        make_subfolder(self._dataset / FAILURES)
-        with suppress(FileExistsError):
-            _place(folder / path, self._dataset / path)
 
 
 def _place(source: Path, target: Path) -> None:
@@ -188,6 +200,24 @@ class FolderEntry:
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
 
+    def keep_failures(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Move the staged files into ``failures/``; see :class:`EpisodeEntry`."""
+        folder, missing = self._dataset.folder, set[str]()
+        found = [(episode, kept) for episode in episodes if (kept := episode.attempt.failure)]
+        if not found:
+            return missing
+        with disk(folder / FAILURES):
+            make_subfolder(folder / FAILURES)
+            for episode, kept in found:
+                staged, final = self._dataset.stage / Path(episode.staged).name, folder / kept.path
+                if _is_file(staged, kept.byte_count):
+                    move(staged, final)
+                    remove_file(staged)  # still there if both names are links to one file
+                elif not _is_file(final, kept.byte_count):  # it is there if the rows could not be recorded
+                    missing.add(attempt_key(episode.attempt))
+            sync_folder(folder / FAILURES)
+        return missing
+
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Commit the staged files; see :class:`EpisodeEntry`."""
         stage = self._dataset.stage
@@ -207,11 +237,17 @@ class FolderEntry:
     def discard(self, episodes: Sequence[UploadedEpisode]) -> None:
         """Remove the staged files; see :class:`EpisodeEntry`."""
         for episode in episodes:
-            if episode.attempt.path and episode.staged:
+            if episode.staged:
                 path = self._dataset.stage / Path(episode.staged).name
-                for staged in staged_episode(self._dataset, episode, path).files.values():
+                files = staged_episode(self._dataset, episode, path).files.values()
+                for staged in files if episode.attempt.path else (path,):
                     with suppress(OSError):
                         remove_file(staged)
+
+
+def attempt_key(attempt: Attempt) -> str:
+    """Return a unique name of an attempt."""
+    return f"{attempt.episode_id}.a{attempt.attempt}"
 
 
 def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> StagedEpisode:
@@ -225,6 +261,11 @@ def staged_episode(dataset: Dataset, episode: UploadedEpisode, path: Path) -> St
     info, learned = dataset.info, episode.learned
     named = learned and replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)
     return StagedEpisode(attempt=episode.attempt, path=path, lease=episode.lease, learned=named)
+
+
+def _is_file(path: Path, byte_count: int) -> bool:
+    """Return True if a file that a node named has its recorded size, and is no link."""
+    return has_size(path, byte_count) and not path.is_symlink()
 
 
 def info_of(text: str) -> DatasetInfo | None:

@@ -105,7 +105,7 @@ class EpisodeReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Number of the lease."""
     attempts: tuple[Attempt, ...]
     staged: dict[str, StagedName] = msgspec.field(default_factory=dict)
-    """Location of the uploaded files by episode id; empty if their names suffice to find them."""
+    """Location of the uploaded files by attempt (``<episode id>.a<attempt>``); empty if their names suffice."""
     objects: dict[str, Count] = msgspec.field(default_factory=dict)
     """Sizes of the objects in the store, by name [bytes]."""
     is_partial: bool = False

@@ -13,10 +13,10 @@ from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.remote.send import ConflictError
-from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles
+from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles, attempt_key
 from nimbus.runner.cluster.messages import MOST_LETTERS, Answer, Faults, Report, Reported, Request, Vote
 from nimbus.runner.cluster.node_cell import NodeCell
-from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry, attempt_key
+from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry
 from nimbus.runner.cluster.store_delivery import open_uploader
 
 _THREADS = 2

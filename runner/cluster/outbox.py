@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.cluster.delivery import UploadedFiles
+from nimbus.runner.cluster.delivery import UploadedFiles, attempt_key
 from nimbus.runner.cluster.messages import MOST_BYTES, EpisodeReport
 
 _ROOM = MOST_BYTES - 32_000
@@ -62,7 +62,7 @@ class OutboxEntry:
     upload: Future[SentFiles] | None = None
     """Upload in progress."""
     files: dict[str, UploadedFiles] = field(default_factory=dict)
-    """Uploaded files by attempt; see :func:`attempt_key`."""
+    """Uploaded files by attempt; see :func:`~nimbus.runner.cluster.delivery.attempt_key`."""
 
     @property
     def rows(self) -> list[Attempt]:
@@ -171,21 +171,15 @@ class Outbox:
         yield [entry], (_report(entry, tuple(rows), is_partial=bool(entry.evidence)),)
 
 
-def attempt_key(attempt: Attempt) -> str:
-    """Return a unique name of an attempt."""
-    return f"{attempt.episode_id}.a{attempt.attempt}"
-
-
 def _report(entry: OutboxEntry, rows: tuple[Attempt, ...], *, is_partial: bool = False) -> EpisodeReport:
-    files = {row.episode_id: entry.files[key] for row in rows if (key := attempt_key(row)) in entry.files}
-    sizes = (entry.files[key].objects for row in rows if (key := attempt_key(row)) in entry.files)
+    files = {key: entry.files[key] for row in rows if (key := attempt_key(row)) in entry.files}
     return EpisodeReport(
         group=entry.group,
         index=entry.result.index,
         lease=entry.lease,
         attempts=rows,
         staged={name: found.staged for name, found in files.items() if found.staged},
-        objects={name: size for objects in sizes for name, size in objects.items()},
+        objects={name: size for found in files.values() for name, size in found.objects.items()},
         is_partial=is_partial,
         seconds=0.0 if is_partial else entry.seconds,
     )

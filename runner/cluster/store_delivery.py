@@ -62,6 +62,10 @@ class StoreEntry:
         self._dataset, self._uploads = dataset, Uploads(dataset.folder)
         self._signer: UrlSigner | None = None
 
+    def keep_failures(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
+        """Do nothing, because nodes create objects under their final names; see :class:`EpisodeEntry`."""
+        return set()
+
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Record the objects, then commit the rows; see :class:`EpisodeEntry`."""
         objects = [item for episode in episodes for item in episode.objects.items()]

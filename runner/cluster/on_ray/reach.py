@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 
 _CONNECT = 5.0
@@ -89,6 +90,23 @@ def own_root(root: Path) -> Path:
     if S_ISDIR(found.st_mode) and found.st_uid == os.getuid():
         return root
     return Path(tempfile.mkdtemp(prefix=f"{root.name}-", dir=root.parent))
+
+
+def own_node_folder(root: Path, name: str, node: str) -> OwnedFolder:
+    """Own the folder of a node, with what an earlier actor of the node left in it, and remove those of killed raylets.
+
+    Args:
+        root: Folder of all nodes of this user.
+        name: Name of the run.
+        node: Name of the node; that of a restarted raylet is another.
+
+    Raises:
+        FolderTakenError: Another process owns the folder of the node.
+    """
+    # Owned first: a restarted actor finds undelivered episodes in its folder, which would count as stale.
+    own = OwnedFolder(root / name / node)
+    remove_stale(root.glob("*/*"))
+    return own
 
 
 def refusal(error: Exception, *, where: str) -> InputError:

@@ -13,11 +13,11 @@ from typing import Any
 import ray  # pyright: ignore[reportMissingImports]
 from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMissingImports]
 
-from nimbus.datagen.files.owned_folder import OwnedFolder, make_owned, remove_stale
+from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.runner.cluster.line_socket import HeadUnreachableError, LineConnection, LineServer
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
-from nimbus.runner.cluster.on_ray.reach import own_root
+from nimbus.runner.cluster.on_ray.reach import own_node_folder, own_root
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE
 from nimbus.runner.system.child_module import module_command
 from nimbus.runner.system.processes import cell_tag, sweep
@@ -40,9 +40,7 @@ class RelayActor:
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
         place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
-        root = own_root(place / f"nimbus-nodes-{os.getuid()}")
-        remove_stale(root.glob("*/*"))  # folders left by killed raylets; a restarted one has another name
-        self._own = OwnedFolder(root / name / node)
+        self._own = own_node_folder(own_root(place / f"nimbus-nodes-{os.getuid()}"), name, node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()
         self._head: Any = ray.get_actor(f"head-{name}", namespace=NAMESPACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,7 +14,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
-from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_root, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_node_folder, own_root, refusal
 from nimbus.runner.cluster.on_ray.submit import submit_to_ray
 from tests.support.scripted_server import Step, send, serving
 
@@ -63,6 +64,18 @@ def test_folder_of_nodes_is_no_link_of_others(tmp_path: Path):
     assert (tmp_path / "own").stat().st_mode & 0o777 == 0o700
     (tmp_path / "link").symlink_to(tmp_path / "own")
     assert own_root(tmp_path / "link").name.startswith("link-")
+
+
+def test_restarted_relay_finds_what_it_left(tmp_path: Path):
+    """It once removed its own folder, with undelivered episodes, as stale."""
+    own, stale = tmp_path / "run" / "n1", tmp_path / "old" / "n9"
+    for folder in (own, stale):
+        folder.mkdir(parents=True)
+        (folder / "episode").touch()
+        os.utime(folder, (0, 0))
+    folder = own_node_folder(tmp_path, "run", "n1")
+    assert (own / "episode").exists() and not stale.exists()
+    folder.remove()
 
 
 def test_missing_head_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path):

@@ -67,7 +67,7 @@ class Nodes:
     ) -> None:
         """Send a report, which waits for the next commit."""
         rows = rows or self.rows
-        staged = {row.episode_id: f"{row.episode_id}.{node}.tmp" for row in rows}
+        staged = {f"{row.episode_id}.a{row.attempt}": f"{row.episode_id}.{node}.tmp" for row in rows}
         episode = EpisodeReport(group=group, index=0, lease=1, attempts=rows, staged=staged, is_partial=is_partial)
         text = to_json(info) if info else ""
         self.server.head.take(Report(node=node, episodes=(episode,), info=text), self._answers.append, 1.0)

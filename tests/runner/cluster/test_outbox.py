@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from nimbus.datagen.store.ledger.attempt import KeptFailure
 from nimbus.runner.cluster.delivery import FolderEntry, UploadedEpisode
 from nimbus.runner.cluster.messages import MOST_BYTES, Report, to_line
 from nimbus.runner.cluster.outbox import CellResult, Outbox
@@ -39,9 +40,16 @@ def test_part_whose_files_are_missing_ends_the_report():
 
 def test_second_result_takes_no_room(tmp_path: Path):
     write_dataset(tmp_path / "data", [make_rendered(0)])
+    (row,) = failed_attempts(variants=1, index=1)
+    kept = KeptFailure(path=f"failures/{row.episode_id}.a0.hdf5", byte_count=4, sha256="")
+    failed = replace(row, failure=kept)
     with open_dataset(tmp_path / "data") as dataset:
         (attempt,) = dataset.ledger.stored(0)
         staged = dataset.stage / f"{attempt.episode_id}.n2.tmp"
         staged.write_bytes(b"copy")
-        FolderEntry(dataset).discard([UploadedEpisode(attempt=attempt, staged=staged.name)])
-        assert not staged.exists() and dataset.ledger.stored(0) == [attempt]
+        failure = dataset.stage / f"{row.episode_id}.a0.n2.failure.tmp"
+        failure.write_bytes(b"copy")
+        doubles = [UploadedEpisode(attempt=attempt, staged=staged.name)]
+        doubles.append(UploadedEpisode(attempt=failed, staged=failure.name))
+        FolderEntry(dataset).discard(doubles)
+        assert not staged.exists() and not failure.exists() and dataset.ledger.stored(0) == [attempt]

@@ -82,6 +82,42 @@ def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, 
     assert dataset_hashes(open_dataset(address)) == local_hashes
 
 
+def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dict[str, str]):
+    """A start was killed between the lock in the store and its note in the spool; all unsent episodes were lost."""
+    spool, uploader = make(address, 2)
+    uploader.go_on()
+    uploader.publish()
+    uploader.close()
+    write_dataset(spool, items(2))
+    store = ObjectStore(parse_address(address))
+    for _ in range(2):
+        WriterLock(store, (spool / "owner").read_text()).take()
+    uploader = Uploader(store, spool, open_spool(store.address)[2])
+    assert len(list(spool.glob("episodes/*"))) == 1 and uploader.go_on() == 0
+    uploader.publish()
+    assert dataset_hashes(open_dataset(address)) == local_hashes
+
+
+def test_interrupted_start_hides_no_other_machine(address: str):
+    """Another machine wrote last, and the start that would have taken its state over was killed."""
+    spool, uploader = make(address, 2)
+    uploader.go_on()
+    uploader.publish()
+    assert uploader._lock
+    uploader._lock.free()
+    uploader.close()
+    write_dataset(spool, items(2))
+    store = ObjectStore(parse_address(address))
+    other = WriterLock(store, "other")
+    other.take()
+    other.free()
+    WriterLock(store, (spool / "owner").read_text()).take()
+    spool, _, _ = open_spool(store.address)
+    assert not list(spool.glob("episodes/*"))
+    with open_writer(spool) as dataset:
+        assert dataset.ledger.row_count() == 2
+
+
 def test_upload_whose_row_was_lost_is_adopted(address: str, local_hashes: dict[str, str]):
     spool, uploader = make(address)
     store = ObjectStore(parse_address(address))

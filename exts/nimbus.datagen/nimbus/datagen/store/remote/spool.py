@@ -52,7 +52,10 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
     before = lock.take()
     try:
         mine = int((spool / _EPOCH).read_text()) if (spool / _EPOCH).exists() else 0
-        if (before.epoch if before else 0) != mine or not (spool / INFO_NAME).exists():
+        # A start of this spool that was killed before it noted its epoch has written nothing into the dataset, and
+        # episodes that wait in the spool stay.
+        has_newest = not lock.was_taken_by_others(mine, before) if before else mine == 0
+        if not has_newest or not (spool / INFO_NAME).exists():
             _take_over(spool, store)
         else:
             _forget_lost(spool, store)

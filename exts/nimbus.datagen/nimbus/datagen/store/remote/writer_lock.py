@@ -89,6 +89,24 @@ class WriterLock:
         """Release the lock; raises as :meth:`renew` does."""
         self._continue(is_free=True)
 
+    def was_taken_by_others(self, epoch: int, before: LockNote) -> bool:
+        """Return True if another owner has taken the lock after an epoch.
+
+        The lock names only its last owner, so the objects of all epochs in between are read, the newest first.
+
+        Args:
+            epoch: Last epoch whose state this owner has.
+            before: Content of the lock that :meth:`take` returned.
+
+        Raises:
+            StoreAwayError: The store does not answer.
+        """
+        if before.epoch == epoch:
+            return False
+        return before.owner != self._owner or any(
+            self._claimant(number) != self._owner for number in range(before.epoch, epoch, -1)
+        )
+
     def read(self) -> LockNote | None:
         """Return the content of the lock; None if there is none."""
         try:
@@ -98,6 +116,13 @@ class WriterLock:
         except ValueError:
             what, instead = "this is not a lock of Nimbus", "choose another --out"
             raise InputError(what, where=self._store.place(NAME), instead=instead) from None
+
+    def _claimant(self, epoch: int) -> str:
+        """Return the owner of an epoch; empty if its object is missing or damaged."""
+        try:
+            return from_json(LockNote, self._store.read(_claim(epoch)).decode()).owner
+        except (MissingObjectError, ValueError):
+            return ""
 
     def _own_note(self, epoch: int) -> LockNote:
         return LockNote(owner=self._owner, host=socket.gethostname(), pid=os.getpid(), epoch=epoch)
