@@ -59,7 +59,7 @@ class ClusterRun:
         end = self.cluster.run()
         assert not nodes_folder(self.folder).exists()
         nodes = [f"{nodes_folder(self.folder)}/n{number}/drive" for number in range(1, 9)]
-        assert not [pid for folder in nodes for pid in tagged(CellSpec(folder=folder))]
+        assert until(lambda: not [pid for folder in nodes for pid in tagged(CellSpec(folder=folder))])
         assert until(lambda: not self.cluster.processes)
         return end
 
