@@ -105,7 +105,7 @@ class Mirror:
             stats = list(pool.map(lambda entry: self._store.stat(entry[0]), wanted))
         for name in (*DESCRIPTIONS, *(name for name, _ in wanted)):
             self._paths.path(name)  # a link to a private file would publish that file
-        check_dense(path for name, _ in wanted if (path := self._paths.path(name)).exists())
+        check_dense(self.folder, (path for name, _ in wanted if (path := self._paths.path(name)).exists()))
         names: list[tuple[str, int]] = []
         there = there_bytes = 0
         for (name, size), stat in zip(wanted, stats, strict=True):

@@ -30,7 +30,7 @@ _ENCRYPTED = 0x1
 """Flag of an encrypted member of a zip file."""
 UNREADABLE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
-    *(NotImplementedError, RecursionError),  # raised for an unknown compression method, and for nested headers
+    *(NotImplementedError, RecursionError),  # of zipfile for features that it lacks, and of tarfile for nested headers
 )
 """Errors of the libraries about damaged archives."""
 

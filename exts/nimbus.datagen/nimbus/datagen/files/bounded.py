@@ -66,20 +66,23 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
     return _checked(path, state, limit)
 
 
-def check_dense(paths: Iterable[Path]) -> None:
+def check_dense(folder: Path, paths: Iterable[Path]) -> None:
     """Refuse files that are mostly holes before they are copied: the copy would fill the disk.
+
+    Args:
+        folder: Folder of the files, for the error.
+        paths: The files.
 
     Raises:
         InputError: The files have more than 1 GiB together, and 20 times their space on the disk.
     """
     size = space = 0
-    path = Path()
     for path in paths:
         state = path.stat()
         size, space = size + state.st_size, space + getattr(state, "st_blocks", 0) * _BLOCK
     if space and size > max(_LEAST_DENSE, _DENSE * space):  # some file systems report no space
         what = f"{size / 1e9:.1f} GB of files have {space / 1e9:.3f} GB on the disk, and are mostly holes"
-        raise InputError(what, where=str(path.parent), instead="remove the sparse files")
+        raise InputError(what, where=str(folder), instead="remove the sparse files")
 
 
 def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> bytes:

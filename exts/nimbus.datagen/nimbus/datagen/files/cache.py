@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.own_files import is_own
 
 _LEAST = 1 << 20
 """Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
@@ -42,7 +43,8 @@ def cache_folder(name: str) -> Path:
         folder = folder.expanduser()
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
-        if name in PRIVATE and found.st_uid == os.getuid() and not found.st_mode & stat.S_IWOTH:
+        is_mine = hasattr(os, "getuid") and found.st_uid == os.getuid()
+        if name in PRIVATE and is_mine and not found.st_mode & stat.S_IWOTH:
             folder.chmod(0o700)
     except RuntimeError:
         raise _unwritable(folder, f"no user '{folder.parts[0]}'") from None
@@ -66,7 +68,7 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     if not hasattr(os, "getuid"):
         return ""
     found = folder.stat()
-    if found.st_uid not in (os.getuid(), 0) and os.getuid() != 0:
+    if not is_own(folder):
         return "it belongs to another user"
     is_sticky = bool(found.st_mode & stat.S_ISVTX) and not holds_files
     return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""

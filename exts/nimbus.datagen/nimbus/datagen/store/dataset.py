@@ -57,7 +57,7 @@ class _StoredRow:
     videos: tuple[str, ...]
     """Paths of the other files."""
     ended: float
-    """Time of the commit since 1970 [s]."""
+    """End of the attempt [s since 1970]."""
     step_count: int
     byte_count: int
     """Total size of the files [bytes]."""

@@ -129,7 +129,7 @@ def convert(
     extra, left_out = _others(source, names)
     for name in extra:
         check_regular(folder / name)
-    check_dense([folder / name for name in names])
+    check_dense(folder, (folder / name for name in names))
     if choose:
         extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all episodes of the source
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
