@@ -15,6 +15,7 @@ from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.own_files import make_subfolder, refuse_links, remove_tree
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.machine import usable_cores
+from nimbus.datagen.store.recovery import clear_stage
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
@@ -240,7 +241,7 @@ class LocalCluster:
                 child.process.send_signal(signal.SIGTERM)
 
     def _clean(self) -> None:
-        """End every process, and remove the files of the nodes."""
+        """End every process, and remove the files of the nodes, also what they staged and did not report."""
         deadline = time.monotonic() + 5.0
         for child in (*self._agents, self._head):
             if child.process:
@@ -254,6 +255,8 @@ class LocalCluster:
                     sweep(cell_tag(self._spool / f"n{number}" / task.name))
             with suppress(OSError):
                 remove_tree(self._spool)
+            for task in self._job.tasks:  # a killed node may have staged episodes that other nodes delivered
+                clear_stage(Path(task.spec.folder))
         self._own.remove()
 
 

@@ -22,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyr
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.store.recovery import clear_stage
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.line_socket import HeadClient
@@ -143,6 +144,8 @@ class HeadActor:
                 ray.get(relay.leave.remote(is_done), timeout=ANSWER_SECONDS)
             with suppress(RayError):
                 ray.kill(relay)
+        for task in self._job.tasks:  # a killed node may have staged episodes that other nodes delivered
+            clear_stage(Path(task.spec.folder))
         self._private.remove()
 
     def _try_placing(self) -> None:
