@@ -186,6 +186,15 @@ def test_dataset_json_follows_at_once_then_every_few_seconds_and_at_the_end(
     assert read_info(folder).episode_count == 4
 
 
+def test_new_names_are_written_at_once(tmp_path: Path) -> None:
+    """A node of a cluster reports an episode soon after its row, with what ``dataset.json`` says then."""
+    with open_dataset(tmp_path / "data") as dataset:
+        dataset.commit(staged(dataset, 0))
+        (item,) = staged(dataset, 1)
+        dataset.commit([replace(item, learned=replace(dataset.info, instance_names=("new",)))])
+        assert "new" in read_info(dataset.folder).instance_names
+
+
 def test_leases_count_on_after_a_folder_is_opened_again(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "data") as dataset:
         assert [dataset.lease(0), dataset.lease(0), dataset.lease(7, lease=40)] == [1, 2, 40]
