@@ -21,7 +21,7 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.monitor.status import read_status
-from nimbus.runner.system.child_module import module_command, module_environment
+from nimbus.runner.system.child_module import last_line, module_command, module_environment
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1
@@ -204,13 +204,13 @@ class LocalCluster:
             if agent.has_ended() and agent.process:
                 if agent.process.returncode in (0, FAILED):
                     if not agent.is_over and agent.process.returncode == FAILED:
-                        self._last_words, agent.has_failed = _last_line(agent.log), True
+                        self._last_words, agent.has_failed = last_line(agent.log), True
                     agent.is_over = True
                     continue
                 agent.delay(now)
                 if agent.ends >= _MOST_ENDS:
                     agent.is_over = agent.has_failed = True
-                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {_last_line(agent.log)}"
+                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {last_line(agent.log)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.start()
         self._count_wanted()
@@ -258,11 +258,3 @@ class LocalCluster:
             for task in self._job.tasks:  # a killed node may have staged episodes that other nodes delivered
                 clear_stage(Path(task.spec.folder))
         self._own.remove()
-
-
-def _last_line(log: Path) -> str:
-    """Return the last line of a log; empty if there is none."""
-    try:
-        return "".join(log.read_text(errors="replace").strip().splitlines()[-1:])
-    except OSError:
-        return ""

@@ -36,13 +36,12 @@ from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectS
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
-from nimbus.datagen.store.remote.writer_lock import NAME as LOCK_NAME
 
 DESCRIPTIONS = (
     *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
 )
 """Files fetched when a dataset is opened, if they changed."""
-_LEDGER, _STATUS = "ledger.sqlite", "status.json"
+_LEDGER, _STATUS, _LOCK = "ledger.sqlite", "status.json", "lock.json"
 _WHOLE = ("nimbus.json", "meta/info.json")
 """Names that mark a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
@@ -305,7 +304,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         InputError: There is no dataset at the address.
     """
     if not any(store.stat(name) for name in _WHOLE):
-        if store.stat(LOCK_NAME):
+        if store.stat(_LOCK):
             what = "a run has begun here, and has published no episode yet"
             raise InputError(what, where=str(store.address), instead="try again in a minute")
         instead = "give the address of a run's --out, or of an export"
