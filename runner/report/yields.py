@@ -70,7 +70,7 @@ def least_kept(yields: Yields) -> list[YieldRow]:
 
 
 def shown_meanings(rows: Sequence[SemanticYield]) -> Iterator[tuple[str, list[SemanticYield], int]]:
-    """Yield each meaning, its least successful values (lengths: all, the shortest first), and how many more there are."""
+    """Yield each meaning, its values, and how many more there are: the least successful first, lengths in order."""
     order = [name for _, name in LENGTHS]
     for meaning in MEANINGS:
         mine = [row for row in rows if row.meaning == meaning]

@@ -244,6 +244,10 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     (found,) = check_grasps(Case(task, load_assets(task)))
     assert "1 of 3 kinds could not be grasped in the trials at import: 'apple': 0 of 9 grasps held" in found.what
     assert found.instead == "write kinds: [soda_can, wood_block]"
+    (tmp_path / "task.yaml").write_text(PICK.replace("kinds: all", "kinds: all, anchored: true"))
+    task = load_task(tmp_path / "task.yaml")
+    fixed, *_ = check_grasps(Case(task, load_assets(task)))
+    assert fixed.what == "3 of 3 kinds stand fixed and cannot be picked: 'apple', 'soda_can', 'wood_block'"
 
 
 @pytest.mark.parametrize(
