@@ -26,6 +26,8 @@ _RETRY_FOR = timedelta(seconds=20)
 """Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
+_CALLERS: list[int] = []
+"""Id of the process that first called a store, and so started the threads of the library; empty before."""
 LARGEST_OBJECT = 1 << 36
 """Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
@@ -45,7 +47,7 @@ class ObjectStat:
 
 
 class ObjectStore:
-    """Objects below one address. Thread-safe; a forked process makes its own connection.
+    """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
 
     Args:
         address: Address of the objects.
@@ -233,10 +235,11 @@ class ObjectStore:
 
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
-        """Convert the library's errors to one line each."""
+        """Convert the library's errors to one line each; refuse calls that would never return."""
         from obstore import exceptions
 
         where = self.place(name)
+        _refuse_fork(where)
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
@@ -289,6 +292,20 @@ def has_credentials(address: StoreAddress) -> bool:
 
 def _is_public() -> bool:
     return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
+
+
+def _refuse_fork(where: str) -> None:
+    """Refuse a process that was forked after its parent had called a store: the library's threads are not forked.
+
+    Raises:
+        InputError: A call would wait forever.
+    """
+    if not _CALLERS:
+        _CALLERS.append(os.getpid())
+    if _CALLERS[0] != os.getpid():
+        what = "this process was forked after its parent had read from a store; here, a store cannot be read"
+        instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
+        raise InputError(what, where=where, instead=instead)
 
 
 def _open(address: StoreAddress) -> Any:
