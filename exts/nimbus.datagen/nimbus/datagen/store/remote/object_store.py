@@ -34,7 +34,11 @@ EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
 class MissingObjectError(InputError):
-    """Raised when an object or a bucket does not exist."""
+    """Raised when an object does not exist."""
+
+
+class MissingBucketError(InputError):
+    """Raised when a bucket does not exist and the store's answer names it; an answer to HEAD does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +237,13 @@ class ObjectStore:
             what = f"{self.address.scheme}:// is read-only"
             raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
 
+    def _no_bucket(self) -> MissingBucketError:
+        what, instead = (
+            f"there is no bucket '{self.address.bucket}'",
+            "create the bucket first, or give another address",
+        )
+        return MissingBucketError(what, where=str(self.address), instead=instead)
+
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
         """Convert the library's errors to one line each; refuse calls that would never return."""
@@ -246,16 +257,14 @@ class ObjectStore:
             raise
         except (FileNotFoundError, exceptions.NotFoundError) as error:
             if _names_bucket(error):
-                what, instead = (
-                    f"there is no bucket '{self.address.bucket}'",
-                    "create the bucket first, or give another address",
-                )
-                raise InputError(what, where=str(self.address), instead=instead) from None
+                raise self._no_bucket() from None
             raise MissingObjectError("no such object", where=where, instead="restore it from a copy") from None
         except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
             instead = "grant this user access, or use other credentials (docs/object-store.md)"
             raise InputError("the store denies access", where=where, instead=instead) from None
         except exceptions.BaseError as error:
+            if _names_bucket(error):  # a listing raises no error of its own for it
+                raise self._no_bucket() from None
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
 
 
