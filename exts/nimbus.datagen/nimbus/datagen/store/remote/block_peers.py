@@ -111,8 +111,8 @@ class CachePeers:
     @property
     def _connections(self) -> dict[str, http.client.HTTPConnection]:
         """Connections of this thread by node; a forked process has none, because it would read its parent's answers."""
-        mine: dict[int, dict[str, http.client.HTTPConnection]] = self._own.__dict__
-        return mine.setdefault(os.getpid(), {})
+        mine: dict[str, dict[str, http.client.HTTPConnection]] = self._own.__dict__
+        return mine.setdefault(str(os.getpid()), {})
 
     def _close(self, url: str) -> None:
         if connection := self._connections.pop(url, None):
