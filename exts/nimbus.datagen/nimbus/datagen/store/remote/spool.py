@@ -18,13 +18,14 @@ from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.cache_root import note_origin
 from nimbus.datagen.store.remote.episode_manifest import FILE_NAME as MANIFEST
 from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
+from nimbus.datagen.store.remote.uploader import PAGES
 from nimbus.datagen.store.remote.uploads import FILE_NAME as UPLOADS
 from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import spool_folder
 from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
 
 _OWNER, _EPOCH = "owner", "epoch"
-_OWN = ("journal/", "lock.json", "episodes/", "failures/", "incidents/", LEDGER, MANIFEST)
+_OWN = ("journal/", "lock.json", "episodes/", "failures/", "incidents/", LEDGER, MANIFEST, *PAGES)
 """Objects that a run writes before ``dataset.json``, with which the dataset begins."""
 _LOOKS = 32
 """Number of objects looked up in parallel."""
