@@ -70,7 +70,7 @@ def links(robot: Robot) -> set[str]:
 
 
 def test_a_part_of_a_model_in_a_wheel_becomes_a_robot(wheels: Path):
-    """Slashes in names become underscores; of two assets with one name, the first is used."""
+    """Slashes in names become underscores. If two assets have the same name, the first one is used."""
     robot = load_robot(make(wheels, "other_arms/__init__.py"))
     assert links(robot) == {"left_base", "left_a", "l", "r"}
     assert not list(wheels.glob("*/*/__init__.py"))

@@ -49,7 +49,7 @@ def test_a_foreign_task_of_endless_loops_is_one_line() -> None:
 
 
 def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can name a policy, which is a Python file beside it."""
+    """A pipeline file can name a policy, which is a Python file beside it."""
     (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
     pipeline = {"load": "usd", "randomize": "tabletop", "plan": {"policy": {"policy": "evil.py:make"}}}
     (tmp_path / "evil.yaml").write_text(json.dumps(pipeline | {"render": "newton", "store": "hdf5"}))

@@ -56,7 +56,7 @@ def only(folder: Path) -> ObjectModel:
 
 
 def painted_box() -> trimesh.Trimesh:
-    """Return a box whose sides at +x are red, and the others blue."""
+    """Return a box whose sides at +x are red and whose other sides are blue."""
     box = trimesh.creation.box(SIZE)
     box.unmerge_vertices()
     picture = np.full((32, 64, 3), BLUE, dtype=np.uint8)

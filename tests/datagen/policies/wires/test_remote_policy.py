@@ -1,4 +1,4 @@
-"""A policy answers over each wire as in this process, to the bit; conventions are compared first."""
+"""A policy gives the same answers over each wire as in this process, to the bit; conventions are compared first."""
 
 from __future__ import annotations
 
