@@ -26,8 +26,8 @@ TEXT_BYTES = 64 << 20
 FILE_BYTES = 1 << 40
 """Largest file that is read in parts [bytes]."""
 _HOLES, _LEAST_HOLES = 1000, 1 << 28
-"""Smallest ratio of a file's size to its space on the disk, and smallest size [bytes], from which a file counts as a
-sparse file: it is made in a moment, but reading it takes hours. Compressing file systems do not reach this ratio."""
+"""Ratio of a file's size to its space on the disk, and size [bytes], at and above which a file counts as sparse. A
+sparse file is made in a moment, but reading it may take hours. Compressing file systems do not reach this ratio."""
 _BLOCK = 512
 """Unit of ``st_blocks`` [bytes]."""
 _DENSE, _LEAST_DENSE = 20, 1 << 30
