@@ -256,7 +256,7 @@ def test_a_missing_folder_a_double_name_and_a_strange_key_are_one_line(folder: P
         open_library(f"{folder}/nowhere/")
     trimesh.creation.box(SIZE).export(folder / "box.stl")
     trimesh.creation.box(SIZE).export(folder / "Box.ply")
-    refused(folder, "gives the kind name 'box', as Box.ply does; rename one of them")
+    refused(folder, "has the same kind name 'box' as Box.ply; rename one of them")
     (folder / "Box.ply").unlink()
     (folder / "library.yaml").write_text("kinds: {bx: {}}\n")
     refused(folder, r"library\.yaml: kinds: no mesh 'bx' in this folder; did you mean 'box'")

@@ -81,7 +81,7 @@ def check_dense(folder: Path, paths: Iterable[Path]) -> None:
         state = path.stat()
         size, space = size + state.st_size, space + getattr(state, "st_blocks", 0) * _BLOCK
     if space and size > max(_LEAST_DENSE, _DENSE * space):  # some file systems report no space
-        what = f"{size / 1e9:.1f} GB of files have {space / 1e9:.3f} GB on the disk, and are mostly holes"
+        what = f"files of {size / 1e9:.1f} GB take only {space / 1e9:.3f} GB on the disk, so they are mostly holes"
         raise InputError(what, where=str(folder), instead="remove the sparse files")
 
 
