@@ -92,7 +92,7 @@ def test_a_hand_has_a_model_of_its_own(wheels: Path):
         (
             "==1.0",
             "==2.0",
-            "wheel: the wheel other-arms==2.0 is not on this machine; nimbus robot fetch",
+            "wheel: the wheel other-arms==2.0 is not on this machine; download it with 'nimbus robot fetch",
         ),
         ("==1.0", "", "wheel: "),
         ("assets/arm.xml", "assets/leg.xml", "the wheel other-arms==1.0 has no file 'other_arms/assets/leg.xml'"),
