@@ -83,7 +83,9 @@ def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, 
 
 
 def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dict[str, str]):
-    """A start was killed between the lock in the store and its note in the spool; all unsent episodes were lost."""
+    """A starting run was once killed after it had locked the store and before it had noted the lock in the spool; all
+    unsent episodes were lost.
+    """
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -99,7 +101,7 @@ def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dic
 
 
 def test_interrupted_start_hides_no_other_machine(address: str):
-    """Another machine wrote last, and the start that would have taken its state over was killed."""
+    """Another machine wrote last, and the run that would have taken over its state was killed while starting."""
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -215,6 +217,26 @@ def test_snapshot_that_failed_is_made_later(address: str, monkeypatch: pytest.Mo
     assert verify(open_dataset(address)).episode_count == 1
 
 
+def test_suspended_run_replaces_no_ledger(address: str):
+    """The run wakes up with a snapshot due and a renewal of its lock that is not, after another run has written."""
+    _, uploader = make(address, 1)
+    uploader.go_on()
+    other = WriterLock(ObjectStore(parse_address(address)), "other", wait=lambda _: None)
+    other.take()
+    uploader._store.replace("ledger.sqlite", b"that of the other run")
+    with pytest.raises(InputError, match="another run writes here"):
+        uploader.publish()
+    assert uploader._store.read("ledger.sqlite") == b"that of the other run"
+
+
+def test_run_that_died_before_its_description_is_continued(address: str):
+    """Another machine continues: kept failures, ledger and status are in the store before ``dataset.json``."""
+    for name in ("failures/x.a0.hdf5", "incidents/n1-1/log", "ledger.sqlite", "manifest.parquet", "status.json"):
+        ObjectStore(parse_address(address)).create(name, b"")
+    _, uploader = make(address, 1)
+    assert uploader.go_on() == 0 and verify(open_dataset(address)).episode_count == 1
+
+
 def test_prefix_with_other_objects_is_refused(address: str):
     ObjectStore(parse_address(address)).create("holiday.jpg", b"")
     with pytest.raises(InputError, match=r"holds 'holiday.jpg' and no dataset.json"):
@@ -233,7 +255,7 @@ def test_second_writer_is_refused_until_the_first_is_silent(address: str):
 
 
 def test_two_writers_at_the_same_moment_are_one(address: str):
-    """Neither finds a lock; the writer that creates the epoch's object gets it."""
+    """Neither writer finds a lock; the writer that creates the object of the epoch gets it."""
     store = ObjectStore(parse_address(address))
     first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: first.renew())
     create = store.create
