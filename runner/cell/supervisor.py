@@ -134,7 +134,8 @@ class Supervisor:
         self._is_ready = False
         self.fork_server, theirs = pair()
         supervisor = os.getpid()
-        # In memory: the folder of the run may not exist yet, and a full disk must not hide why loading failed.
+        # The log is in memory, because the folder of the run may not exist yet, and a full disk must not hide why
+        # loading failed.
         self._fork_server_log = os.memfd_create("nimbus-zygote-log")
         # A plain fork is safe, because this process has a single thread.
         pid = os.fork()

@@ -121,7 +121,7 @@ class LocalServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write a traceback for a bug, and nothing for a client that has gone."""
+        """Write a traceback for a bug, and nothing for a client that has disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
