@@ -74,7 +74,7 @@ class Supervisor:
         self._is_ready = False
         """True once the fork server can fork."""
         self._started = time.time()
-        self._start_fork_server()  # before anything else is loaded: both load at the same time
+        self._start_fork_server()  # forked before this process loads anything else, so that both load at the same time
 
     def run(self) -> Ended:
         """Work until everything is settled or the run fails; return its result."""

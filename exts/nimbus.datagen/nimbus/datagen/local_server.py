@@ -143,7 +143,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         """Parse a request; one with a body ends its connection, because the body would be read as the next request."""
         is_valid = super().parse_request()
-        self.connection.settimeout(_SECONDS)  # for the answer
+        self.connection.settimeout(_SECONDS)  # time limit for the answer
         if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):
             self.close_connection = True
         return is_valid

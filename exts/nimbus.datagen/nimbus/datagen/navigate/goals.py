@@ -72,7 +72,7 @@ class NavigationGoal:
 
     @classmethod
     def from_drawn(cls, drawn: Mapping[str, Any]) -> Self:
-        """Return the goal among the drawn values of a physical layout, which may come from a file of others.
+        """Return the goal among the drawn values of a physical layout, which may come from a foreign file.
 
         Raises:
             InputError: There is no goal, or a field of it is missing or of another type.

@@ -16,7 +16,7 @@ from nimbus.datagen.policies.recorded_policy import RecordedPolicy
 
 WHERE = "--policy"
 DEMONSTRATOR = "demonstrator"
-"""Name for the task's own skills in place of a policy, as an upper bound on the same layouts."""
+"""Name that selects the task's own skills instead of a policy; their success is an upper bound for the same layouts."""
 
 WEIGHTS_ONLY = "state"
 """Scheme of trained state policies that are read as weights only, so that no code of their folders runs."""
@@ -112,7 +112,7 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
         options: Options of the policy by name.
 
     Raises:
-        InputError: There is no such policy, or an option is not for it.
+        InputError: There is no such policy, or the policy does not accept an option.
     """
     options = options or {}
     scheme, colon, rest = text.partition(":")

@@ -1,4 +1,4 @@
-"""Reading of scenes of others in a limited process; this process reads only the arrays that the other one writes."""
+"""Reading of foreign scenes in a limited child process; this process reads only the arrays that the child writes."""
 
 from __future__ import annotations
 
