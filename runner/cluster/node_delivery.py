@@ -123,9 +123,7 @@ class NodeDelivery:
             self._report(now)
 
     def describe(self) -> None:
-        """Send the content that the cells' ``dataset.json`` has gained since the last report; called before the node
-        leaves.
-        """
+        """Send the new content of the cells' ``dataset.json`` since the last report; called before the node leaves."""
         for group, cell in self._cells.items():
             if (text := cell.info_text()) and self._ask(Description(node=self._node, group=group, info=text)) is None:
                 cell.forget_info()
