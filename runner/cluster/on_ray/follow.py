@@ -20,7 +20,7 @@ from ray.core.generated import (  # pyright: ignore[reportMissingImports]
     ray_client_pb2,
     ray_client_pb2_grpc,
 )
-from ray.exceptions import RayError  # pyright: ignore[reportMissingImports]
+from ray.exceptions import GetTimeoutError, RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
@@ -36,6 +36,9 @@ _CALLS = 128
 """Largest number of concurrent calls to the head actor, by nodes and by commands that follow the run."""
 _AWAY = 60.0
 """Time without an answer from the head actor after which the program gives up; Ray uses the same [s]."""
+
+_START = 300.0
+"""Time limit for the head actor to start; a busy head node loads its libraries for minutes [s]."""
 
 
 class RayFollower:
@@ -115,7 +118,11 @@ class RayFollower:
         head = options.remote(order.name, order.job, order.slots, order.version, order.platform)
         try:
             digest = ClusterJob.from_text(order.job).digest
-            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_AWAY)
+            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_START)
+        except GetTimeoutError:
+            what = f"the head has not started within {_START:.0f} s"
+            instead = "look at the head node; the same command joins the run"
+            raise InputError(what, where=self._where, instead=instead) from None
         except RayError as error:
             instead = "install the same Nimbus on every node of the cluster, with the extra 'cluster'"
             raise InputError(
