@@ -20,7 +20,7 @@ from ray.core.generated import (  # pyright: ignore[reportMissingImports]
     ray_client_pb2,
     ray_client_pb2_grpc,
 )
-from ray.exceptions import GetTimeoutError, RayError  # pyright: ignore[reportMissingImports]
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
@@ -38,7 +38,7 @@ _AWAY = 60.0
 """Time without an answer from the head actor after which the program gives up; Ray uses the same [s]."""
 
 _START = 300.0
-"""Time limit for the head actor to start; a busy head node loads its libraries for minutes [s]."""
+"""Time limit for the head actor to start, or to start again; a busy head node loads its libraries for minutes [s]."""
 
 
 class RayFollower:
@@ -81,7 +81,8 @@ class RayFollower:
                 status, end = ray.get([head.status.remote(), head.end.remote()], timeout=ANSWER_SECONDS)
                 heard = time.monotonic()
             except RayError as error:
-                if time.monotonic() - heard > _AWAY:
+                is_starting = isinstance(error, ActorUnavailableError)  # Ray restarts it
+                if time.monotonic() - heard > (_START if is_starting else _AWAY):
                     instead = "look at the head node; the same command joins the run, or continues it"
                     what = f"the head does not answer: {first_line(error)}"
                     raise InputError(what, where=self._where, instead=instead) from None
