@@ -9,12 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import Float32Array, FloatArray
+from nimbus.datagen.arrays import Float32Array, FloatArray, IndexArray
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.meshes.triangles import Triangles
 
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
 """Classes of the building itself; its parts are never goals or landmarks."""
+_TOUCH = 1e-6
+"""Margin around a room within which its outline is tested [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -146,9 +148,20 @@ class NavigationScene:
 
     def room_of(self, points: FloatArray) -> list[str]:
         """Return the name of the room of each point (n, 3) [m]; empty for points outside all rooms."""
+        names = np.array([*(room.name for room in self.rooms), ""])
+        found: list[str] = names[self.room_numbers(points)].tolist()
+        return found
+
+    def room_numbers(self, points: FloatArray) -> IndexArray:
+        """Return the number of the first room with each point (n, 3) [m]; -1 for points outside all rooms."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
-        found = [""] * len(points)
-        for room in self.rooms:
-            for place in np.flatnonzero(room.contains(points)):
-                found[place] = found[place] or room.name
+        found = np.full(len(points), -1, dtype=np.int32)
+        order = np.argsort(points[:, 0], kind="stable")
+        sorted_x = points[order, 0]
+        for number, room in enumerate(self.rooms):
+            x = [corner[0] for corner in room.outline]
+            start, stop = np.searchsorted(sorted_x, (min(x) - _TOUCH, max(x) + _TOUCH))
+            rows = order[start:stop]
+            rows = rows[found[rows] < 0]
+            found[rows[room.contains(points[rows])]] = number
         return found
