@@ -155,10 +155,7 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
             where=where,
             instead="rotate it so that z points up, and check that floors face up",
         )
-    layer, column = np.nonzero(~np.isnan(heights))
-    feet = np.column_stack([columns[column], heights[layer, column]])
-    blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
-    heights[layer[blocked], column[blocked]] = np.nan
+    mesh.drop_blocked(heights, columns, half=cell / 2, low=body.step, high=body.height)
     space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(-1, *count)))
     if space.area < _LEAST_AREA:
         what = f"the free area for a body of {body.radius * 200:.0f} cm diameter is {space.area:.1f} m^2"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -30,11 +30,16 @@ class ScenePart:
     room: str
     """Name of the room that contains the object; empty if unknown."""
     triangles: Triangles
-    """Triangles in the world, z up [m]; vertex colors are used only if ``image`` is None."""
-    image: NDArray[np.uint8] | None = None
-    """(H, W, 3) sRGB texture with the bottom row at v = 0; None to use vertex colors."""
+    """Triangles in the world, z up [m]; vertex colors are used only if ``picture`` is None."""
+    picture: NDArray[np.uint8] | Callable[[], NDArray[np.uint8]] | None = None
+    """(H, W, 3) sRGB texture with the bottom row at v = 0, or a function that makes it; None to use vertex colors."""
     is_open: bool = False
     """True if the part emits light, as the view through a window does."""
+
+    @cached_property
+    def image(self) -> NDArray[np.uint8] | None:
+        """(H, W, 3) sRGB texture; made when it is first used, because paths need none. None for vertex colors."""
+        return self.picture() if callable(self.picture) else self.picture
 
 
 @dataclass(frozen=True, kw_only=True)
