@@ -234,9 +234,7 @@ class PathSearch:
             self._reset(seen)
         return nodes, length
 
-    def _run(
-        self, start: int, goal: int, wide: float, *, wanted: int = -1, within: float = float("inf")
-    ) -> IndexArray:
+    def _run(self, start: int, goal: int, wide: float, *, wanted: int = -1, within: float = float("inf")) -> IndexArray:
         """Fill the cost and the parent of nodes, and return the nodes (n,) that have them.
 
         Nodes whose cost is above that of the goal, of all wanted nodes, or above ``within`` are not final.
