@@ -49,6 +49,8 @@ os.fsync = fsync
 """
 DROP_EVERY = 7
 """Every n-th answer to a node is dropped."""
+_NAMES = 8
+"""Largest number of names in a result."""
 REAL = Path(__file__).parents[1] / "tests" / "support" / "tiny.yaml"
 
 
@@ -66,6 +68,8 @@ class ChaosResult:
     doubled: int
     wrong: int
     strays: int
+    stray_names: list[str]
+    """Names of the first ones."""
     problems: int
     seconds: float
 
@@ -200,6 +204,7 @@ def run_chaos(
         wrong=sum(wanted.get(name) != value for name, value in found.items())
         + (dataset_hashes(folder) != dataset_hashes(alone)),
         strays=len(present - names),
+        stray_names=sorted(present - names)[:_NAMES],
         problems=len(verify(folder).problems),
         seconds=round(seconds, 1),
     )

@@ -14,7 +14,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
-from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_node_folder, own_root, refusal
+from nimbus.runner.cluster.on_ray.reach import (
+    check_token,
+    is_loopback,
+    own_node_folder,
+    own_root,
+    refusal,
+    warn_of_plain_token,
+)
 from nimbus.runner.cluster.on_ray.submit import submit_to_ray
 from tests.support.scripted_server import Step, send, serving
 
@@ -51,6 +58,21 @@ def test_cluster_off_loopback_needs_a_token(no_token: Path):
     no_token.write_text("word\n")
     check_token("192.0.2.7", where="--cluster auto")
     assert reach.read_token() == "word"
+
+
+@pytest.mark.parametrize(("text", "tls"), [("http://192.0.2.7:8265", "1"), ("ray://192.0.2.7:10001", "")])
+def test_unencrypted_token_is_told(
+    text: str, tls: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("RAY_USE_TLS", tls)
+    warn_of_plain_token(parse_cluster(text))
+    told = capsys.readouterr().err
+    assert "the token is sent unencrypted to 192.0.2.7" in told and "secret" not in told
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    for quiet in ("ray://192.0.2.7:10001", "http://127.0.0.1:8265", "auto"):
+        warn_of_plain_token(parse_cluster(quiet))
+    assert not capsys.readouterr().err
 
 
 def test_loopback_is_known_by_address_and_name():

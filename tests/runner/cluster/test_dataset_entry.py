@@ -20,7 +20,7 @@ from nimbus.runner.cluster.delivery import FolderUploader
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.machine import platform_name
-from nimbus.runner.cluster.messages import Answer, EpisodeReport, Join, Report, Reported
+from nimbus.runner.cluster.messages import Answer, Description, Done, EpisodeReport, Join, Report, Reported
 from tests.support.cells import make_spec
 from tests.support.clusters import job_of
 from tests.support.synthetic import make_rendered, write_dataset
@@ -115,6 +115,18 @@ def test_descriptions_of_all_nodes_are_merged(nodes: Nodes):
         nodes.report(node, rows=(row,), info=info, is_partial=True)
     assert nodes.commit() == [Reported()] * 2
     assert nodes.dataset().info.instance_names == ("thing of n1", "thing of n2")
+
+
+def test_last_description_of_a_node_needs_no_episode(nodes: Nodes):
+    """A node's ``dataset.json`` follows its rows; names of its last episodes were once lost."""
+    nodes.upload("n1")
+    nodes.report("n1", info=nodes.info)
+    nodes.commit()
+    last = replace(nodes.info, instance_names=("thing of the last episode",))
+    answers: list[Answer] = []
+    nodes.server.head.take(Description(node="n1", group=TASKS[0], info=to_json(last)), answers.append, 1.0)
+    assert answers == [Done()] and "thing of the last episode" in nodes.dataset().info.instance_names
+    assert nodes.dataset().info.episode_count == 2
 
 
 def test_failed_commit_settles_no_duplicate(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):

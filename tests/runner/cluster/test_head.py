@@ -110,6 +110,14 @@ def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pyte
     assert known and known.state == "QUARANTINED" and not server.head._unwritten
 
 
+def test_node_that_cannot_even_join_ends_the_run(server: HeadServer):
+    """On Ray, the run once waited forever."""
+    assert answers(server, Leave(node="n1", why="its offer is not valid", has_failed=True)) == [Unknown()]
+    assert server.head.failure == "node n1: its offer is not valid"
+    answers(server, join(node="n2"), Leave(node="n2", why="done"))
+    assert answers(server, Leave(node="n2", why="done")) == [Unknown()] and not server.head.failure
+
+
 def test_a_clock_hours_apart_is_one_line(server: HeadServer):
     (answer,) = answers(server, join(clock=time.time() - 7200.0))
     assert isinstance(answer, Joined)

@@ -24,9 +24,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path):
-    """The same command again finds nothing to do."""
+    """The same command again finds nothing to do.
+
+    A killed node stages a file and does not report it: such files once stayed.
+    """
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
-    run = ClusterRun(spec)
+    run = ClusterRun(spec).at(1, lambda run: (run.folder / "stage" / "episode.n9.tmp").touch())
     assert run.run().state == "done"
     assert run.hashes() == alone
     nodes = run.status().cluster.nodes  # type: ignore[union-attr]

@@ -273,6 +273,38 @@ def test_overwritten_lock_leaves_the_right_where_it_is(address: str):
         first.renew()
 
 
+def test_run_between_two_of_this_machine_is_noticed(address: str):
+    """It took the lock while this one was starting, and ended before this one had it."""
+    store = ObjectStore(parse_address(address))
+    mine, other = WriterLock(store, "me"), WriterLock(store, "other", wait=lambda _: None)
+    mine.take()
+    again, create = WriterLock(store, "me", wait=lambda _: None), store.create
+
+    def late(name: str, content: Path | bytes) -> bool:
+        store.create = create  # type: ignore[method-assign]
+        other.take()
+        other.free()
+        return create(name, content)
+
+    store.create = late  # type: ignore[method-assign]
+    before = again.take()
+    assert before and before.owner == "other" and again.was_taken_by_others(1, before)
+
+
+def test_status_is_there_before_the_first_episode(address: str):
+    """``nimbus status`` said that there is no dataset, until a minute after the first episode."""
+    spool, store, lock = open_spool(parse_address(address))
+    with pytest.raises(InputError, match="a run has begun here, and has published no episode yet"):
+        open_dataset(address)
+    uploader = Uploader(store, spool, lock)
+    uploader.go_on()
+    (spool / "status.json").write_text("{}")
+    uploader.go_on()
+    assert (open_dataset(address, may_be_empty=True) / "status.json").read_text() == "{}"
+    with pytest.raises(InputError, match="no episode yet"):
+        open_dataset(address)
+
+
 def test_free_lock_is_taken_at_once(address: str):
     store = ObjectStore(parse_address(address))
     first = WriterLock(store, "first")
