@@ -89,7 +89,7 @@ def test_folder_of_nodes_is_no_link_of_others(tmp_path: Path):
 
 
 def test_restarted_relay_finds_what_it_left(tmp_path: Path):
-    """It once removed its own folder, with undelivered episodes, as stale."""
+    """A restarted relay once removed its own folder, with undelivered episodes, as stale."""
     own, stale = tmp_path / "run" / "n1", tmp_path / "old" / "n9"
     for folder in (own, stale):
         folder.mkdir(parents=True)
@@ -174,7 +174,7 @@ def test_job_has_its_output_and_exit_code(
 def test_job_on_the_head_submits_nothing_itself(
     dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ):
-    """Otherwise, the job would submit itself repeatedly, for any form of the address."""
+    """If the job submitted a job for one form of the address, it would submit itself repeatedly."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
     submit_to_ray(dashboard, ["run", *words, "--out", "x"])
     sent = Dashboard.sent.decode()  # pyright: ignore[reportAttributeAccessIssue]

@@ -108,7 +108,7 @@ def test_each_task_keeps_its_own_description(nodes: Nodes):
 
 
 def test_descriptions_of_all_nodes_are_merged(nodes: Nodes):
-    """The second one in a commit was once acknowledged, but ignored."""
+    """The second description in a commit was once acknowledged, but ignored."""
     for node, row in zip(("n1", "n2"), nodes.rows, strict=True):
         nodes.upload(node)
         info = replace(nodes.info, instance_names=(f"thing of {node}",))
@@ -165,7 +165,7 @@ def test_second_node_replaces_missing_files(nodes: Nodes):
 
 
 def test_refused_rows_are_not_counted(nodes: Nodes):
-    """They were counted, so that a run with too few episodes ended as done."""
+    """Refused rows were once counted, so a run with too few episodes ended as complete."""
     nodes.upload("n1")
     nodes.report("n1", rows=nodes.rows[:1], is_partial=True)
     nodes.commit()

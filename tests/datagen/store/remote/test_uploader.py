@@ -83,7 +83,9 @@ def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, 
 
 
 def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dict[str, str]):
-    """A start was killed between the lock in the store and its note in the spool; all unsent episodes were lost."""
+    """A starting run was once killed after it had locked the store and before it had noted the lock in the spool; all
+    unsent episodes were lost.
+    """
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -99,7 +101,7 @@ def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dic
 
 
 def test_interrupted_start_hides_no_other_machine(address: str):
-    """Another machine wrote last, and the start that would have taken its state over was killed."""
+    """Another machine wrote last, and the run that would have taken over its state was killed while starting."""
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -233,7 +235,7 @@ def test_second_writer_is_refused_until_the_first_is_silent(address: str):
 
 
 def test_two_writers_at_the_same_moment_are_one(address: str):
-    """Neither finds a lock; the writer that creates the epoch's object gets it."""
+    """Neither writer finds a lock; the writer that creates the object of the epoch gets it."""
     store = ObjectStore(parse_address(address))
     first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: first.renew())
     create = store.create
