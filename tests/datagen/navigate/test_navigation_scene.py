@@ -6,6 +6,7 @@ import numpy as np
 
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.navigate.read.assemble import triangles_of
+from nimbus.datagen.progress import allow, subscribe
 
 
 def room(name: str, x: float, y: float) -> SceneRoom:
@@ -34,3 +35,17 @@ def test_a_picture_is_painted_once_when_used():
     assert not painted
     assert part.image is part.image
     assert painted == [1]
+
+
+def test_painting_allows_time_within_a_longer_limit():
+    limits: list[float] = []
+    subscribe(lambda _: None, patience=limits.append)
+    triangles = triangles_of(np.eye(3)[None])
+    picture = np.zeros((2, 2, 3), dtype=np.uint8)
+    part = ScenePart(name="wall", object_class="wall", room="", triangles=triangles, picture=lambda: picture)
+    try:
+        with allow(500.0):
+            assert part.image is picture
+    finally:
+        subscribe(lambda _: None)
+    assert limits == [500.0, 500.0, 500.0, 0.0]

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import Float32Array, FloatArray, IndexArray
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.progress import allow
 
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
 """Classes of the building itself; its parts are never goals or landmarks."""
+_SLOW = 60.0
+"""Time limit for painting a texture, for busy machines [s]."""
 _TOUCH = 1e-6
 """Margin around a room within which its outline is tested [m]."""
 
@@ -39,7 +42,10 @@ class ScenePart:
     @cached_property
     def image(self) -> NDArray[np.uint8] | None:
         """(H, W, 3) sRGB texture; made when it is first used, because paths need none. None for vertex colors."""
-        return self.picture() if callable(self.picture) else self.picture
+        if not callable(self.picture):
+            return self.picture
+        with allow(_SLOW):
+            return self.picture()
 
 
 @dataclass(frozen=True, kw_only=True)
