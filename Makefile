@@ -75,7 +75,7 @@ lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.lint_rules
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright --pythonpath $(BIN)/python
 
 # All messages that users see, with file and line, for a reader who edits them; docs/glossary.md has the terms.
 messages: .venv/installed-dev
