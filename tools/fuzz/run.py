@@ -119,7 +119,8 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     chosen = [known[name] for name in options.sort or known]
     quiet()
-    prepare_libraries()  # with the user's kernel cache; with a new cache, kernels would be compiled during some input
+    # The user's kernel cache is used here: with a new cache, kernels would be compiled during some input.
+    prepare_libraries()
     with tempfile.TemporaryDirectory(prefix="fuzz-cache-") as cache:
         os.environ["NIMBUS_CACHE"] = cache
         for name in _LIBRARIES:
