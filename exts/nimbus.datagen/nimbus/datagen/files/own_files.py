@@ -192,7 +192,7 @@ def refuse_links(folder: Path) -> None:
 
 
 def refuse_other_owner(folder: Path) -> None:
-    """Refuse an existing folder of another user, who could change all that this process writes there.
+    """Refuse an existing folder of another user; its owner could change all that this process writes there.
 
     Raises:
         InputError: The folder belongs to another user.
