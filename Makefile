@@ -10,8 +10,10 @@ INPUTS ?= 5000
 SEED ?= 0
 export OMP_NUM_THREADS := 1
 export OPENBLAS_NUM_THREADS := 1
+# pip leaves bytecode to the first import; where Python may not write it, each process would compile its libraries again.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: bytecode docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu chaos-then-tests short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: bytecode warm-cache docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu chaos-then-tests short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -36,12 +38,13 @@ test-all: bytecode
 beside-chaos: .venv/installed-dev
 	nice -n 10 $(MAKE) lint short-fuzz-then-gpu
 
-short-fuzz-then-gpu: .venv/installed-dev
+short-fuzz-then-gpu: warm-cache
 	$(MAKE) short-fuzz
 	$(MAKE) short-gpu
 
 chaos-then-tests: .venv/installed-dev
 	$(MAKE) short-chaos
+	$(MAKE) warm-cache
 	$(MAKE) --output-sync=none all-tests
 
 all-tests: .venv/installed-dev
@@ -50,6 +53,10 @@ all-tests: .venv/installed-dev
 # Once for the hundreds of processes that tests start, which compile all modules again where Python may not write bytecode.
 bytecode: .venv/installed-dev
 	@$(BIN)/python -m compileall -q -j 2 exts/nimbus.datagen runner skills tools tests/support
+
+# Kernels that all tests use; with an empty cache, each process of the tests would compile them by itself.
+warm-cache: .venv/installed-dev
+	@$(BIN)/python -m tools.warm_cache
 
 # Tests of 25 CPU-seconds and more, and those whose subject another test has in part; `make test-all` leaves them out.
 test-long: .venv/installed-dev

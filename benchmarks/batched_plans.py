@@ -1,4 +1,5 @@
-"""Planning of episodes in lockstep: sizes of the batches of motions, and equality of each episode with its single plan.
+"""Planning of episodes in lockstep: sizes of the batches of motions, and equality of each episode with the same episode
+planned alone.
 
 Run it as ``python benchmarks/batched_plans.py [--episodes N] [--compare N] [--planner reference|curobo] [--lanes 8]``.
 ``reference`` is the default planner with the interface for batches; ``curobo`` is the adapter with the stand-in for

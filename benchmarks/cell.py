@@ -1,4 +1,4 @@
-"""Comparison of the cell with its bound, with the coupled baseline, and with two serial runs side by side.
+"""Comparison of the cell with its theoretical bound, with the coupled baseline, and with two serial runs side by side.
 
     python benchmarks/cell.py bound --episodes 60
     python benchmarks/cell.py coupled --episodes 10 --pairs 3
@@ -93,10 +93,10 @@ def measure_coupled(folder: Path, *, episodes: int, pairs: int) -> Figures:
 
 
 def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) -> Figures:
-    """Measure the throughput of the cell relative to two simultaneous serial runs, each of half of the episodes.
+    """Measure the throughput of the cell relative to two simultaneous serial runs with half of the episodes each.
 
-    At the end of a run, one core waits for the last episode of the other, so many short episodes are more accurate than
-    a few long ones.
+    At the end of a run, one core is idle until the last episode on the other core is complete, so many short episodes
+    give a more accurate result than a few long ones.
     """
     rows = []
     for pair in range(pairs):
@@ -110,8 +110,8 @@ def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) 
             raise SystemExit("a serial run failed")
         states = [json.loads((path / "status.json").read_text()) for path in folders.values()]
         stored = sum(state["stored"] for state in states)
-        # Loading times are excluded here and below: the cell is started twice for the work that the two serial runs do
-        # at once.
+        # Loading times are excluded here and below, because the cell is started twice, one run after the other, while
+        # the two serial runs start at the same time.
         begin = min(state["started"] + state["startup_seconds"] for state in states)
         wall = max(state["updated"] for state in states) - begin
         say(f"two serial runs: {stored} stored in {wall:.1f} s (load before: {load:.1f})")
@@ -123,7 +123,9 @@ def measure_side_by_side(folder: Path, *, episodes: int, pairs: int, task: str) 
 
 
 def measure_splits(folder: Path, *, episodes: int) -> Figures:
-    """Compare dynamic runs that start from several splits with the best run of a fixed split."""
+    """Compare dynamic runs, started from several splits between planners and renderers, with the best run with a fixed
+    split.
+    """
     fixed = {split: run(folder / f"fixed{split}", "--workers", split, episodes=episodes) for split in SPLITS}
     dynamic = {
         split: run(folder / f"dynamic{split}", "--workers", split, "--roles", "dynamic", episodes=episodes)

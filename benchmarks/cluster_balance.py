@@ -3,7 +3,7 @@
 ``python -m benchmarks.cluster_balance`` takes a minute. The costs are those of 27 episodes of ``sort_trash``
 (``episode_costs.json``: index, objects, CPU seconds), drawn with replacement; the class of an episode is its number of
 objects. *Faulty* adds deaths of nodes every six hours, 3 % slow nodes, 10 % late ones, partitions and hangs;
-*tail* lets 0.5 % of the episodes take 20 s longer, which their draws do not predict.
+*tail* makes 0.5 % of the episodes 20 s longer, which cannot be predicted from their drawn values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from nimbus.runner.cluster.simulation import Simulation
 COSTS = Path(__file__).with_name("episode_costs.json")
 NODE_SLOTS = 8
 REPEATED, TAIL, TAIL_SECONDS = 0.03, 0.005, 20.0
-"""Fraction of episodes that are made twice, fraction of long episodes, and additional time of the latter [s]."""
+"""Fraction of episodes that are made twice, fraction of long episodes, and additional duration of a long episode [s].
+"""
 
 
 class StaticSplit:

@@ -1,8 +1,9 @@
 """Chaos test of a cluster on this machine: processes are killed and stopped, answers are dropped, a disk is slow.
 
-``python -m benchmarks.cluster_chaos --kills 100 --episodes 600 --real 10``: light episodes on three nodes, then real
-ones on two, into a folder or, with ``--store``, into a Swift server, which is also killed. Each run must end with the
-dataset of a single process: nothing lost, doubled, different or left over; otherwise, the exit code is 1.
+``python -m benchmarks.cluster_chaos --kills 100 --episodes 600 --real 10``: it makes light episodes on three nodes,
+then real ones on two. They are written into a folder or, with ``--store``, into a Swift server, which is also killed.
+Each run must end with the dataset of a single process: nothing lost, doubled, different or left over; otherwise, the
+exit code is 1.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ os.fsync = fsync
 """
 DROP_EVERY = 7
 """Every n-th answer to a node is dropped."""
+_NAMES = 8
+"""Largest number of names in a result."""
 REAL = Path(__file__).parents[1] / "tests" / "support" / "tiny.yaml"
 
 
@@ -66,6 +69,8 @@ class ChaosResult:
     doubled: int
     wrong: int
     strays: int
+    stray_names: list[str]
+    """Names of the first ones."""
     problems: int
     seconds: float
 
@@ -82,7 +87,7 @@ def even_steps(kills: int, episodes: int) -> list[int]:
 
 
 class Chaos:
-    """Kills of random components at even steps of a run's progress.
+    """Kills of random components, evenly spaced over a run's progress.
 
     Args:
         seed: Seed of the draws.
@@ -149,7 +154,7 @@ def run_chaos(
         alone: Dataset of one process.
         chaos: Faults of the run.
         nodes: Number of nodes; the second drops answers, the last has a slow disk.
-        job: Description of the spec; that of light episodes by default.
+        job: Description of the spec; the job with light episodes by default.
         address: Address of the dataset in a store; empty for the folder of the spec.
         place: Folder for files of this run.
     """
@@ -200,6 +205,7 @@ def run_chaos(
         wrong=sum(wanted.get(name) != value for name, value in found.items())
         + (dataset_hashes(folder) != dataset_hashes(alone)),
         strays=len(present - names),
+        stray_names=sorted(present - names)[:_NAMES],
         problems=len(verify(folder).problems),
         seconds=round(seconds, 1),
     )

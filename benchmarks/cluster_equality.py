@@ -1,7 +1,7 @@
 """Equality of datasets made by one process, as three merged parts, and on nodes that are killed.
 
 ``python -m benchmarks.cluster_equality --episodes 120 --kills 20`` makes light episodes in one process, as three parts
-that are merged, and on 1, 2 and 4 nodes, on which cells, agents and heads are killed. The exit code is 1 if a hash
+that are then merged, and on 1, 2 and 4 nodes while cells, agents and heads are killed. The exit code is 1 if a hash
 differs.
 """
 

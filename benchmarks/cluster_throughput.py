@@ -1,4 +1,4 @@
-"""Throughput of four nodes of one worker each and of one cell of four workers, on the same cores at the same time.
+"""Throughput of four nodes with one worker each, and of one cell with four workers, on the same cores at the same time.
 
 ``python -m benchmarks.cluster_throughput --episodes 48`` runs both at once, because other work on the machine then
 slows both equally. It prints the episodes per minute of each once all workers are busy, the CPU time of each, and the

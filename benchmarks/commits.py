@@ -1,7 +1,8 @@
 """Rate and cost of commits, one by one and in groups.
 
-``python benchmarks/commits.py [--count N] [--rate R] [--window S] [--folder DIR] [--json]`` stages N copies of a
-file of 0.1 MB (240), each synced as by a worker, and commits them one by one and in groups of 4, 16 and 64:
+``python benchmarks/commits.py [--count N] [--rate R] [--window S] [--folder DIR] [--json]`` stages N copies (240 by
+default) of a file of 0.1 MB, each synced to disk as a worker does it, and commits them one by one and in groups of 4,
+16 and 64:
 
 - as fast as possible: commits per second;
 - at R per second (100), with groups that close when they are full or S after their first commit (20 ms): CPU time of a

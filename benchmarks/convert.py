@@ -1,4 +1,5 @@
-"""Conversion of LeRobot v2.1 to v3.0: CPU time, bytes and load time of the tables, also of lerobot's own converter.
+"""Conversion of LeRobot v2.1 to v3.0 by Nimbus and by lerobot's own converter: CPU time, and size and load time of the
+tables.
 
     NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/convert.py [--episodes 1000] [--frames 60] [--json FILE]
 

@@ -1,10 +1,11 @@
 """Cloth and cable in the CPU engine: cost, and ability of two fingers to pinch, fold and release them.
 
-Run it as ``python benchmarks/deformables.py [VARIANT ...]``; without a name, all variants run in order. Fingers as wide
-as a Panda's pads move on slides: they press on a corner of a flat cloth of 15 x 15 vertices, squeeze it between them,
-carry it over the diagonal, open and leave. They also lift the end of a cable of 30 segments. Times are CPU seconds of
-one core per simulated second, over the whole motion. A cloth is *held* when its corner is within 4 cm of the hand at
-the end of the arc, and *folded* when it lies on the opposite corner two seconds later.
+Run it as ``python benchmarks/deformables.py [VARIANT ...]``; without a name, all variants run in order. Two fingers as
+wide as a Panda's pads move on slides. They press on a corner of a flat cloth of 15 x 15 vertices, squeeze it between
+them, carry it across the cloth to the opposite corner, open and move away. They also lift the end of a cable of 30
+segments. Times are CPU seconds of one core per simulated second, over the whole motion. A cloth is *held* when its
+corner is within 4 cm of the hand at the end of the arc, and *folded* when it lies on the opposite corner two seconds
+later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Comparison of the yield that the doctor expects with the measured yield, a row per task.
 
 Run it as ``python benchmarks/doctor.py [TASK ...] [--examine]``; the measured yields are the records of
-``task_table.py``. The doctor attempts the same layouts as the first ones of the table, in the same way. Its probes are
+``task_table.py``. The doctor attempts the first layouts of the table in the same way as the table does. Its probes are
 therefore read from the records, unless ``--examine`` makes the doctor run them. The last column excludes the probes
 from the measured yield.
 """

@@ -1,4 +1,4 @@
-"""Time that the render loop waits until its frames are stored, losslessly and as video.
+"""Time for which the render loop waits for its frames to be stored, with lossless images and with video.
 
     python benchmarks/encoding.py [--episodes 3] [--task sort_trash]
 

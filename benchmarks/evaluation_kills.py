@@ -2,12 +2,11 @@
 
     python benchmarks/evaluation_kills.py POLICY [--task TASK] [--layouts 20] [--kills 20] [--pause S] --out DIR
 
-POLICY is a trained folder. The evaluation is made in one process, with one and with two planners, and then over
-``nimbus serve-policy`` while processes are killed in turn: the evaluation as a whole, one of its workers, the server.
+POLICY is a trained folder. The evaluation runs in one process, then with one planner, then with two planners, and then
+with ``nimbus serve-policy`` while processes are killed in turn: the whole evaluation, one of its workers, the server.
 The same command continues after each kill. The time between kills is about ``--pause``. By default, it is the time in
-which the undisturbed evaluation started and stored four layouts, so each process makes some progress. The exit code is
-1 if a file differs.
-"""  # noqa: D208
+which an undisturbed evaluation starts and stores four layouts, so some progress is made between two kills. The exit
+code is 1 if a file differs."""  # noqa: D208
 
 from __future__ import annotations
 

@@ -4,12 +4,13 @@
     python benchmarks/imported_assets.py import --wheels . --out work
     python benchmarks/imported_assets.py pick place moves masses faulty rests scans --out work
 
-``import`` reads the rigid objects of four wheels; a second call continues. ``pick`` attempts every thing of graspable
-size in up to ten layouts, ``place`` one layout of ``pick_and_place`` for each, nothing rendered; ``--part 0/3`` takes a
-third of them. ``moves`` opens, closes, turns and presses parts of articulated things by skills. ``masses`` weighs
-solids with the sizes and names of 15 YCB objects, ``faulty`` imports 42 broken files. ``rests`` compares rest poses of
-20 things with 64 drops of all their pieces in other orientations, ``scans`` closes nine surfaces of the library that
-have loose faces at their edges. Each part adds its rows to ``figures.json``.
+``import`` reads the rigid objects of four wheels; a second call continues. ``pick`` attempts to pick each object of
+graspable size in up to ten layouts. ``place`` attempts one layout of ``pick_and_place`` for each. Nothing is rendered;
+``--part 0/3`` measures a third of the objects. ``moves`` uses skills to open, close, turn and press parts of
+articulated objects. ``masses`` weighs solids with the sizes and names of 15 YCB objects, ``faulty`` imports 42 broken
+files. ``rests`` compares the rest poses of 20 objects with the results of 64 drops in random orientations, ``scans``
+adds loose faces to the edges of nine surfaces of the library and closes the surfaces again. Each part adds its rows to
+``figures.json``.
 """
 
 from __future__ import annotations
@@ -272,7 +273,7 @@ def import_faulty(out: Path) -> dict[str, Any]:
     things.mkdir(parents=True, exist_ok=True)
     for name, make in FAULTS.items():
         stem, suffix = name.split(".")
-        make(things / f"{stem}_{suffix}.{suffix}")  # distinct names: of files with one name, only one is imported
+        make(things / f"{stem}_{suffix}.{suffix}")  # files with equal stems would be one asset
     lines: dict[str, Any] = {}
     import_assets(
         [things], folder / "library", report=lambda entry, took, *_: lines.update({entry.path: (entry.refused, took)})
@@ -281,7 +282,9 @@ def import_faulty(out: Path) -> dict[str, Any]:
 
 
 def compare_rests(out: Path) -> dict[str, Any]:
-    """Drop objects and compare: the resulting rest pose must be known, and each known rest pose must be stable."""
+    """Drop objects: the most frequent resulting pose must be a known rest pose, and each known rest pose must be
+    stable.
+    """
     library, rows = open_library(f"{out / 'library'}/"), dict[str, Any]()
     kinds = [entry.kind for entry in rigid(out) if not entry.refused]
     for kind in kinds[:: max(1, len(kinds) // _RESTS)][:_RESTS]:
@@ -369,9 +372,9 @@ PARTS: dict[str, Callable[[Path], dict[str, Any]]] = {
     "rests": compare_rests,
     "scans": close_scans,
 }
-"""Parts that cannot be divided, by name."""
+"""Parts of the benchmark that ``--part`` cannot divide, by name."""
 ATTEMPTS = {"pick": attempt_things, "place": attempt_things, "moves": move_parts}
-"""Parts that can be divided: attempts in physics."""
+"""Parts of the benchmark that ``--part`` can divide: attempts in physics."""
 
 
 def summary(part: str, figures: dict[str, Any], out: Path) -> dict[str, Any]:

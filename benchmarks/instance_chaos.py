@@ -1,9 +1,10 @@
 """Faults of Isaac Sim instances in both roles: number of lost, doubled and wrong episodes, and leftovers.
 
 Run it as ``python -m benchmarks.instance_chaos [--runs N] [--seed S] [--episodes N]``. Instances of the stand-in plan
-and render, as with ``--physics isaacsim``. In each run, some of them exit, hang or prompt for their license at the
-start; crash, hang, spin or run out of GPU memory in a frame; crash, hang or fail while planning; or are killed from
-outside. A run that ends early is continued until it is complete, and compared with a run without faults.
+and render, as with ``--physics isaacsim``. In each run, some instances have faults. At the start they exit, hang or
+prompt for their license; in a frame they crash, hang, spin or run out of GPU memory; while planning they crash, hang or
+fail; or they are killed from outside. A run that ends early is continued until it is complete, and compared with a run
+without faults.
 """
 
 from __future__ import annotations

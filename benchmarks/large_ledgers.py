@@ -1,8 +1,8 @@
 """Ledgers of many episodes: CPU time and memory of the commands that read them, and of a reader of a stored manifest.
 
-``python -m benchmarks.large_ledgers 50000 200000`` prints a row for each reading and size. Rows have a realistic size
-of 5 kB. There are no episode files, so ``verify`` and ``hash`` read only the ledger. Each reading has a separate
-process, whose peak memory is measured.
+``python -m benchmarks.large_ledgers 50000 200000`` prints a row for each way of reading and each size. Rows have a
+realistic size of 5 kB. There are no episode files, so ``verify`` and ``hash`` read only the ledger. Each measurement
+runs in a separate process, whose peak memory is recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def make(folder: Path, count: int) -> None:
     write_dataset(folder, [make_rendered(0)])
     with closing(Ledger(folder)) as ledger:
         (first,) = ledger.stored()
-        for start in range(1, count, 2000):  # the first one exists
+        for start in range(1, count, 2000):  # the first episode exists already
             with ledger.batch():
                 for index in range(start, min(start + 2000, count)):
                     name = f"{first.task}-s0-{index:06d}-v0-{index:08x}"

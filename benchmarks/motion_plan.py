@@ -53,7 +53,7 @@ class Problem:
 
 
 def draw_problem(scene: PlanningScene, name: str, index: int, *, seed: int) -> Problem:
-    """Return the problem of a number; its scene contains the held object."""
+    """Return the problem with a given number; its scene contains the held object."""
     rng = generator(seed, "motion_plan", name, index)
     held = list(HELD)[index % len(HELD)]
     tool_T_object = np.diag([1.0, -1.0, -1.0, 1.0])
@@ -129,7 +129,7 @@ def measure(
 
 
 def run(name: str, order: list[int], *, seed: int) -> dict[int, dict[str, float]]:
-    """Measure problems of a set in the given order."""
+    """Measure the problems of a set in the given order."""
     model = panda.table_model(cubby=name == "cubby", half=0.18, roof=0.46)
     scene, exact = panda.make_scene(model), panda.make_scene(model, margin=0.0)
     planner = OmplPlanner(velocity_limits=panda.VELOCITY, acceleration_limits=panda.ACCELERATION)

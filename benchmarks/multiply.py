@@ -2,10 +2,11 @@
 
     python benchmarks/multiply.py --out /tmp/multiply [--tasks insert_peg,open_drawer] [--demos 5] [--episodes 20]
 
-A scripted operator (``tests/support/shown_tasks``) shows each task through the teleoperation input at the rate of a
-person, with trembling, lost periods and pauses, and without planning. ``nimbus demonstrate`` makes its episodes, which
-have no skill labels, ``nimbus multiply`` the new ones, and ``nimbus certify`` replays those. The yield counts
-layouts: one episode of each is stored, or none after three attempts. First attempts are counted beside it.
+A scripted operator (``tests/support/shown_tasks``) performs each task through the teleoperation input at the speed of a
+person, with trembling, lost periods and pauses, and without planning. ``nimbus demonstrate`` records its episodes,
+which have no skill labels. ``nimbus multiply`` makes new ones from them, and ``nimbus certify`` replays the new ones.
+The yield is the fraction of layouts with a stored episode; each layout gets up to three attempts. The success of first
+attempts is listed as well.
 """
 
 from __future__ import annotations

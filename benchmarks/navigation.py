@@ -96,8 +96,8 @@ class SweptBody:
         places = np.stack([np.interp(fine, along, feet[:, axis]) for axis in (0, 1)], axis=1)
         if any(_holds(polygon, places) for polygon in self._large_near(places)):
             return 0.0
-        # An edge comes nearer than its nearest knot by less than half the spacing of knots, so that
-        # other places and knots cannot have the least distance.
+        # The nearest point of an edge is closer than its nearest knot by less than half the spacing of knots. Positions
+        # and knots beyond this margin therefore cannot have the smallest distance.
         knots, _ = self._tree.query(places)
         least = float(knots.min()) + 0.5 * _KNOTS
         places = places[knots <= least]
@@ -110,7 +110,7 @@ class SweptBody:
         return float(np.linalg.norm(p - a - share[:, None] * way, axis=1).min())
 
     def _large_near(self, places: FloatArray) -> list[FloatArray]:
-        """Large polygons whose extent meets that of places (m, 2)."""
+        """Return the large polygons whose bounding boxes overlap that of positions (m, 2)."""
         low, high = places.min(axis=0), places.max(axis=0)
         meets = np.all((self._low <= high) & (self._high >= low), axis=1)
         return [self._large[number] for number in np.flatnonzero(meets)]
@@ -147,7 +147,7 @@ def measure_homes(count: int, storeys: tuple[int, int]) -> dict[str, Any]:
 
 
 class FastMap(SceneMap):
-    """Map without the distances to the goal along a drive, which take half the time and change no pose."""
+    """Map without the distances to the goal along a drive: computing them takes half the time and changes no pose."""
 
     def geodesic(self, start: int, goal: int) -> float:
         """Return zero."""
@@ -155,7 +155,7 @@ class FastMap(SceneMap):
 
 
 def task_of(name: str, scenes: int) -> NavigationTask:
-    """Return a shipped task of homes, with more homes if its own are too few."""
+    """Return the shipped task of homes, with additional homes if it has too few."""
     text = scene_file("tasks", name, kind="task").read_text()
     text = re.sub(r"homes: (\d+)", lambda found: f"homes: {max(int(found[1]), scenes)}", text)
     task = parse_any_task(text, name=name)
@@ -202,7 +202,7 @@ def measure_scene(task: NavigationTask, number: int, paths: int) -> dict[str, An
 
 
 def measure_paths(name: str, scenes: int, paths: int, rows: Path | None) -> dict[str, Any]:
-    """Measure the paths of some scenes; scenes of a file of rows are not measured again."""
+    """Measure the paths of some scenes; scenes that are already in the file of rows are not measured again."""
     task = task_of(name, scenes)
     known = [json.loads(line) for line in rows.read_text().splitlines()] if rows and rows.exists() else []
     for number in range(len(known), scenes):
@@ -234,8 +234,8 @@ def measure_paths(name: str, scenes: int, paths: int, rows: Path | None) -> dict
 def exact_lengths(place: SceneMap, ends: IndexArray) -> FloatArray:
     """Shortest lengths of walks between pairs of nodes (n, 2), over all corners of the free space [m].
 
-    A shortest walk bends at corners alone: at cells with a closed diagonal neighbor between two open ones. All corners
-    and ends are joined by the tests of straight walks, and searched by SciPy.
+    A shortest walk bends only at corners, which are cells with a closed diagonal neighbor between two open ones.
+    Corners and ends are connected wherever a straight walk is possible, and SciPy searches this graph.
     """
     space, allowed = place.space, place.sight.allowed
     is_open = np.zeros(np.array(space.node.shape[1:]) + 2, dtype=bool)

@@ -1,8 +1,8 @@
 """Scene of an episode in MuJoCo's OpenGL renderer, set up as a user of MuJoCo would do it.
 
-Every visual shape of the stage, the robot and the objects is one geom: boxes as boxes, meshes as in their files or, for
-comparison, simplified like ours, plain colors as colors, images as textures. Light, cameras and looks are those of the
-layout.
+Every visual shape of the stage, the robot and the objects is one geom: boxes are boxes, meshes are those of their files
+or, for comparison, simplified like those of Nimbus, plain colors are colors, and images are textures. Light, cameras
+and looks are those of the layout.
 """
 
 from __future__ import annotations

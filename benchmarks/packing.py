@@ -2,7 +2,8 @@
 
     python benchmarks/packing.py [--batch 16] [--repeats 8]
 
-Instructions have 1 to N bytes, where N follows from the fraction of padding; two cameras of 96 px. Needs torch.
+Instructions have 1 to N bytes, where N follows from the fraction of padding; there are two cameras of 96 px. The
+benchmark needs torch.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def main() -> None:
     }
     for share in SHARES:
         base = sizes.token_count(0)
-        longest = max(1, round(share * base / (0.5 - share)))  # mean over longest is 1 - share
+        longest = max(1, round(share * base / (0.5 - share)))  # the mean length divided by the largest one is 1 - share
         letters = np.linspace(1 if share else longest, longest, count).round().astype(int)
         text = torch.tensor(np.where(np.arange(longest) < letters[:, None], 98, 0))
         batch, tokens = fixed | {"text": text}, int(sum(base + letters))

@@ -7,9 +7,9 @@
 - fused: ``nimbus run --roles fused``: each worker of a cell runs an episode through all stages.
 - decoupled: ``nimbus run --roles dynamic``: planners pass their plans to renderers.
 
-Seconds are CPU seconds of all processes, so the figures are also valid on a busy machine. Two runs of different
-lengths are subtracted, so that starting is left out. ``--write`` makes ``docs/pipelines.md`` of all figures in the JSON
-file, those of earlier runs included.
+Seconds are CPU seconds of all processes, so the figures are also valid on a busy machine. The costs of two runs of
+different lengths are subtracted, which removes the cost of starting. ``--write`` makes ``docs/pipelines.md`` from all
+figures in the JSON file, including those of earlier runs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def proposed_task(folder: Path) -> str:
 
 
 def run_form(task: str, form: str, folder: Path, episodes: int) -> Figures:
-    """Run some episodes, and return the CPU of all processes, of stages, and the counts."""
+    """Run some episodes; return the CPU time of all processes, the CPU time of each stage, and the counts."""
     words = ["run", "--task", task, "--episodes", str(episodes), "--out", str(folder), *FORMS[form]]
     cost = run_timed([sys.executable, "runner/runner.py", *words], ROOT)
     status = json.loads((folder / "status.json").read_text())

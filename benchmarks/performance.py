@@ -2,18 +2,18 @@
 
 Run it as ``python benchmarks/performance.py [--part PART ...] [--turns N] [--json FILE] [--write]``. The parts:
 
-- ``episodes``: CPU seconds of one more stored episode, and stored demonstrations per hour, of two tasks or of those of
-  ``--task``. The costs of two runs of different lengths are subtracted, so starting, compiling and loading are
-  excluded. Demonstrations per hour are computed from the CPU seconds, for all cores at work. The wall time is not used,
-  because it depends on other work; the load is stated. Demonstrations of both may differ in length; so their steps are
-  counted, too.
+- ``episodes``: CPU seconds of one more stored episode, and stored demonstrations per hour, for two tasks or for those
+  named by ``--task``. The costs of two runs of different lengths are subtracted, so starting, compiling and loading are
+  excluded. Demonstrations per hour are computed from the CPU seconds, as if all cores were busy. The wall time is not
+  used, because it depends on other work; the load is stated. The demonstrations of the two checkouts may differ in
+  length, so their steps are counted, too.
 - ``views``: CPU milliseconds of a view of 64 consecutive rows of an episode (``views.py``).
-- ``growth``: the same over objects, pixels and cameras, this checkout alone.
+- ``growth``: the same for increasing numbers of objects, pixels and cameras, with this checkout alone.
 - ``opengl``: views against MuJoCo's OpenGL renderer (``rendering.py``).
 - ``robosuite``: rgb views against robosuite 1.5, whose Python ``NIMBUS_ROBOSUITE_PYTHON`` names.
 
 The baseline is checked out and installed into ``build/baseline-COMMIT`` once. A part that cannot run is SKIPPED, with
-a reason. ``--write`` makes ``docs/performance.md`` from all figures in ``--json``, those of earlier runs included.
+a reason. ``--write`` makes ``docs/performance.md`` from all figures in ``--json``, including those of earlier runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from benchmarks import performance_page  # noqa: E402
 OBJECTS = (0, 8, 32)
 """Numbers of objects of 1,000 to 1,300 faces that are added to the table."""
 LENGTHS = {"sort_trash": (2, 6), "pick_and_place": (4, 16)}
-"""Numbers of episodes of the short and of the long run of a task."""
+"""Numbers of episodes in the short and in the long run of a task."""
 SIZES = ("160x120", "320x240", "640x480", "1280x720")
 
 
@@ -138,7 +138,7 @@ def measure_views(baseline: Path, turns: int) -> dict[str, Any]:
 
 
 def measure_growth(_: Path, turns: int) -> dict[str, Any]:
-    """Measure views of this checkout over objects, pixels and cameras."""
+    """Measure views of this checkout for increasing numbers of objects, pixels and cameras."""
     found: dict[str, Any] = {"objects": {}, "pixels": {}, "cameras": {}}
     for count in OBJECTS:
         rows = run_views(["--objects", str(count), "--turns", str(turns), "--case", "front", "--case", "wrist"])

@@ -1,8 +1,8 @@
 """Compares PhysX's path with MuJoCo on shipped tasks.
 
 Run it as ``python -m benchmarks.physx_tasks [--layouts N] [--results FILE] [TASK ...]``. A stand-in replaces Isaac Sim:
-MuJoCo answers its calls, with a model that is built from the open stage only. The figure shows that every skill runs
-through these calls with the default result; it says nothing about PhysX itself. With ``--results``, each pair of
+its calls are answered by MuJoCo, with a model that is built only from the open stage. The figure shows that every skill
+runs through these calls with the default result; it says nothing about PhysX itself. With ``--results``, each pair of
 attempts is appended to a file of JSON lines; pairs in the file are not run again.
 """
 

@@ -1,4 +1,5 @@
-"""Proposed tasks as drawn by the grammar: fractions without findings and with a successful first attempt, and cost.
+"""Proposed tasks as drawn by the grammar: fraction without findings, fraction with a successful first attempt, and
+cost.
 
     python benchmarks/proposals.py --seed 100 --count 40 --out rows.jsonl [--family pack] [--layouts 1]
 

@@ -38,7 +38,8 @@ KINDS = ("raylet", "raylet", "head actor", "relay actor", "cell", "gcs")
 
 
 class RayChaos:
-    """Kills at even steps of a run's progress; all of them in the main thread, because Ray sets signal handlers.
+    """Kills that are evenly spaced over a run's progress. They run in the main thread, because Ray sets signal
+    handlers.
 
     Args:
         nodes: The cluster.

@@ -1,10 +1,11 @@
 """Spread of releases: differences between demonstrations of one layout with different random streams.
 
-Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task, all shipped
-tasks that place, push, stack, insert or pour. Each layout is attempted several times with different streams; nothing is
-rendered. A row has, for the beginning of one phase of a task, the largest distance between hand positions at one
-layout: the maximum and the median over all layouts. A choice that does not depend on an observation should not vary by
-more than 1 cm. A task file can request such variation (``spread``); the position is then stored with the episode.
+Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task, it measures all
+shipped tasks that place, push, stack, insert or pour. Each layout is attempted several times with different streams;
+nothing is rendered. Each row describes the beginning of one phase of a task. For each layout, the largest distance
+between hand positions is computed; the row has the maximum and the median over all layouts. A choice that does not
+depend on an observation should not vary by more than 1 cm. A task file can request such variation (``spread``); the
+position is then stored with the episode.
 """
 
 from __future__ import annotations

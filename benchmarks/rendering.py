@@ -46,7 +46,7 @@ from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 mujoco: Any = importlib.import_module("mujoco")
 
 States = tuple[tuple[str, ...], np.ndarray, np.ndarray]
-"""Names, positions and orientations of bodies."""
+"""Names, positions and orientations of the bodies."""
 
 
 def episode(path: Path | None) -> tuple[SceneAssets, Layout, Trajectory]:
@@ -129,7 +129,7 @@ def _open_gl(assets: SceneAssets, layout: Layout, *, shadows: bool, simplify: bo
 
 
 def set_up_cost(assets: SceneAssets, layout: Layout) -> dict[str, float]:
-    """Return the CPU milliseconds to prepare the first, a new and the same episode."""
+    """Return the CPU milliseconds to prepare the first episode, a new episode, and the same episode again."""
     renderer = SceneRenderer(assets.stage, assets.robot)
     first = cpu_ms(lambda: renderer.load(layout), 1)
     looks = layout.visual.surfaces

@@ -1,12 +1,13 @@
 """Real agents and the real head with replayed stage times: many nodes on one machine, without physics.
 
 ``python -m benchmarks.replayed_agents 8 32 128`` runs clusters of 8 to 128 nodes of one slot, 20 episodes per slot,
-once with the balance and once with equal parts, and prints a row for each, with the same run in simulated time. Agents,
-sockets, head and ledger are those of any cluster; each agent is a process. Only cells are replaced: an episode waits
-for the time of a measured one (``episode_costs.json``) without computing, and its file has a few bytes.
+once with the balance and once with equal parts. It prints a row for each run, with the figures of the same run in
+simulated time. Agents, sockets, head and ledger are those of any cluster; each agent is a process. Only cells are
+replaced: an episode waits for the time of a measured one (``episode_costs.json``) without computing, and its file has a
+few bytes.
 
 ``--soak 1200 --fault-every 20`` lets 16 nodes run to the end of the job, or for 20 minutes, while nodes and head are
-killed and stopped, and prints memory, open files and commit durations of the head every half minute.
+killed and stopped. It prints the memory, open files and commit durations of the head every half minute.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def curves(counts: Sequence[int], given: argparse.Namespace) -> None:
 
 
 def soak(given: argparse.Namespace) -> int:
-    """Run with faults to the end of the job or of the time; return 1 if an episode is lost or doubled."""
+    """Run with faults until the job or the time ends; return 1 if an episode is lost or doubled."""
     folder, chance = Path(tempfile.mkdtemp(prefix="nimbus-soak-")), random.Random(0)
     cluster = ReplayedCluster(folder, nodes=given.nodes, episodes=given.episodes or 100_000, speed=given.speed)
     injected: dict[str, int] = {}

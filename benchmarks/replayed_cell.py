@@ -52,7 +52,7 @@ def make_light_attempt(
 
 
 class ReplayedCosts:
-    """Times of episodes, taken from measured episodes with the same number of objects.
+    """Times for episodes, taken from measured episodes with the same number of objects.
 
     Args:
         job: The job, whose draws determine the number of objects.

@@ -137,14 +137,14 @@ class ReplayedCluster:
         EqualParts.parts = self.nodes
         if self._is_static:
             head_process.Balance = EqualParts  # type: ignore[misc]
-        samples = (self.folder / "samples").open("a", buffering=1)  # the lines of a killed head exist already
+        samples = (self.folder / "samples").open("a", buffering=1)  # the output of a killed head exists already
         server = HeadServer(self.job, self.folder / "s")
         _sample(server.head, samples.write)
         pull, leases = server.head.balance.pull, [0]
 
         def counting(cell: str, idle: int, now: float, *, ahead: int = 0) -> NodeLease | None:
             if not leases[0] and len(server.head.balance.nodes) < self.nodes:
-                return None  # the work begins when all nodes have joined: two cores start 128 agents one by one
+                return None  # two cores start 128 agents slowly: the work begins when all have joined
             if not leases[0]:
                 (self.folder / "first").write_text(str(time.time()))
             lease = pull(cell, idle, now, ahead=ahead)

@@ -1,10 +1,10 @@
 """Success of stored actions as a policy in the environment of an evaluation.
 
-Run it as ``python benchmarks/replays.py [TASK ...] [--episodes N] --out DIR``; without a task, ten shipped tasks, among
-them tasks with two arms, jointed objects and a conveyor. Nothing is rendered. The row of a task has three numbers of
-episodes: those that succeed with the executed actions, those among them whose states are equal to the bit, and those
-that succeed with the recorded actions, which have no noise. Existing folders are continued. The exit code is 1 if the
-fractions are below 100, 100 and 98 %.
+Run it as ``python benchmarks/replays.py [TASK ...] [--episodes N] --out DIR``; without a task, ten shipped tasks are
+tested, among them tasks with two arms, jointed objects and a conveyor. Nothing is rendered. The row of a task has three
+numbers of episodes: those that succeed with the executed actions, those among them whose states are equal to the bit,
+and those that succeed with the recorded actions, which have no noise. Existing folders are continued. The exit code is
+1 if the fractions are below 100, 100 and 98 %.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Duration of the transfer of a plan from planner to renderer, and cost of heartbeats.
+"""Time to transfer a plan from planner to renderer, and cost of heartbeats.
 
 Run it as ``python benchmarks/ring.py [--hops N] [--json FILE]``. As in a cell, there are three processes: a planner
 writes a trajectory of 95 KB into its slot and reports it, and the supervisor sends an order to a renderer, which reads
 and checks the trajectory. A hop is the time from before the write until after the read. In *busy*, the processes poll
-instead of sleeping, which excludes the time in which the kernel wakes them. The CPU times of encoding and decoding the
-item, which belong to plan and render, and of heartbeats are listed separately. Other programs on the machine slow a hop
-down, so the median of the best tenth is also given.
+instead of sleeping, which excludes the time in which the kernel wakes them. Two CPU times are listed separately: that
+of encoding and decoding the item, which belongs to plan and render, and that of heartbeats. Other programs on the
+machine slow a hop down, so the median of the best tenth is also given.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def renderer(channel: Channel, shared_slots: SharedSlots, busy: bool) -> None:
 
 
 def fork(work: Callable[[], None], others: list[Channel]) -> int:
-    """Start a process that calls a function; it must not keep ends of other processes' channels."""
+    """Start a process that calls a function; it must close the ends of other processes' channels."""
     pid = os.fork()
     if pid == 0:
         for channel in others:

@@ -1,6 +1,7 @@
 """CPU milliseconds of robosuite's offscreen RGB views, front and wrist; run by a Python that has robosuite 1.5.
 
-It does not run with MuJoCo 4: ``pip install robosuite==1.5.2 mujoco==3.3.0`` into a separate environment.
+Robosuite does not run with MuJoCo 4, so it needs a separate environment: ``pip install robosuite==1.5.2
+mujoco==3.3.0``.
 
 The last line of its output is JSON. The images are checked, because an OpenGL context that is not current gives black
 images in almost no time.

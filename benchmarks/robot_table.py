@@ -1,10 +1,10 @@
 """Table of robots in the documentation: first attempts of every robot at shipped tasks, with an image of each.
 
-Run it as ``python benchmarks/robot_table.py [ROBOT:TASK ...] [--episodes N]``; without a pair, all pairs that were
-measured before. A pair is a task of another robot, run as by ``nimbus run --task TASK --robot ROBOT``; the attempts of
-a robot at its own tasks are those of ``benchmarks/task_table.py``. Attempts in the file of records are kept; ``--anew``
-deletes those of the named pairs, and ``--episodes 0`` only writes the page docs/robot-table.md. Only the outcome is
-stored: an attempt is repeatable from seed 0 and the index of the layout.
+Run it as ``python benchmarks/robot_table.py [ROBOT:TASK ...] [--episodes N]``; without a pair, it measures all pairs
+that were measured before. A pair is a robot with a task of another robot, as in ``nimbus run --task TASK --robot
+ROBOT``; the attempts of a robot at its own tasks are those of ``benchmarks/task_table.py``. Attempts in the file of
+records are kept; ``--anew`` deletes those of the named pairs, and ``--episodes 0`` only writes the page
+docs/robot-table.md. Only the outcome is stored: an attempt is repeatable from seed 0 and the index of the layout.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PICTURES = ROOT / "docs/images/robots"
 LEAST, COUNTED, WANTED = 0.8, 20, 2
 """Fraction of successful first attempts, number of layouts, and number of tasks that every robot should reach."""
 _REFUSED = "refused"
-"""Phase of an attempt at a task that Nimbus refuses for a robot before planning."""
+"""Phase that is recorded if Nimbus refuses a task for a robot before planning."""
 _HEAD = """# Robots and the tasks that they do
 
 This page lists the robots that ship with Nimbus, and for each the shipped tasks in which it was measured. Use it to

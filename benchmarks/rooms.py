@@ -1,12 +1,13 @@
-"""Shipped tasks in generated rooms: attempts at the same layouts as on the bench, in each family, and rendered views.
+"""Shipped tasks in generated rooms of each family: attempts at the same layouts as on the bench, and cost of rendered
+views.
 
     python benchmarks/rooms.py --tasks 12 --out rooms.json
     python benchmarks/rooms.py --tasks 0 --views 64 --sheet rooms.png --out rooms.json
 
 A layout at which a task fails on its bench does not count as a failure of a room. Attempts render nothing. Rows that
 ``--out`` already contains are not made again. ``--views`` renders rows of one episode of ``stack_blocks`` on its bench
-and in a room of each family, in turns, and compares the CPU time of a view; light is baked beforehand. ``--sheet``
-writes an image of each.
+and in a room of each family, in turns, and compares the CPU time of a view; light is baked before the measurement.
+``--sheet`` writes an image of each.
 """
 
 from __future__ import annotations

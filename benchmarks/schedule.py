@@ -1,8 +1,9 @@
 """Simulation of dynamic scheduling: the production queue and scheduler with a virtual clock.
 
-Run it as ``python benchmarks/schedule.py [--json FILE]``. Four workers make 400 plans of one second each, four fifths
-of which are rendered in 2.5 seconds each: 300 seconds if spread evenly. ``bound`` is the ideal end with the cost of
-switches and unlimited slots; ``static`` is the end if workers keep their roles. Ends are means over the seeds.
+Run it as ``python benchmarks/schedule.py [--json FILE]``. Four workers make 400 plans of one second each. Four fifths
+of the plans are rendered, each in 2.5 seconds. Spread evenly, this takes 300 seconds. ``bound`` is the ideal duration
+with unlimited slots, including the cost of switches; ``static`` is the duration if workers keep their roles. Durations
+are means over the seeds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COSTS = ((0.0, False), (5.0, False), (60.0, False), (5.0, True), (60.0, True))
 
 
 def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
-    """Return a row for each cost, number of slots and first split."""
+    """Return a row for each cost of a switch, number of slots and initial split."""
     found = []
     for cost, once in COSTS:
         for slots in (4, 16, UNBOUNDED):
@@ -58,7 +59,9 @@ def rows(variation: float, seeds: int) -> list[dict[str, Any]]:
 
 
 def instance_rows(hours: float) -> list[dict[str, Any]]:
-    """Return rows for runs whose renderers are instances: 1, 2 and 8 GPUs, with starts of 30 to 300 seconds."""
+    """Return rows for runs whose renderers are Isaac Sim instances, on 1, 2 and 8 GPUs; an instance takes 30 to 300
+    seconds to start.
+    """
     found = []
     for gpus, cores in ((1, 8), (2, 16), (8, 32)):
         for start in (30.0, 100.0, 300.0):

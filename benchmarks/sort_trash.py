@@ -1,11 +1,12 @@
-"""Measurements of `sort_trash`: yield, contact, time, memory, replay. Prints tables, merges figures into a JSON file.
+"""Measurements of `sort_trash`: yield, contact, time, memory, replay. Prints tables, and merges the figures into a JSON
+file.
 
 Run it as ``python benchmarks/sort_trash.py [plan] [render] [replay] [--episodes N] [--json FILE]``; without a part, all
-of them. Times are CPU seconds of one core.
+of them run. Times are CPU seconds of one core.
 
-- ``plan``: attempts at indices 0 to N-1 of seed 0 (100), nothing rendered; yield, contacts, planning time.
-- ``render``: N episodes of exactly 3 items with everything rendered and stored (4); CPU time by stage, memory.
-- ``replay``: N stored episodes (50, tiny images), executed again in a new process from their files alone.
+- ``plan``: attempts at indices 0 to N-1 of seed 0 (N is 100 by default), without rendering; yield, contacts, planning
+time. - ``render``: N episodes (4) of exactly 3 items with everything rendered and stored; CPU time by stage, memory. -
+``replay``: N stored episodes (50, with tiny images), executed again in a new process from their files alone.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def measure_rendering(count: int) -> Figures:
 
 
 class _Clock:
-    """CPU seconds of every stage, including its I/O thread; waiting for another stage counts for that one."""
+    """CPU seconds of every stage, including its I/O thread. While a stage waits for another one, the time counts for
+    the other one.
+    """
 
     def __init__(self, chain: Chain) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -166,7 +169,7 @@ class _Clock:
     def _switch(self, name: str | None) -> None:
         now, (thread, process) = self._now(), self._since
         self.seconds[self._running[-1]] += now[0] - thread
-        self.seconds["store"] += (now[1] - process) - (now[0] - thread)  # the one other thread encodes
+        self.seconds["store"] += (now[1] - process) - (now[0] - thread)  # the only other thread encodes
         self._since = now
         if name is None:
             self._running.pop()

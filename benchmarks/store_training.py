@@ -1,7 +1,7 @@
-"""Training from a bucket: waiting times with a cold and a warm cache, and of four nodes with a shared cache.
+"""Training from a bucket: waiting times with a cold cache, with a warm cache, and on four nodes with a shared cache.
 
 ``python -m benchmarks.swift_server install``, then ``python -m benchmarks.store_training``, which prints one JSON
-object. The dataset is synthetic: lossless images of two cameras. Eight samples stand for a step of 40 ms.
+object. The dataset is synthetic: lossless images of two cameras. A step has eight samples and takes 40 ms.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def one_node(folder: Path, address: str) -> dict[str, Any]:
 
 
 def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dict[str, Any]:
-    """Let nodes train at the same time, each with its own cache; kill the server of one meanwhile."""
+    """Let nodes train at the same time, each with its own cache; meanwhile, kill the server of one of them."""
     caches = [root / f"{'kill' if kill else 'pool'}{number}" for number in range(nodes)]
     servers: list[subprocess.Popen[str]] = []
     urls: list[str] = []
@@ -83,7 +83,7 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
     ]
     if kill:
         while len(_blocks(caches)) < 6 and any(reader.poll() is None for reader in readers):
-            time.sleep(0.02)  # a quarter of the blocks, because readers start late on a busy machine
+            time.sleep(0.02)  # only a quarter of the blocks, because readers start late on a busy machine
         servers[0].kill()
     ends = [json.loads(reader.communicate()[0].splitlines()[-1]) for reader in readers]
     for server in servers:
@@ -106,7 +106,7 @@ def _blocks(caches: list[Path]) -> list[Path]:
 
 
 def main() -> int:
-    """Run all measurements, or one epoch for a node of the pool."""
+    """Run all measurements, or read one epoch as a node of the pool."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=24)
     parser.add_argument("--epoch", nargs=2, metavar=("ADDRESS", "SEED"))

@@ -1,4 +1,5 @@
-"""The studio in a headless Chromium: first view, scrubbing, 50 layouts. Prints a table; merges it into a JSON file.
+"""Times of the studio in a headless Chromium: first view, scrubbing, 50 layouts. Prints a table, and merges it into a
+JSON file.
 
 Run it as ``python benchmarks/studio.py [--size W H] [--sharpness PERCENT] [--json FILE]``, with the extra
 ``studio`` and a Chromium.

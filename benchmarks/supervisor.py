@@ -1,10 +1,10 @@
 """Cost of the supervisor: at rest, and for each episode that it commits.
 
-Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. The measured cells run the light pipeline:
-one whose workers plan during the whole measurement; one that only commits episodes of a few bytes, as fast as the
-workers can on this machine; the same with a third of the attempts failing; the same with two variants per plan; and one
-whose workers also compute, which stores about 150 episodes per second while the workers use the CPU caches. CPU time is
-that of the supervisor's process with all its threads, from ``/proc``.
+Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. The measured cells run the light pipeline.
+In the first, the workers plan during the whole measurement. The second only commits episodes of a few bytes, as fast as
+its workers make them. The third is the same with a third of the attempts failing, the fourth with two variants per
+plan. In the fifth, the workers also compute, so about 150 episodes per second are stored while the workers use the CPU
+caches. CPU time is that of the supervisor's process with all its threads, from ``/proc``.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""State-based policies trained on demonstrations of tasks, and their part of docs/task-table.md.
+"""State-based policies trained on demonstrations of tasks, and the section about them in docs/task-table.md.
 
-Run it as ``python benchmarks/task_policies.py [TASK ...] --out DIR [--episodes N] [--layouts N]``; without a task,
-those of ``TASKS``. Each is one ``nimbus close-the-loop``: demonstrations without images, a policy, and its success on
-held-out layouts compared with the demonstrator's. Existing folders in DIR are continued. Records are in
-``benchmarks/task_policies.json``; ``benchmarks/task_table.py --episodes 0`` writes the page.
+Run it as ``python benchmarks/task_policies.py [TASK ...] --out DIR [--episodes N] [--layouts N]``; without a task, it
+measures those of ``TASKS``. Each task is one run of ``nimbus close-the-loop``: it makes demonstrations without images,
+trains a policy, and compares the policy's success on held-out layouts with the demonstrator's. Existing folders in DIR
+are continued. Records are in ``benchmarks/task_policies.json``; ``benchmarks/task_table.py --episodes 0`` writes the
+page.
 """
 
 from __future__ import annotations

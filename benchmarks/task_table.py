@@ -1,11 +1,11 @@
 """Table of tasks in the documentation: attempts in physics, with an image of each task.
 
-Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task, all shipped tasks. Attempts in
-the file of records are kept, so a long measurement can be made in parts. ``--anew`` deletes those of the named tasks, a
-deleted image is made again, and ``--episodes 0`` only writes the pages: docs/task-table.md, and the table of skills in
-docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is identified by its task,
-seed 0 and the index of its outcome in ``benchmarks/task_table.json``. ``nimbus run --task TASK --seed 0`` makes the
-same layouts and first attempts, with images, in a folder.
+Run it as ``python benchmarks/task_table.py [TASK ...] [--episodes N]``; without a task, it measures all shipped tasks.
+Attempts in the file of records are kept, so a long measurement can be made in parts. ``--anew`` deletes those of the
+named tasks, a deleted image is made again, and ``--episodes 0`` only writes the pages: docs/task-table.md, and the
+table of skills in docs/skills.md. Times are CPU seconds of one core. Nothing is rendered or stored: an attempt is
+identified by its task, seed 0 and the index of its outcome in ``benchmarks/task_table.json``. ``nimbus run --task TASK
+--seed 0`` makes the same layouts and first attempts, with images, in a folder.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def skill_table(records: Records) -> str:
 
 
 def with_skill_table(text: str, records: Records) -> str:
-    """Return the page of skills with an updated table."""
+    """Return the text of the skills page with an updated table."""
     before, rest = text.split(_SKILLS_BEGIN)
     return before + _SKILLS_BEGIN + skill_table(records) + _SKILLS_END + rest.split(_SKILLS_END)[1]
 

@@ -1,7 +1,7 @@
 """Yield of tasks: planned and executed in physics, not rendered. Prints a row per task, and writes JSON.
 
-Run it as ``python benchmarks/tasks.py [TASK ...] [--episodes N] [--attempts N] [--json FILE]``; without a task, all
-shipped tasks. Times are CPU seconds of one core.
+Run it as ``python benchmarks/tasks.py [TASK ...] [--episodes N] [--attempts N] [--json FILE]``; without a task, it
+measures all shipped tasks. Times are CPU seconds of one core.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Training on several ranks with repeated kills, compared with training without: weights, losses, time to continue.
+"""Training on several ranks with repeated kills, compared with undisturbed training: weights, losses, and time to
+continue.
 
     NIMBUS_TORCH_PYTHON=tr/bin/python python benchmarks/training_kills.py [--kills 20] [--steps 300]
 
-The kills hit a rank (SIGKILL, or SIGSTOP to make it hang) or the process that monitors the ranks (SIGKILL), or request
-a stop of all (SIGTERM). If the command has ended, it is started again. Then training of 50 steps in float64 continues
-with other numbers of ranks. The dataset is synthetic, and the network is small.
+A kill ends or stops a rank (SIGKILL, or SIGSTOP to make it hang), ends the process that monitors the ranks (SIGKILL),
+or requests that all processes stop (SIGTERM). If the command has ended, it is started again. Then training of 50 steps
+in float64 continues with other numbers of ranks. The dataset is synthetic, and the network is small.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Command:
             raise SystemExit(f"the training ended with {code}")
 
     def losses(self) -> dict[int, float]:
-        """Return the losses by step; for steps that were done twice, the last one."""
+        """Return the loss of each step; if a step was done twice, that of the later one."""
         lines = (self.out / "metrics.jsonl").read_text().splitlines()
         return {line["step"]: line["loss"] for line in map(json.loads, lines)}
 
@@ -86,7 +87,7 @@ def strike(command: Command, what: str, number: int) -> float:
     begin = time.monotonic()
     if what.endswith("a rank") and ranks:
         os.kill(ranks[number % len(ranks)], signal.SIGKILL if what == "kill a rank" else signal.SIGSTOP)
-        time.sleep(0.3)  # in which the other ranks may complete the current step
+        time.sleep(0.3)  # in this time, the other ranks may complete the current step
         for path in command.out.glob("heartbeat-*"):
             path.unlink()
     else:

@@ -1,4 +1,4 @@
-"""CPU time of uploading episodes to a real S3 server, compared with the CPU time of making them.
+"""CPU time to upload episodes to a real S3 server, compared with the CPU time to make them.
 
 ``python -m benchmarks.upload_cost out/sort_trash`` sends the episodes of a dataset to Swift as the uploader of a run
 does, three times with different names, and prints medians. CPU time is that of this process, which contains the client.

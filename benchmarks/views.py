@@ -1,12 +1,12 @@
-"""Views of consecutive rows: CPU time of each, of one or several checkouts in turns.
+"""CPU time of a rendered view of consecutive rows, for one checkout or for several in turns.
 
 Run it as ``python benchmarks/views.py [--checkout DIR ...] [--episode FILE] [--case CASE ...]``. The rows are 64
 consecutive ones of a stored episode of ``sort_trash``, or of one that is planned here; ``--objects`` adds more objects
 to the table. Every checkout renders the same rows in a separate process with its own Python (``DIR/.venv``); all take
-turns. A case is ``CAMERAS[,WxH][,K][,none][,rgb]``: names joined by ``+``, or ``both``; the size, if not the task's;
-the steps of a stack; no shadows; and RGB instead of all modalities. Times are CPU milliseconds per view over all
-threads, best and median of the turns. ``--compare`` also prints the difference between the images of each checkout and
-those of the first.
+turns. A case is ``CAMERAS[,WxH][,K][,none][,rgb]``: camera names joined by ``+``, or ``both``; the image size, if it
+differs from the task's; the number of steps K in a stack; ``none`` for no shadows; and ``rgb`` for RGB instead of all
+modalities. Times are CPU milliseconds per view over all threads, best and median of the turns. ``--compare`` also
+prints the difference between the images of each checkout and those of the first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def record(path: Path, *, episode: Path | None, rows: int, objects: int) -> None
     names, positions, wxyz = trajectory.body_names, trajectory.body_positions[shown], trajectory.body_wxyz[shown]
     model = layout.physical.objects[0]
     for number in range(objects):
-        # In rows on the table, visible to the front camera and, at the path of the hand, to the wrist camera.
+        # The objects stand in rows on the table, where the front camera sees them; the wrist camera sees those near the
+        # path of the hand.
         place = (0.35 + 0.05 * (number // 8), -0.28 + 0.08 * (number % 8), model.position[2])
         item = replace(model, name=f"more_{number}", position=place)
         layout = replace(layout, physical=replace(layout.physical, objects=(*layout.physical.objects, item)))
@@ -125,7 +126,7 @@ def _find_modules() -> tuple[Any, Any, Any, Any]:
 
 
 def serve(rows: Path, cases: list[str]) -> None:
-    """Answer each line of standard input: a case's number measures it, two words save its images."""
+    """Measure a case for each number on standard input; a number with a path saves the case's images instead."""
     renderers = [RowsRenderer(rows, case) for case in cases]
     for renderer in renderers:
         renderer.render()

@@ -5,7 +5,7 @@ process, as ``nimbus run --serial`` does, with one small camera; a folder that h
 
 - forecast: the estimate of ``nimbus estimate`` for N episodes from the first five, compared with the cost of all N.
   Seconds are CPU seconds, so the figure is also valid on a busy machine; images would only make episodes more similar.
-- replays: stored episodes, executed again from their files alone, that end as they did.
+- replays: number of stored episodes that end as before when they are executed again from their files alone.
 - flags: values that the yield ledger flags as seldom kept; these tasks have no such values, so each flag is false.
 """
 

@@ -1,8 +1,8 @@
 """Settings of all tests: property tests use the same examples on every machine, however slow.
 
-What is loaded before the first test is never looked through for garbage, which saves a fifth of the tests' time. The
-time of each test file is kept in pytest's cache, from which ``tools/affected_tests.py`` reads it. Compiled kernels are
-those of the command: a test that starts Warp by itself would compile them once more, elsewhere.
+The garbage collector ignores all objects that exist before the first test, which saves a fifth of the tests' time. The
+time of each test file is kept in pytest's cache, where ``tools/affected_tests.py`` reads it. Compiled kernels come from
+the cache of the command, because a test that starts Warp by itself would compile them again in another folder.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ settings.load_profile(os.environ.get("NIMBUS_HYPOTHESIS", "same"))
 os.environ.setdefault("WARP_CACHE_PATH", str(cache_folder("warp")))
 
 _COLLECT = 50_000
-"""Objects made beyond those freed, before the collector looks for cycles."""
+"""Number of allocated minus freed objects at which the collector searches for cycles."""
 _seconds: defaultdict[str, float] = defaultdict(float)
 
 
@@ -49,7 +49,7 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collect garbage seldom from now on, and not in the loaded objects."""
+    """Collect garbage less often from now on, and exclude the objects that exist already."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT)

@@ -61,13 +61,13 @@ HEAVY = {
         "warp",
     ),
 }
-"""Packages that take long to import; their importers may be imported inside functions."""
+"""Packages that are slow to import. A module that imports one of them may itself be imported inside functions."""
 LAZY = ("nimbus.runner.cli", "nimbus.runner.commands", "nimbus.runner.system.output", "nimbus.runner.system.threads")
 LAZY += ("nimbus.runner.checks", "nimbus.runner.cell.transport.spec", "nimbus.datagen.plan.curobo.server")
 """Modules that may import anything inside functions: help and tables start fast, and an instance adds its libraries
 first."""
 LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
-"""Largest number of modules beside the packages."""
+"""Largest number of modules directly in the folder, outside of its packages."""
 LONGEST_CHAIN = 20
 """Number of modules in the longest chain of imports, without imports for types."""
 

@@ -67,7 +67,7 @@ def test_studio_starts_commands_safely(tmp_path, monkeypatch):
 
 
 def test_spawned_processes_start_safely(tmp_path, monkeypatch):
-    """The library starts them with ``-c``, and imports ``multiprocessing`` first."""
+    """The standard library starts spawned processes with ``-c``, and imports ``multiprocessing`` first."""
     (tmp_path / "multiprocessing.py").write_text("raise SystemExit('from the folder')")
     monkeypatch.chdir(tmp_path)
     with parts._without_current_folder():

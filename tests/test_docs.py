@@ -111,7 +111,7 @@ def test_commands_name_existing_tasks(page: str):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_shell_blocks_run_or_have_a_reason(page: str):
-    """``make docs-commands`` runs every block without a reason; a reason names a need."""
+    """``make docs-commands`` runs every block without a reason not to run it; a reason names a requirement."""
     for block in code_blocks(page):
         if block.language not in ("bash", "sh", "console"):
             assert not re.search(r"^(nimbus|make|pip|python3?) ", block.code, re.MULTILINE) or block.language, block

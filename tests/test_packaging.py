@@ -1,4 +1,4 @@
-"""The built wheel as for a user: in a separate folder, without the checkout on the path."""
+"""The built wheel as a user gets it: in a separate folder, without the checkout on the path."""
 
 from __future__ import annotations
 

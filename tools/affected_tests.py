@@ -72,7 +72,9 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 
 
 def loaded_names(tree: ast.AST, modules: Collection[str]) -> Iterator[str]:
-    """Yield the modules that a source names as strings, to load them later; for a package all modules in it."""
+    """Yield the modules that a source names as strings in order to load them later; for a package, yield all of its
+    modules.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in modules:
             yield node.value
@@ -139,7 +141,8 @@ def _readers(change: Path, importers: Mapping[Path, set[Path]]) -> list[Path]:
 
 
 def choose(tests: Mapping[Path, int], *, seconds: Callable[[Path], float], limit: float) -> Choice:
-    """Choose the nearest test files until the time is used up; of two equally near files, the faster one comes first.
+    """Choose the nearest test files until the time is used up; if two files are equally near, the faster one comes
+    first.
 
     Args:
         tests: Distance of each affected test file.
@@ -159,7 +162,9 @@ def choose(tests: Mapping[Path, int], *, seconds: Callable[[Path], float], limit
 
 
 def changed_files(root: Path, since: str) -> list[Path]:
-    """Return the files that differ from a commit, including untracked ones; for an empty ``since`` see the module."""
+    """Return the files that differ from a commit, including untracked ones; if ``since`` is empty, return the files of
+    the change that the module describes.
+    """
 
     def git(*words: str) -> list[str]:
         done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
@@ -220,7 +225,10 @@ def main() -> int:
 
 
 def _call(program: str, *words: str) -> bool:
-    """Run a program of this environment; return True if it failed. A run without any selected test has not failed."""
+    """Run a program of this environment; return True if it failed.
+
+    A run in which no test is selected counts as successful.
+    """
     sys.stdout.flush()
     return subprocess.run([str(Path(sys.executable).with_name(program)), *words], cwd=ROOT).returncode not in (0, 5)
 

@@ -1,4 +1,4 @@
-"""Check the project's own style rules; existing violations are counted in a baseline that may only shrink.
+"""Checks of the project's own style rules; existing violations are counted in a baseline that may only shrink.
 
 ``python -m tools.lint_rules`` checks, ``--list RULE`` prints every violation of a rule, ``--update`` lowers the
 baseline.

@@ -49,7 +49,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     timing.SECONDS = options.seconds
-    if not os.environ.get("WARP_CACHE_PATH"):  # a bare machine sets it, and lacks what finds the cache
+    if not os.environ.get("WARP_CACHE_PATH"):  # set on bare machines, where the next import fails
         from nimbus.datagen.files.cache import cache_folder
 
         os.environ["WARP_CACHE_PATH"] = str(cache_folder("warp"))  # kernels that a run compiled

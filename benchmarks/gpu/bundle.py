@@ -34,7 +34,7 @@ _PLANNER = ("mink", "ompl", "pydantic", "pyyaml", "ruckig", "scipy", "toppra")
 _ARM = "robots/panda_description"
 """Folder of the arm of the motion problems in the package example-robot-data, under the Apache license 2.0."""
 _ARM_FILES = ("LICENSE", "urdf/panda.urdf", "meshes/collision/*.stl")
-"""Its files that planning needs: 0.2 of 11 MB."""
+"""Files of this folder that planning needs: 0.2 of 11 MB."""
 _PROBLEMS = ("benchmarks/motion_plan.py", "tests/__init__.py", "tests/support/__init__.py")
 _PROBLEMS += ("tests/support/panda_table.py", "tests/support/batch_planners/reference.py")
 """Sources of the motion problems."""
@@ -151,13 +151,13 @@ def _sources() -> Iterator[tuple[Path, str]]:
 
 
 def _arm_files() -> Iterator[tuple[Path, str]]:
-    """Files of the arm, with the places at which the package has them; none where it is not installed."""
+    """Files of the arm, each with its path in the package; empty if the package is not installed."""
     package = importlib.util.find_spec("cmeel")
     if package is None or not package.submodule_search_locations:
         return
     around = Path(package.submodule_search_locations[0])
     share = "cmeel.prefix/share/example-robot-data"
-    # The arm is looked for beside the package cmeel, for which any file in its folder is enough.
+    # The planner looks for the arm beside the package cmeel, for which any file in the folder of cmeel is enough.
     yield around.parent / share / _ARM / "LICENSE", "cmeel/LICENSE"
     for pattern in _ARM_FILES:
         for path in sorted((around.parent / share / _ARM).glob(pattern)):

@@ -1,4 +1,4 @@
-"""Wheel of cuRobo V2 from a checkout of its repository, which no package index has.
+"""Wheel of cuRobo V2, which no package index has, built from a checkout of its repository.
 
 It holds the sources and their configurations, without robots, meshes, tests and examples: Nimbus describes its own
 robots to cuRobo. Version 2 is under the Apache license 2.0, which is packed with it; version 1 may not be passed on.
@@ -15,13 +15,13 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 
 COMPANIONS = ("trimesh", "yourdfpy")
-"""Packages that cuRobo imports, and that machines with nothing but PyTorch lack."""
+"""Packages that cuRobo imports and that are missing on a machine with only PyTorch."""
 _NAME = "nvidia_curobo-0.8.0"
 _LEFT_OUT = ("content/assets", "tests", "examples")
 """Folders of the package that are not packed."""
 _SUFFIXES = (".py", ".cuh", ".cu", ".h", ".cpp", ".yml", ".yaml", ".xrdf")
 _DAY_ONE = (1980, 1, 1, 0, 0, 0)
-"""The first day that an archive can name."""
+"""Earliest date that a zip archive can store."""
 _WHEEL = "Wheel-Version: 1.0\nGenerator: nimbus\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _METADATA = "Metadata-Version: 2.1\nName: nvidia-curobo\nVersion: 0.8.0\nLicense: Apache-2.0\n"
 

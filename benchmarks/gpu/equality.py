@@ -25,7 +25,7 @@ COLOR = 2
 STATES = 16
 """Number of consecutive states that are compared."""
 NOTHING = "nothing is seen"
-"""Problem text for images that show at most one object."""
+"""Text of the problem that the images show at most one object."""
 _SIZES = ((320, 240), (640, 480))
 
 

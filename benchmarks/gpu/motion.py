@@ -1,10 +1,10 @@
 """Motion planning on the same problems: cuRobo V2 on the GPU, and OMPL on one core.
 
-The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins;
-a plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once, each problem in the
-same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit, is a
-figure. On a CPU the same stages run with the planner of the tests that has the interface of batches. Every stage has a
-limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
+The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins; a
+plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once, each problem in the
+same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit, is
+reported. On a CPU, the same stages run with the tests' planner that has the interface for batches. Every stage has
+a limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ _STEP = 0.005
 _ENOUGH = {"ompl": 60.0, "curobo": 45.0}
 """Wall time after which a stage begins no further problem [s]."""
 _FIRST, _LAST = 150.0, 90.0
-"""Wall time after which cuRobo's process is ended: at the first plan, which compiles, and in a later stage [s]."""
+"""Wall time after which cuRobo's process is ended [s]: for the first plan, which includes compilation, and for a later
+stage."""
 
 
 def measure(device: str) -> PartResult:
@@ -177,7 +178,7 @@ class _Bench:
     def singly(self, name: str, planner: Any, enough: float) -> Measured:
         """Plan the problems one by one; the first is planned beforehand, so compiling is not measured.
 
-        A problem is in the row that it has in its batch: the rows before it hold copies.
+        Each problem has the row that it has in its batch; the rows before it are filled with copies.
         """
         rows = getattr(planner, "batch_size", 1)
         self.plan_at_once(planner, range(1))

@@ -40,7 +40,7 @@ SCENE = f"""
 </mujoco>
 """
 _COMMANDS = (0.4, 0.9, 0.2, 0.8, 0.1, 0.6, 0.0)
-"""Commanded joint positions, for which the arm swings down to the objects [rad]."""
+"""Commanded joint positions [rad]; they make the arm swing down to the objects."""
 _COPIES, _CPU_COPIES = (1, 64, 1024), (1, 8)
 _COMPARED = 50
 """Number of steps after which positions are compared: 0.1 s, in which objects settle on the table."""

@@ -1,8 +1,8 @@
 """Views per second of the renderer by stack size K, cameras, image size and number of processes; all modalities.
 
 Several renderers on one GPU are separate processes, like the workers of a run, and measure at the same time:
-``python -m benchmarks.gpu.throughput DEVICE K`` is one of them. It writes a line when it is ready, waits for a line,
-and writes its figures as JSON.
+``python -m benchmarks.gpu.throughput DEVICE K`` starts one of them. It writes a line when it is ready, waits for a line
+as the start signal, and then writes its figures as JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _STACKS, _CAMERAS, _SIZES = (1, 8, 32, 128), (1, 3), ((320, 240), (640, 480))
 _CPU_STACKS, _CPU_SIZES = (1, 8), ((320, 240),)
 _PROCESSES, _CPU_PROCESSES, _TOGETHER_STACK = (2, 4, 8), (2,), 8
 _TOGETHER_SECONDS = 3.0
-"""Shortest time for which each of several renderers measures [s]; almost all of it overlaps."""
+"""Shortest time for which each of several renderers measures [s]; it is so long that the renderers overlap almost all
+the time."""
 
 
 def measure(device: str) -> PartResult:

@@ -113,7 +113,7 @@ class FaultHandler:
         gpus = self._pool.gpus
         if gpus.record_failure(handle.gpu):
             self._announce(
-                f"GPU {handle.gpu} gets no more workers: its last ones ended with errors of the device", kind="workers"
+                f"GPU {handle.gpu} gets no more workers: its last workers ended with device errors", kind="workers"
             )
         if not gpus.worker_count:
             self._circuit.open(f"every GPU of the run failed, the last one {handle.gpu}")

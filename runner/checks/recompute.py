@@ -181,7 +181,7 @@ def check_pipeline(task: BaseTask, *, where: str) -> None:
         InputError: The pipeline is a file.
     """
     if is_path(task.pipeline):
-        what = f"its pipeline '{task.pipeline}' is a file, which can run programs of others"
+        what = f"its pipeline '{task.pipeline}' is a file, and such a file can start foreign programs"
         raise InputError(what, where=where, instead="compare two runs with 'nimbus hash'")
 
 

@@ -14,6 +14,7 @@ from nimbus.runner.cluster.messages import (
     MOST_BYTES,
     Beat,
     CellTask,
+    Description,
     Faults,
     GiveBack,
     Join,
@@ -106,6 +107,8 @@ def _groups(request: Request) -> Iterator[str]:
         case Beat(held=held):
             yield from held
         case GiveBack(group=group) | Vote(group=group) | Faults(group=group) | SignatureRequest(group=group):
+            yield group
+        case Description(group=group):
             yield group
         case _:
             return

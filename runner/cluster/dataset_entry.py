@@ -106,6 +106,17 @@ class DatasetEntry:
         while waiting:
             waiting = self._enter_once(waiting, balance, now)
 
+    def describe(self, node: str, text: str) -> None:
+        """Merge a node's ``dataset.json`` into that of the dataset, without an episode.
+
+        Args:
+            node: Name of the node.
+            text: Content of the file.
+        """
+        self._learn([(node, text)])
+        if self._learned:
+            self.dataset.learn(self._learned)
+
     def record_faults(self, node: str, rows: Sequence[Fault]) -> list[Fault]:
         """Record faults of a node's cell, and return those not recorded before.
 

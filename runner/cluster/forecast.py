@@ -13,7 +13,8 @@ from nimbus.runner.cluster.simulated_run import FAULTY, Conditions, SimulatedRun
 from nimbus.runner.cluster.simulation import Simulation
 
 _PER_SLOT, _LEAST = 20, 2000
-"""Number of simulated episodes per slot, and their smallest total; the others are assumed to keep all slots busy."""
+"""Number of episodes per slot that are simulated at the end of a job, and smallest total of them. The episodes before
+them are assumed to keep all slots busy."""
 
 
 @dataclass(frozen=True, kw_only=True)

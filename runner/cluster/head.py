@@ -17,6 +17,7 @@ from nimbus.runner.cluster.messages import (
     Answer,
     Beat,
     Beaten,
+    Description,
     Details,
     Done,
     Faults,
@@ -111,6 +112,7 @@ class Head:
         if isinstance(request, Join):
             reply(self._join(request, now))
         elif request.node not in self.balance.nodes:
+            self._note_unfit(request)
             reply(Unknown())
         elif isinstance(request, Report):
             if not self._waiting.reports:
@@ -213,6 +215,12 @@ class Head:
             self.status.join(request, now)
         return self._admission.describe(set(fits), request.first)
 
+    def _note_unfit(self, request: Request) -> None:
+        """Record why a node cannot work that leaves before it could join; a run without other nodes ends with it."""
+        if isinstance(request, Leave) and request.has_failed and not self.failure:
+            self.failure = f"node {request.node}: {request.why}"
+            self.status.tell(self.failure, kind="fault")
+
     def _note_lacking(self) -> None:
         """Record the tasks on which no present node can work, with the missing resource, as the reason of a failure."""
         left = [
@@ -256,6 +264,8 @@ class Head:
                 return Beaten(recall=recall, drain=self._is_stopping or ("done" if balance.done else ""))
             case Details(status=status):
                 self.status.details.add(node, status)
+            case Description(group=group, info=info):
+                self._entries[group].describe(node, info)
             case GiveBack(group=group, indices=indices):
                 balance.gave_back(node, ((group, index) for index in indices), now)
             case Vote(group=group, index=index, evidence=evidence):

@@ -15,12 +15,13 @@ from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.own_files import make_subfolder, refuse_links, remove_tree
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.machine import usable_cores
+from nimbus.datagen.store.recovery import clear_stage
 from nimbus.datagen.store.remote.cache_root import remote_root
 from nimbus.datagen.store.remote.working_copy import is_remote
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.messages import FAILED
 from nimbus.runner.monitor.status import read_status
-from nimbus.runner.system.child_module import module_command, module_environment
+from nimbus.runner.system.child_module import last_line, module_command, module_environment
 from nimbus.runner.system.processes import Interruption, cell_tag, describe, sweep
 
 _POLL = 0.1
@@ -203,13 +204,13 @@ class LocalCluster:
             if agent.has_ended() and agent.process:
                 if agent.process.returncode in (0, FAILED):
                     if not agent.is_over and agent.process.returncode == FAILED:
-                        self._last_words, agent.has_failed = _last_line(agent.log), True
+                        self._last_words, agent.has_failed = last_line(agent.log), True
                     agent.is_over = True
                     continue
                 agent.delay(now)
                 if agent.ends >= _MOST_ENDS:
                     agent.is_over = agent.has_failed = True
-                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {_last_line(agent.log)}"
+                    self._failure = f"a node's agent ended {_MOST_ENDS} times: {last_line(agent.log)}"
             if agent.process is None and now >= agent.start_at and not agent.is_over:
                 agent.start()
         self._count_wanted()
@@ -240,7 +241,7 @@ class LocalCluster:
                 child.process.send_signal(signal.SIGTERM)
 
     def _clean(self) -> None:
-        """End every process, and remove the files of the nodes."""
+        """End every process, and remove the files of the nodes, also what they staged and did not report."""
         deadline = time.monotonic() + 5.0
         for child in (*self._agents, self._head):
             if child.process:
@@ -254,12 +255,6 @@ class LocalCluster:
                     sweep(cell_tag(self._spool / f"n{number}" / task.name))
             with suppress(OSError):
                 remove_tree(self._spool)
+            for task in self._job.tasks:  # a killed node may have staged episodes that other nodes delivered
+                clear_stage(Path(task.spec.folder))
         self._own.remove()
-
-
-def _last_line(log: Path) -> str:
-    """Return the last line of a log; empty if there is none."""
-    try:
-        return "".join(log.read_text(errors="replace").strip().splitlines()[-1:])
-    except OSError:
-        return ""

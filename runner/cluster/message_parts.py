@@ -25,7 +25,7 @@ def lines_of(request: Request) -> Iterator[bytes]:
         return
     if len(line) > MOST_PARTED:
         what = f"a message of {len(line)} bytes to the head; the limit is {MOST_PARTED}"
-        raise InputError(what, where=f"node {request.node}", instead="make the task without --cluster")
+        raise InputError(what, where=f"node {request.node}", instead="run the task without --cluster")
     text = line.decode()
     for begin in range(0, len(text), _PART):
         part, is_last = text[begin : begin + _PART], begin + _PART >= len(text)

@@ -126,6 +126,14 @@ class Report(Struct, frozen=True, kw_only=True, tag="report"):
     """Content of the node's ``dataset.json`` for the episodes' group; empty if it is that of the last report."""
 
 
+class Description(Struct, frozen=True, kw_only=True, tag="description"):
+    """Last content of a cell's ``dataset.json``, which is written some seconds after the rows that were reported."""
+
+    node: NodeName
+    group: str
+    info: str
+
+
 class Beat(Struct, frozen=True, kw_only=True, tag="beat"):
     """Heartbeat of an agent."""
 
@@ -293,7 +301,18 @@ class Unknown(Struct, frozen=True, kw_only=True, tag="unknown"):
 
 
 Request: TypeAlias = (
-    Join | LeaseRequest | Report | Beat | Details | GiveBack | Vote | Faults | SignatureRequest | MessagePart | Leave
+    Join
+    | LeaseRequest
+    | Report
+    | Description
+    | Beat
+    | Details
+    | GiveBack
+    | Vote
+    | Faults
+    | SignatureRequest
+    | MessagePart
+    | Leave
 )
 Answer: TypeAlias = Joined | JoinRefused | Leased | NoLease | Finished | Reported | Beaten | Signed | Done | Unknown
 

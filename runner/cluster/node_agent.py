@@ -278,6 +278,7 @@ class NodeAgent:
         if waits and now < self._stop_at + _DELIVERY:
             return False
         self._return(self._cells.fed)
+        self._delivery.describe()
         self._leave()
         return True
 

@@ -14,7 +14,16 @@ from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.runner.cluster.delivery import EpisodeUploader, UploadedFiles, attempt_key
-from nimbus.runner.cluster.messages import MOST_LETTERS, Answer, Faults, Report, Reported, Request, Vote
+from nimbus.runner.cluster.messages import (
+    MOST_LETTERS,
+    Answer,
+    Description,
+    Faults,
+    Report,
+    Reported,
+    Request,
+    Vote,
+)
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.outbox import CellResult, Outbox, OutboxEntry
 from nimbus.runner.cluster.store_delivery import open_uploader
@@ -112,6 +121,12 @@ class NodeDelivery:
             self._vote(entry)
         if now >= self._report_at:
             self._report(now)
+
+    def describe(self) -> None:
+        """Send what ``dataset.json`` of the cells has gained since the last report; called before the node leaves."""
+        for group, cell in self._cells.items():
+            if (text := cell.info_text()) and self._ask(Description(node=self._node, group=group, info=text)) is None:
+                cell.forget_info()
 
     def close(self) -> None:
         """Cancel waiting uploads; results that are not reported stay in the node's folder."""

@@ -54,11 +54,11 @@ class OutboxEntry:
     """Attempts that cannot be reported; see :func:`attempt_key`."""
     is_uploaded: bool = False
     missing_count: int = 0
-    """Number of reports after which the head did not find its files."""
+    """Number of reports of this episode after which the head did not find its files."""
     is_complete: bool = False
-    """True if the last report contained the last of its rows."""
+    """True if the most recent report contained the episode's last row."""
     is_reported: bool = False
-    """True if the head has acknowledged all of its rows, and only the evidence is left to send."""
+    """True if the head has acknowledged all rows of the episode, and only the evidence is left to send."""
     upload: Future[SentFiles] | None = None
     """Upload in progress."""
     files: dict[str, UploadedFiles] = field(default_factory=dict)

@@ -23,6 +23,7 @@ from nimbus.runner.cluster.delivery import (
     FolderUploader,
     UploadedEpisode,
     UploadedFiles,
+    attempt_key,
     staged_episode,
 )
 from nimbus.runner.cluster.signing import UrlSigner, needs_signatures
@@ -63,15 +64,15 @@ class StoreEntry:
         self._signer: UrlSigner | None = None
 
     def keep_failures(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
-        """Do nothing, because nodes create objects under their final names; see :class:`EpisodeEntry`."""
-        return set()
+        """Record the objects of kept failures; see :class:`EpisodeEntry`."""
+        found = [(episode, kept.path) for episode in episodes if (kept := episode.attempt.failure)]
+        self._note([item for episode, _ in found for item in episode.objects.items()])
+        return {attempt_key(episode.attempt) for episode, path in found if not self._uploads.has(path)}
 
     def enter(self, episodes: Sequence[UploadedEpisode]) -> set[str]:
         """Record the objects, then commit the rows; see :class:`EpisodeEntry`."""
-        objects = [item for episode in episodes for item in episode.objects.items()]
-        self._uploads.add(objects)
+        self._note([item for episode in episodes if episode.attempt.path for item in episode.objects.items()])
         folder = self._dataset.folder
-        note_sent(folder, objects)
         placed = [
             staged_episode(self._dataset, episode, folder / episode.attempt.path)
             for episode in episodes
@@ -90,6 +91,11 @@ class StoreEntry:
     def close(self) -> None:
         """Close the files of the dataset."""
         self._uploads.close()
+
+    def _note(self, objects: Sequence[tuple[str, int]]) -> None:
+        if objects:
+            self._uploads.add(objects)
+            note_sent(self._dataset.folder, objects)
 
 
 def upload_place(folder: Path) -> str:

@@ -65,7 +65,10 @@ def command(
     nodes: Annotated[
         CountRange | None,
         typer.Option(
-            "--nodes", metavar="M..N", parser=count_range, help="recommend M to N nodes, for an end within an hour"
+            "--nodes",
+            metavar="M..N",
+            parser=count_range,
+            help="recommend M to N nodes with which the run ends in an hour",
         ),
     ] = None,
     device: Device = "cpu",
@@ -205,7 +208,7 @@ def _estimate_cluster(
         told += f"{duration(row.faulty_wall_seconds):>11}  {row.node_hours:10.2f}"
         lines.append(told + (f"  {row.cost:8.2f}" if price else ""))
     if wanted is not None:
-        lines.append(f"  recommended: {wanted} nodes, for an end within an hour")
+        lines.append(f"  recommended: {wanted} nodes, with which the run ends within an hour")
     write_out("\n".join(lines) + "\n")
     return 0
 

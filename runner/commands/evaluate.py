@@ -96,7 +96,7 @@ def command(
             "--randomize",
             metavar="LEVEL",
             parser=str,
-            help="level: none, small, medium or large; a level other than none also evaluates none",
+            help="level: none, small, medium or large; with another level than none, none is evaluated as well",
         ),
     ] = None,
     only: Annotated[

@@ -30,7 +30,8 @@ def command(
         ),
     ] = 3,
     episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations for version 0")
+        int,
+        typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="number of demonstrations for version 0"),
     ] = 50,
     rollouts: Annotated[
         int,
@@ -60,7 +61,10 @@ def command(
     staleness: Annotated[
         int | None,
         typer.Option(
-            "--staleness", metavar="N", parser=whole(0, 100), help="versions by which rollouts may lag (async: 1)"
+            "--staleness",
+            metavar="N",
+            parser=whole(0, 100),
+            help="number of versions by which rollouts may lag (async: 1)",
         ),
     ] = None,
     steps: Annotated[

@@ -115,9 +115,17 @@ def dataset_place(text: str) -> Path | DatasetAddress:
     return DatasetAddress(text) if "://" in text else path(text)
 
 
+def run_place(text: str) -> Path | DatasetAddress:
+    """Parse the folder or the address of a dataset of which the status suffices."""
+    return DatasetAddress(text, may_be_empty=True) if "://" in text else path(text)
+
+
 # Each flag with a value has a parser, also for paths and text, because nothing else converts the words.
 DatasetFolder = Annotated[
     Path, typer.Argument(metavar="DIR", parser=dataset_place, help="folder of the dataset, or its address (s3://…)")
+]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", parser=run_place, help="folder of the dataset, or its address (s3://…)")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 ModelName = Annotated[

@@ -28,6 +28,8 @@ class DatasetAddress:
 
     text: str
     """Address, as given on the command line."""
+    may_be_empty: bool = False
+    """True for a run whose status suffices, and which may have no episode yet."""
 
 
 def path(text: str) -> Path:
@@ -82,7 +84,7 @@ class OneLineCommand(TyperCommand):
             if isinstance(value, DatasetAddress) and name == "folder":
                 from nimbus.datagen.store.remote.working_copy import open_dataset
 
-                ctx.params[name] = open_dataset(value.text)
+                ctx.params[name] = open_dataset(value.text, may_be_empty=value.may_be_empty)
         return super().invoke(ctx)
 
     def _with_empty_values(self, words: Sequence[str]) -> Iterator[str]:

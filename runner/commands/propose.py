@@ -96,7 +96,7 @@ def command(
     asked = open_model(model, model_name, budget, replay, out) if model or replay else None
     if words and asked is None:
         instead = "give --model URL as well"
-        raise InputError(f"a subject in words needs a model, found '{words[:60]}'", where="WORDS", instead=instead)
+        raise InputError(f"tasks for the subject '{words[:60]}' need a model", where="WORDS", instead=instead)
     weights = read_weights(yields or ())
     discover_components()
     discover(skills or [])

@@ -26,7 +26,7 @@ def command(
             "--actions",
             metavar="NAME",
             parser=one_of(FED_ACTIONS),
-            help="executed: positions that give the same states; recorded: commands without execution noise",
+            help="executed: the executed positions, with equal states; recorded: the commands without execution noise",
         ),
     ] = "executed",
     as_json: AsJson = False,

@@ -14,7 +14,7 @@ _MORE = "nimbus skills NAME describes its parameters with units and defaults, an
 
 def command(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="statements to describe in full")
+        list[str] | None, typer.Argument(metavar="NAME", parser=str, help="skills and conditions to describe in full")
     ] = None,
     *,
     skills: Skills = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.runner.commands.options import AsJson, DatasetFolder, whole
+from nimbus.runner.commands.options import AsJson, RunFolder, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _REFRESH = 30.0
 
 
 def command(
-    folder: DatasetFolder,
+    folder: RunFolder,
     *,
     node: Annotated[str, typer.Option("--node", metavar="NAME", help="show one node of a cluster and its cell")] = "",
     follow: Annotated[bool, typer.Option("--follow", help="update until the run ends")] = False,
@@ -115,7 +115,7 @@ class _StatusSource:
             return
         self._asked = time.monotonic()
         try:
-            open_dataset(address_of(self.folder))
+            open_dataset(address_of(self.folder), may_be_empty=True)
         except StorageError:
             return
 

@@ -51,7 +51,9 @@ def command(
     from nimbus.runner.monitor.output_summary import report_pending
 
     if not is_remote(folder):
-        raise InputError("a local folder needs no fetch", where=str(folder), instead="give the address of a dataset")
+        raise InputError(
+            "a local folder does not need to be fetched", where=str(folder), instead="give the address of a dataset"
+        )
     if serve:
         from nimbus.datagen.files.server_tokens import new_token
         from nimbus.datagen.local_server import is_loopback

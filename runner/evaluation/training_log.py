@@ -48,7 +48,7 @@ def train_on(data: Path, folder: Path, *, settings: TrainingSettings) -> Trainin
     with closing(Ledger(data, read_only=True)) as ledger:
         digests = sorted(attempt.sha256 for attempt in ledger.stored())
     if not digests:
-        raise InputError("no demonstration was stored", where=str(data), instead="see why in its report.html")
+        raise InputError("no demonstration was stored", where=str(data), instead="see the reasons in its report.html")
     inputs = hashlib.sha256(to_json([digests, settings]).encode()).hexdigest()[:16]
     if (folder / NAME).is_file() and (known := read_typed(TrainingLog, folder / NAME)).inputs == inputs:
         return known

@@ -12,7 +12,7 @@ from nimbus.datagen.media.contact_sheet import INK
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 _EVERY, _STRIDE = 3, 3
-"""Every third row is used, and every third pixel along each side of its images."""
+"""Stride between the used rows of the episode, and between the used pixels along each side of an image."""
 _LOWEST, _HIGHEST = -0.3, 1.9
 """Range of heights above the floor that is shown [m]; ceilings and lamps are left out."""
 _FARTHEST = 8.0

@@ -11,7 +11,8 @@ from nimbus.datagen.machine import total_memory
 READERS = frozenset(
     "assets card convert export filter hash lineage merge mirror objects qa report reword status verify warm".split()
 )
-"""Commands that open foreign files and use no GPU: its drivers reserve memory that they never use."""
+"""Commands that open foreign files and use no GPU. Commands that use a GPU have no limit, because its drivers reserve
+memory that they never use."""
 
 VARIABLE = "NIMBUS_MEMORY_LIMIT"
 """Environment variable with another limit [GB]; 0 for none."""

@@ -1,4 +1,4 @@
-"""The bundle for GPU machines: parts, checksums, and files left out when a part is missing."""
+"""The bundle for GPU machines: parts, checksums, and the files that a missing part excludes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PART_SIZE = 1000
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> tuple[Path, Manifest]:
-    """Sources of 300 bytes, a wheel of one package, and 2,500 bytes that lie in several parts."""
+    """Sources of 300 bytes, a wheel of one package, and a file of 2,500 bytes that spans several parts."""
     sources, wheel, large = tmp_path / "sources.zip", tmp_path / "tool-1.0-py3-none-any.whl", tmp_path / "large.whl"
     write_zip(sources, {"nimbus/__init__.py": "answer = 42\n"})
     write_zip(wheel, {"tool/__init__.py": "", "tool-1.0.dist-info/RECORD": ""})
@@ -129,7 +129,7 @@ def test_sources_hold_package_and_suite(tmp_path: Path):
 
 
 def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path: Path):
-    """The installer runs isolated, without other files, and exits with 0 if there is nothing to check."""
+    """The installer needs no other file of the project, and exits with 0 if there is nothing to check."""
     folder, _ = bundle
     script = folder / "install.py"
     script.write_bytes(Path(install.__file__).read_bytes())

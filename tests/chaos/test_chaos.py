@@ -19,10 +19,11 @@ from tools.chaos.pace import Pace, _progress
 
 RUN = Path(checker.__file__).with_name("run.py")
 MIXED = ("components", "damage")
-"""Scenarios with many faults in one run. ``tests/runner/cell`` has a test for each fault of the other scenarios."""
+"""Scenarios with many faults in one run. The faults of the other scenarios have separate tests in
+``tests/runner/cell``."""
 KILLED = ("failpoints", "everything")
-"""Launchers, supervisors and fork servers are killed: ``test_run_deaths`` kills each of them, ``test_failpoints`` a
-process at every step of a commit, and ``test_kills`` a run at any file operation."""
+"""Launchers, supervisors and fork servers are killed: ``test_run_deaths`` kills each of them, ``test_failpoints`` kills
+a process at every step of a commit, and ``test_kills`` kills a run at any file operation."""
 SINGLE = ("slow", "leak", "pauses", "hung", "full_disk", "memory", "interrupts", "second_run")
 
 

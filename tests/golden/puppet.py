@@ -135,7 +135,7 @@ class PuppetPlanner:
         return GraspPlan(status=MotionStatus.NO_IK)
 
     def join(self, scene: PlanningScene, plans: Sequence[MotionPlan]) -> MotionPlan:
-        """Join plans: from the start of the first to the end of the last."""
+        """Join plans to one plan, from the start of the first to the end of the last."""
         failed = [plan for plan in plans if not plan]
         return failed[0] if failed else _plan(plans[0].positions[0], plans[-1].end)
 

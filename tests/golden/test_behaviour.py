@@ -74,7 +74,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "by demonstration": ("do",),
     "": ("move", "go_to_pose", "go_to_joints", "gripper", "wait", "aligned", "at_pose"),
 }
-"""Components tested in each task; the empty name and ``by demonstration`` stand for the task above."""
+"""Components that are tested in each task; the empty name and ``by demonstration`` refer to the task above."""
 EVERYWHERE = ReachMap((-10.0, -10.0), np.ones((400, 400), dtype=bool))
 TASK_OF = {component: name for name, components in TASKS.items() for component in components}
 
@@ -224,7 +224,9 @@ class States:
         self._settle()
 
     def _put(self, height: float, offset: float) -> None:
-        """Put the first thing into, onto or beside the other, or several onto each other; some of many stay."""
+        """Put the first object into, onto or beside the other one, or several objects onto each other; of many objects,
+        some stay in place.
+        """
         self._reset()
         count = max(1, round(len(self._moved) * (1.0 - 2.0 * offset)))
         below = self._bounds(self._other) if self._other else None

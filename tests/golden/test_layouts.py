@@ -50,9 +50,9 @@ def layout(drawn_by: Task, scene: Any) -> dict[str, Any]:
     visual = draw_visual(drawn_by, scene.stage, scene.robot, physical, key=key)
     plain = json.loads(json.dumps([asdict(physical), asdict(visual)]))
     if plain[0]["disturbance"] is None:
-        del plain[0]["disturbance"]  # nor is it stored
+        del plain[0]["disturbance"]  # it is not stored either
     for camera in plain[1]["cameras"]:
-        del camera["modalities"]  # of the task, not drawn
+        del camera["modalities"]  # this value comes from the task and is not drawn
         del camera["sensor"]["antialiasing"], camera["sensor"]["tone"]  # nor are these
     return {path: Path(value).name if isinstance(value, str) else value for path, value in leaves(plain)}
 

@@ -30,7 +30,7 @@ COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "white", "brown"
 
 
 def kinds() -> list[tuple[str, str]]:
-    """Return each kind of each library; of kinds that differ only in color, the first."""
+    """Return each kind of each library; if kinds differ only in color, only the first of them."""
     found = []
     for library in scene_names("objects"):
         shapes: set[str] = set()

@@ -123,7 +123,7 @@ def test_mistakes_are_one_line(values: dict[str, object], said: str):
 
 
 def vector(kind: str) -> Any:
-    """Return two environments, which do not reset themselves."""
+    """Return two environments that are not reset automatically."""
     words: Any = {"vectorization_mode": kind, "vector_kwargs": {"autoreset_mode": AutoresetMode.DISABLED}}
     return gymnasium.make_vec("nimbus/any-v0", num_envs=2, task=str(TINY), cameras=(), max_steps=5, **words)
 

@@ -240,7 +240,7 @@ def test_a_bug_in_somebody_s_own_code_is_one_line_with_its_place(capsys, monkeyp
 
 
 def test_code_of_compiled_libraries_is_not_the_user_s():
-    """Their frames name sources that do not exist, without a folder."""
+    """Stack frames of compiled libraries name sources that do not exist, without a folder."""
     with pytest.raises(ZeroDivisionError) as caught:
         exec(compile("1 / 0", "pyarrow/compat.pxi", "exec"), {})
     assert "compat.pxi" not in user_frame_line(caught.value)

@@ -55,8 +55,9 @@ class ClusterRun:
         return self
 
     def run(self) -> HeadEnd:
-        """Run to the end, and check that no process and no folder of a node is left."""
+        """Run to the end, and check that no process, no folder and no staged file of a node is left."""
         end = self.cluster.run()
+        assert list((Path(self.spec.folder) / "stage").glob("*")) == []
         assert not nodes_folder(self.folder).exists()
         nodes = [f"{nodes_folder(self.folder)}/n{number}/drive" for number in range(1, 9)]
         assert until(lambda: not [pid for folder in nodes for pid in tagged(CellSpec(folder=folder))])

@@ -1,4 +1,4 @@
-"""Commands that are killed by SIGKILL at a chosen file operation, independently of the load of the machine.
+"""Commands that are killed with SIGKILL at a chosen file operation, independently of the load of the machine.
 
 One interpreter is loaded once and forks a process for each command. The process counts its operations on files below a
 folder: opening for writing, writing (half of the data), syncing, renaming, linking, removing, making folders.

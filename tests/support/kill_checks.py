@@ -69,7 +69,7 @@ class Publication:
         shutil.rmtree(stage_of(self.out), ignore_errors=True)
 
     def kill(self, count: int) -> Tally:
-        """Die at so many places, spread over all; at every other one die again before the end."""
+        """Kill the process at ``count`` operations, spread over all; every second time, kill its successor, too."""
         for number, at in enumerate(_places(self.tally.places, count)):
             self.die(at)
             if number % 2:
@@ -101,7 +101,7 @@ class SerialRun:
         return self._dying.run("spec", spec.to_text(), place=self._work / name, at=at)
 
     def kill(self, count: int) -> Tally:
-        """Die at so many places, spread over all; at every other one die again before the end."""
+        """Kill the process at ``count`` operations, spread over all; every second time, kill its successor, too."""
         for number, at in enumerate(_places(self.tally.places, count)):
             known: set[str] = set()
             for place in (at, 1 + at // 2)[: 1 + number % 2]:

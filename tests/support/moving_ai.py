@@ -1,4 +1,5 @@
-"""Maps and problems in the formats of the Moving AI Lab (Sturtevant 2012), and an exact search of their lengths.
+"""Maps and path problems in the formats of the Moving AI Lab (Sturtevant 2012), and an exact search for the shortest
+lengths.
 
 The two maps beside this file are Nimbus's own, because the lab's maps are too large and have their own license. The
 optimal lengths in ``*.scen`` were computed by :func:`exact_length`, which shares no code with the library: Dijkstra's

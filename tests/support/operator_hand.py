@@ -1,7 +1,8 @@
 """One hand of a scripted operator: it sends a target of the tool in each control period, as a person does.
 
-Smooth strokes at 0.1 to 0.2 m/s, trembling, lost periods, pauses, a clutch that is released after a long stroke,
-imprecise grasps, and a button that closes or opens the gripper. Nothing is planned: the hand sees the scene and steers.
+It simulates smooth strokes at 0.1 to 0.2 m/s, trembling, lost periods, pauses, a clutch that is released after a long
+stroke, imprecise grasps, and a button that closes or opens the gripper. Nothing is planned: the hand sees the scene and
+steers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _TREMBLING, _TREMBLING_TURN = 0.0004, 0.003
 _SWAY = 0.01
 """Deviation of a moving hand for each unit of its speed [s]: noise grows with speed (Harris and Wolpert 1998)."""
 _LOST = 0.12
-"""Share of the periods whose target is lost: the tool keeps the earlier one."""
+"""Fraction of the periods whose target is lost; the tool then keeps the previous target."""
 _PAUSES = (0.15, 0.5)
 """Range of a pause [s]."""
 _CLUTCH = 0.3
@@ -41,7 +42,7 @@ _IMPRECISE = 0.003
 _FINGERS = 0.7
 """Time in which the fingers have closed or opened [s]."""
 _STEEP = 0.35
-"""Largest tilt of a hand that takes a thing from above [rad]."""
+"""Largest tilt of a hand that grasps an object from above [rad]."""
 
 _GRASPS = 300
 """Number of grasps among which a person chooses."""
@@ -124,7 +125,7 @@ class OperatorHand:
         motion = None if self._rng.random() < _LOST else PoseTarget(world_T_tool=pose)
         return ToolCommand(motion=motion, opening=opening)
 
-    # Things that a person does with it
+    # Actions of a person
 
     def take(self, name: str, *, cost: Cost = lambda _: 0.0, lift: float = 0.1) -> Commands:
         """Grasp an object from above, at about the position that a person would use.
@@ -158,7 +159,7 @@ class OperatorHand:
             raise NoWayError("no handle in reach of a hand")
         yield from self.come(grip)
         yield from self.button(closed=True)
-        for _ in range(_PULLS):  # the eye sees that it is not open yet
+        for _ in range(_PULLS):  # a person would see that the part is not open yet
             if part.fraction > fraction - 0.05:
                 break
             path = part.hand_path(self.target, part.position, part.position_at(fraction))
@@ -192,7 +193,7 @@ class OperatorHand:
 
 
 def at_once(works: Mapping[str, Commands]) -> Iterator[OperatorInput]:
-    """Yield the input of several hands that work at the same time; an earlier one waits at its end."""
+    """Yield the input of several hands that work at the same time; a hand that is done stays at its last pose."""
     busy = dict(works)
     while busy:
         given = {arm: next(commands, None) for arm, commands in busy.items()}

@@ -59,9 +59,8 @@ def _add_cubby(spec: mujoco.MjSpec, x: float, y: float, *, half: float, roof: fl
 
 
 def table_model(*, cubby: bool = False, half: float = 0.19, roof: float = 0.5) -> mujoco.MjModel:
-    """Panda, table with its top at z = 0, three bins, four loose objects of which each is a free body.
-
-    With ``cubby`` the left bin stands in one, with that half width and that height of its roof [m].
+    """Panda, table with its top at z = 0, three bins, and four loose objects as free bodies. With ``cubby``, the left
+    bin stands in a cubby with this half width and height of the roof [m].
     """
     spec = _panda()
     _add_box(spec, (0.45, 0.0, -0.025), (0.6, 0.9, 0.025))

@@ -1,4 +1,4 @@
-"""A disk without the features that FAT and some network mounts lack: the calls fail in this process as on them."""
+"""A simulated disk without the features that FAT and some network mounts lack: their calls fail in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that one of the test processes makes for all of them."""
+"""Folders that one test process makes for all test processes."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def show(name: str, folder: Path, *, count: int, seed: int = 0) -> dict[int, str
 
 
 def _perform(session: TeleoperationSession, name: str, rng: np.random.Generator) -> str:
-    """Show a task; return the reason of a failure, empty for success."""
+    """Demonstrate a task; return the reason for a failure, or an empty text for success."""
     hands = {arm: OperatorHand(session, arm, rng) for arm in session.assets.robot.arm_names}
     try:
         for given in SHOWS[name](hands):

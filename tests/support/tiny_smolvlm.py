@@ -1,6 +1,7 @@
 """A small SmolVLM with its own tokenizer, for SmolVLA without the hub: ``python tiny_smolvlm.py FOLDER``.
 
-Runs in the Python that ``NIMBUS_LEROBOT_PYTHON`` names. Weights are random: SmolVLA makes them from the config.
+Runs in the Python that ``NIMBUS_LEROBOT_PYTHON`` names. SmolVLA draws random weights when it is created from the
+config.
 """
 
 # pyright: reportMissingImports=false

@@ -1,4 +1,4 @@
-"""Validators of USD, which every stage from Nimbus must pass."""
+"""USD's validators, which every stage that Nimbus writes must pass."""
 # The stubs of pxr say that most calls return None.
 # pyright: reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportArgumentType=false
 

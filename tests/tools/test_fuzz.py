@@ -59,7 +59,7 @@ def test_a_planted_bug_is_found(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_control_sequence_in_an_error_is_found(tmp_path: Path) -> None:
-    """Errors of Nimbus escape control sequences; this one simulates an error that does not."""
+    """Nimbus's errors escape control sequences; this test simulates an error that does not."""
 
     def shout(folder: Path, random: np.random.Generator) -> None:
         error = InputError("")

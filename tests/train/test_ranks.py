@@ -94,7 +94,7 @@ def test_a_stop_reaches_all_ranks_once(tmp_path: Path):
 
 
 def test_ranks_end_with_a_killed_parent(tmp_path: Path):
-    """The lock of the folder, which they also hold, is soon released."""
+    """The ranks also hold the lock of the folder, which must soon be released."""
     script = tmp_path / "rank.py"
     script.write_text(RANK.replace("ACTION", "(folder / f'pid-{rank}').write_text(str(os.getpid())); time.sleep(0.5)"))
     process = subprocess.Popen([sys.executable, "-c", WATCH, str(script), str(tmp_path)])

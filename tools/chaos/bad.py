@@ -24,7 +24,10 @@ _ROOMS = (0, 20_000, 100_000, 400_000)
 
 
 def full_disk(lab: Lab) -> Result:
-    """Fill the disk for a while: the run must wait, resume by itself, and count no fault. Then leave it full."""
+    """Fill the disk for a while: the run must wait, resume by itself, and count no fault.
+
+    Then fill the disk permanently.
+    """
     episodes = 60
     with lab.scenario("full_disk", episodes=episodes) as result, _small_disk(lab.folder / "disk", result) as disk:
         for room in () if result.skipped else _ROOMS[1:2] if lab.short else _ROOMS:

@@ -88,10 +88,9 @@ def leak(lab: Lab) -> Result:
 
 
 def goodput(lab: Lab) -> Result:
-    """Crash one lease in ten, and compare the run's duration with one without faults: median of three pairs.
-
-    Stages sleep for 0.2 s, so that the result does not depend on the machine's other load. Half of the crashes occur in
-    the middle of a stage, and half at its end.
+    """Crash one lease in ten, and compare the run's duration with that of a run without faults; the median of three
+    pairs counts. Stages sleep for 0.2 s, so the result does not depend on other load of the machine. Half of the
+    crashes occur in the middle of a stage, and half at its end.
     """
     episodes, pairs = 100, 3
     with lab.scenario("goodput", episodes=2 * pairs * episodes) as result:

@@ -26,7 +26,8 @@ class Result:
     name: str
     episodes: int = 0
     faults: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Numbers by kind of fault: ``injected`` and ``detected`` faults, ``median_s`` and ``max_s`` until detection."""
+    """Figures by kind of fault: numbers of ``injected`` and ``detected`` faults, and ``median_s`` and ``max_s`` until
+    detection."""
     in_mid_phase: int = 0
     """Number of faults in real physics and render workers that hit in the middle of planning, rendering or storing."""
     false_kills: int = 0
@@ -59,7 +60,7 @@ class Result:
             row |= {"median_s": median(times), "max_s": max(times)}
 
     def take(self, matched: Matched) -> None:
-        """Count matched faults; every injected fault must be in the ledger, and no other."""
+        """Count matched faults; the ledger must contain every injected fault and no other fault."""
         self.faults |= matched.table()
         self.false_kills += len(matched.false_kills)
         self.failed += [f"unexplained: {row}" for row in matched.false_kills[:5]]

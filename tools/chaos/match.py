@@ -66,7 +66,7 @@ def match(injected: list[dict[str, Any]], told: list[dict[str, Any]], *, names: 
 def _by_its_clock(row: dict[str, Any], fault: dict[str, Any]) -> bool:
     """Return True if a row has the fault's kind of deadline: total time for a livelock, silence for other hangs.
 
-    This distinguishes two writers that hang at the same time, for which the ledger names no episode.
+    This distinguishes two writers that hang at the same time, because the ledger names no episode for them.
     """
     return row["kind"] != "hang" or ("in this phase" in row.get("detail", "")) == (fault["kind"] == "livelock")
 

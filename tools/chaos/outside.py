@@ -1,4 +1,4 @@
-"""Scenarios with signals from outside: to supervisors at every step of a commit, and to all processes at once."""
+"""Scenarios with signals from outside, sent to supervisors at every step of a commit, and to all processes at once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FORGIVEN = 5.0
 _REPLACED = 15.0
 """Time within which a hung supervisor must be replaced [s]."""
 _GONE = 2.0
-"""Time within which all processes of a cell must end after their launcher [s]."""
+"""Time within which all processes of a cell must end after the end of their launcher [s]."""
 
 
 def failpoints(lab: Lab) -> Result:
-    """Kill supervisors by SIGKILL at each step of a commit, on the first or second pass."""
+    """Kill supervisors with SIGKILL at each step of a commit, on the first or second pass."""
     each = 1 if lab.short else max(3, lab.faults // 50)
     episodes = min(lab.episodes, 90 * each)
     random = lab.random("failpoints")
@@ -111,7 +111,7 @@ _VICTIMS: dict[str, Callable[[processes.Run], None]] = {
 
 
 def pauses(lab: Lab) -> Result:
-    """Stop the supervisor, the launcher or all processes for a while: no process may be killed for that."""
+    """Stop the supervisor, the launcher or all processes for a while: this must not cause a process to be killed."""
     seconds = 2.0 if lab.short else 20.0
     episodes = min(lab.episodes, 400)
     with lab.scenario("pauses", episodes=episodes) as result:

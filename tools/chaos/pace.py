@@ -25,7 +25,7 @@ _PERIOD = 15.0
 
 
 class Pace:
-    """Waits between faults, which are longer if episodes take longer: on a slow or busy machine.
+    """Waits between faults, which are longer if episodes take longer, as on a slow or busy machine.
 
     Args:
         generator: Random generator for the times.

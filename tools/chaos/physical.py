@@ -18,7 +18,7 @@ _PHASES = ("plan", "render", "store")
 _GAP = 10.0
 """Default deadline without a stamp [s], by which SIGSTOP is detected."""
 _NOTED = 2.0
-"""Time until a fault is stored in the ledger [s]; a supervisor that is killed sooner loses its row."""
+"""Time until a fault is stored in the ledger [s]; if the supervisor is killed earlier, the row is lost."""
 _MOST = 8
 """Largest number of strikes at one episode; twice as many in a row would rightly quarantine it."""
 _IN_A_ROW = 12

@@ -48,7 +48,7 @@ SCENARIOS = (
 )
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONG = (inside.goodput,)
-"""Scenarios that are left out of a short run, because it could not measure them."""
+"""Scenarios that a short run omits, because it is too short to measure them."""
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """Count of the names of Kit and Isaac Sim that are used and checked: ``python tools/contract/count.py [--json FILE]``.
 
-Prints the numbers of names that Nimbus uses, that the contract describes, that are unknown or deprecated, and of
-planted mistakes that the checker finds.
+Prints how many names Nimbus uses, how many the contract describes, how many are unknown or deprecated, and how many
+planted mistakes the checker finds.
 """
 
 from __future__ import annotations

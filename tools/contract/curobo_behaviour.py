@@ -250,7 +250,10 @@ class Curobo:
 
 
 def _capture(planner: Any, goals: int) -> bool:
-    """Fix the size of goal sets at the first motion; smaller sets are filled up, a larger one is an error."""
+    """Fix the size of goal sets at the first motion.
+
+    Later, smaller sets are filled up, and larger sets are an error.
+    """
     if goals > (planner.played_captured or goals):
         raise ValueError("CUDA graph reset is not available.")
     planner.played_captured = planner.played_captured or goals
@@ -280,7 +283,7 @@ def _update_spheres(
     start_sph_idx: int = 0,
     config_idx: int | None = None,
 ) -> None:
-    """Change the spheres of one configuration, or of all without a number."""
+    """Change the spheres of one configuration; without a number, change those of all configurations."""
     if start_sph_idx + len(sphere_position_radius) > kinematics.played_slots[link_name]:
         raise ValueError(f"{len(sphere_position_radius)} spheres of {kinematics.played_slots[link_name]}")
     if config_idx is not None and not 0 <= config_idx < kinematics.played_count:

@@ -18,7 +18,7 @@ _MENU = "omni.kit.menu.utils.extension_window_helper_full:MenuHelperExtensionFul
 
 
 class Subscription:
-    """Subscription that lasts as long as it is referenced, like those of Kit."""
+    """Subscription that lasts as long as it is referenced, like Kit's subscriptions."""
 
 
 class Kit:
@@ -53,7 +53,7 @@ class Kit:
         self._instances: dict[str, Any] = {}
         self._within: list[Any] = []
 
-    # What a test does
+    # Actions of a test
 
     def show(self, menu: str) -> Any:
         """Click a menu entry; return the window that it opens, built."""

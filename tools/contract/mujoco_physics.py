@@ -6,6 +6,7 @@ that a simulation failed to write there is missing here too.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ import mujoco
 import newton
 import numpy as np
 
-from nimbus.datagen.simulate.builder import ROLLING_FRICTION, compile_world, start_positions
+from nimbus.datagen.simulate.builder import ROLLING_FRICTION, compile_world, start_positions, unmirror
 from nimbus.datagen.simulate.newton import STEP_RATE, make_contacts_believable, make_parts_stay
 from tools.contract import warp_arrays
+from tools.contract.articulations import articulation_parts, dof_paths
 from tools.contract.warp_arrays import Warp
 
 _PRIMS = "isaacsim.core.experimental.prims.impl"
@@ -117,6 +119,7 @@ class MujocoPhysics:
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_usd(self.stage, load_visual_shapes=False, load_static_visual_shapes=False)
+        unmirror(builder)
         paths, joints = list(builder.body_label), list(builder.joint_label)
         self._read_schemas(builder, paths, joints)
         builder.body_label[:] = [_name(path) for path in paths]
@@ -160,6 +163,12 @@ class MujocoPhysics:
             if path.startswith(_THINGS):
                 builder.shape_material_mu_rolling[shape] = ROLLING_FRICTION
         _add(builder, "mujoco:geom_priority", firm)
+        for prim in self.stage.Traverse():
+            if self._said(str(prim.GetPath()), "physxArticulation:enabledSelfCollisions") is False:
+                links = {str(path) for path in articulation_parts(self.stage, str(prim.GetPath()))[1]}
+                own = [shape for row, path in enumerate(paths) if path in links for shape in builder.body_shapes[row]]
+                for pair in itertools.combinations(own, 2):
+                    builder.add_shape_collision_filter_pair(*pair)
 
     def _said(self, path: str, name: str) -> Any:
         prim = self.stage.GetPrimAtPath(path)
@@ -283,24 +292,3 @@ def _add(builder: Any, name: str, values: dict[int, float]) -> None:
     """Set an attribute of MuJoCo on some bodies or shapes."""
     attribute = builder.custom_attributes[name]
     attribute.values = (attribute.values or {}) | values
-
-
-def dof_paths(stage: Any, place: str) -> list[str]:
-    """Return the movable joints of the articulation at a prim, in an order that differs from Nimbus's."""
-    from pxr import Usd, UsdPhysics
-
-    def ends(prim: Any) -> list[Any]:
-        joint: Any = UsdPhysics.Joint(prim)
-        found = [*joint.GetBody0Rel().GetTargets(), *joint.GetBody1Rel().GetTargets()]
-        return [end for end in found if stage.GetPrimAtPath(end).HasAPI(UsdPhysics.RigidBodyAPI)]
-
-    root = stage.GetPrimAtPath(place)
-    joints = [prim for prim in stage.Traverse() if prim.IsA(UsdPhysics.Joint)]
-    bodies = [prim.GetPath() for prim in Usd.PrimRange(root) if prim.HasAPI(UsdPhysics.RigidBodyAPI)]
-    reached = set(ends(root) if root in joints else bodies)
-    own: list[Any] = []
-    while further := [prim for prim in joints if prim not in own and reached.intersection(ends(prim))]:
-        own += further
-        reached.update(end for prim in further for end in ends(prim))
-    moving = [prim for prim in own if not prim.IsA(UsdPhysics.FixedJoint)]
-    return sorted((str(prim.GetPath()) for prim in moving), reverse=True)

@@ -27,7 +27,7 @@ class Symbol:
 
 @dataclass
 class Contract:
-    """Modules and definitions of all products, and the names that were looked up so far."""
+    """Modules and definitions of all products, and the names that have been looked up so far."""
 
     modules: dict[str, dict[str, Any]] = field(default_factory=dict)
     defs: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -68,7 +68,9 @@ class Contract:
         return bool(self.extensions.get(extension, {}).get("deprecated"))
 
     def name_in(self, module: str, name: str) -> Symbol | None:
-        """Find the meaning of a name in a module; None if it does not exist, or only by accident."""
+        """Find the meaning of a name in a module; None if the module does not define it, or only imports it by
+        accident.
+        """
         self.asked.add(module)
         entry = self.modules.get(module, {})
         target = entry.get("names", {}).get(name)

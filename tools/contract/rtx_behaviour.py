@@ -32,7 +32,7 @@ class IsaacSim:
         self.takes_poses = True
         """True if a rejected write raises; otherwise it is only logged."""
         self.refreshed: list[tuple[str, Any]] = []
-        """Prims one by one, with their assigned positions."""
+        """Assigned position of each prim, in order."""
         self.update: Callable[[], None] = lambda: None
         """Function called in each iteration of Kit's loop."""
 

@@ -1,7 +1,7 @@
 """Stand-in for Kit, built from its contract: names that are not in the contract raise an error.
 
 Modules, classes, methods and their parameters are made from the contract; ``kit_behaviour.py`` defines their behavior.
-A method without a behavior raises, so that no test passes because something silently did nothing.
+A method without a behavior raises an error, so no test can pass because a call did nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _OURS = ("nimbus.datagen.kit", "nimbus.datagen.plan.curobo.adapter")
 """Modules of Nimbus that import parts of these packages when they are loaded."""
 
 _ANY_NUMBER = ("omni.ui:ComboBox",)
-"""Classes that accept any number of options after the selected one; the contract only has as many as were observed."""
+"""Classes that accept any number of options after the selected one; the contract contains only as many options as were
+observed."""
 
 Behaviour = dict[str, Callable[..., Any]]
 """Behavior of functions and methods, by ``module:function`` and ``module:Class.method``."""

@@ -20,7 +20,7 @@ from tools.docs_site.pages import commands_page, gallery_page  # noqa: E402
 GENERATED = {"commands.md": commands_page, "gallery.md": gallery_page}
 """Pages that are written at each build, by their path."""
 _BOOST = {"glossary.md": 2.0, "quick-start.md": 2.0, "decisions.md": 0.3, "api/data.md": 0.3, "commands.md": 0.5}
-"""Weights of pages in the search, 1 for all others: guides come before references."""
+"""Weights of pages in the search, so that guides come before references; the weight of all other pages is 1."""
 _ROLE = re.compile(r":(?:meth|class|func|attr|mod|data):(?=<code>)")
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]+)([)#])")
 

@@ -25,13 +25,14 @@ from tools.fuzz.mutations import BELL, MARK
 from tools.fuzz.sort import Sort
 
 SECONDS = 30.0
-"""Time after which an input counts as a hang [s]: waiting or computing time, whatever the machine's load."""
+"""Time after which an input counts as a hang [s]; waiting and computing time count, and the limit allows for a busy
+machine."""
 MEMORY = 2 << 30
 """Largest growth of a process's memory beyond that of its libraries [bytes]."""
 _PAGE = 64 << 20
 """Size above which a page counts as a result of the damage and is not scanned [bytes]."""
 _LOOKS, _BETWEEN = 10, 0.1
-"""Number of checks of processes that seem to wait, and time between two [s]."""
+"""Number of checks of processes that seem to wait, and time between two checks [s]."""
 _OK = ("read", "refused")
 
 

@@ -18,9 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from nimbus.runner.system.threads import load_kernels, prepare_libraries
+from nimbus.runner.system.threads import prepare_libraries
 from tools.fuzz.batches import SECONDS, Batch, Finding, quiet
 from tools.fuzz.sort import Sort
+from tools.warm_cache import compile_kernels
 
 _BATCH = 25
 """Number of inputs that one child process runs in sequence."""
@@ -85,16 +86,6 @@ def _batch(sort: Sort, root: Path, seed: int, hang: float) -> Batch:
     return Batch(sort=sort, good=good, work=work, seed=seed, seconds=hang)
 
 
-def _compile() -> None:
-    """Load a scene and its robot, so that all kernels are in Warp's cache."""
-    from nimbus.datagen.files.scene_files import scene_folder
-    from nimbus.datagen.load.scene_loader import load_assets
-    from nimbus.datagen.tasks.task import load_task
-
-    load_kernels("cpu")
-    load_assets(load_task(scene_folder("tasks") / "open_drawer.yaml"))
-
-
 def _in_child(make: Callable[[], object], what: str) -> None:
     """Call a function in a child process, because threads that libraries start would make later forks unsafe.
 
@@ -128,12 +119,13 @@ def main(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     chosen = [known[name] for name in options.sort or known]
     quiet()
-    prepare_libraries()  # with the user's kernel cache; with a new cache, kernels would be compiled during some input
+    # The user's kernel cache is used here: with a new cache, kernels would be compiled during some input.
+    prepare_libraries()
     with tempfile.TemporaryDirectory(prefix="fuzz-cache-") as cache:
         os.environ["NIMBUS_CACHE"] = cache
         for name in _LIBRARIES:
             importlib.import_module(name)
-        _in_child(_compile, "compiled kernels")
+        _in_child(compile_kernels, "compiled kernels")
         inputs, first = (len(chosen), options.number) if options.number is not None else (options.inputs, 0)
         begin, done, found = time.monotonic(), Counter[str](), []
         limits = {"seconds": options.seconds, "hang": options.hang}

@@ -151,7 +151,7 @@ def _spoil_arrays(path: Path, index: Path, random: np.random.Generator) -> None:
 
 
 def read_library(folder: Path, random: np.random.Generator) -> None:
-    """List the library, load one of its kinds, and weight draws by the log."""
+    """List the library, load one of its kinds, and weight random draws with the log."""
     from nimbus.datagen.objects.libraries import open_library
     from nimbus.datagen.propose.drawing_weights import read_weights
 

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,15 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy  # pyr
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.store.recovery import clear_stage
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
-from nimbus.runner.cluster.line_socket import HeadClient
+from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.machine import platform_name
+from nimbus.runner.cluster.messages import MOST_LETTERS, Leave, to_line
 from nimbus.runner.cluster.on_ray.head_end import await_end, parse_end
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
+from nimbus.runner.cluster.on_ray.reach import first_line
 from nimbus.runner.cluster.on_ray.relay_actor import UNFIT, WORKING, RelayActor
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
@@ -36,6 +40,10 @@ from nimbus.runner.system.child_module import module_command
 
 _PLACE = 2.0
 """Interval between checks of the cluster's nodes [s]."""
+_CHECK = 10.0
+"""Interval between checks whether the relays could be created [s]."""
+_MOST_DEATHS = 4
+"""Number of relays of a node that Ray could not create, after which the node gets no further one."""
 _KEPT_END = 600.0
 """Time for which the head actor keeps the result of the run, for a command that returns after an interruption [s]."""
 _REFUSED = 30.0
@@ -66,6 +74,10 @@ class HeadActor:
         self._placed: dict[str, Any] = {}
         self._unfit: set[str] = set()
         """Ids of the nodes whose agents cannot work; they get no further relay."""
+        self._deaths: Counter[str] = Counter()
+        """Numbers of relays that Ray could not create, by id of the node."""
+        self._check_at = time.monotonic() + _CHECK
+        """Time of the next check of the relays, on the monotonic clock [s]."""
         self._asked = 0
         """Number of nodes requested from Ray's autoscaler."""
 
@@ -143,6 +155,8 @@ class HeadActor:
                 ray.get(relay.leave.remote(is_done), timeout=ANSWER_SECONDS)
             with suppress(RayError):
                 ray.kill(relay)
+        for task in self._job.tasks:  # a killed node may have staged episodes that other nodes delivered
+            clear_stage(Path(task.spec.folder))
         self._private.remove()
 
     def _try_placing(self) -> None:
@@ -151,6 +165,9 @@ class HeadActor:
 
     def _place(self) -> None:
         """Create a relay on each new node, up to the number of nodes that the job requests."""
+        if time.monotonic() >= self._check_at:
+            self._check_at = time.monotonic() + _CHECK
+            self._forget_dead()
         most = self._wanted()
         for node in ray.nodes():
             number, cpus = node["NodeID"], int(node["Resources"].get("CPU", 0))
@@ -170,7 +187,31 @@ class HeadActor:
                     max_task_retries=0,
                     max_concurrency=4,
                     scheduling_strategy=NodeAffinitySchedulingStrategy(number, soft=False),
-                ).remote(self._name, f"n{number[:8]}", slots, tuple(task.name for task in self._job.tasks))
+                ).remote(self._name, _node_name(number), slots, tuple(task.name for task in self._job.tasks))
+
+    def _forget_dead(self) -> None:
+        """Forget relays that Ray could not create, so that it tries again; after some tries, report the node."""
+        asked = {relay.state.remote(): number for number, relay in self._placed.items()}
+        if not asked:
+            return
+        answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=ANSWER_SECONDS)
+        for reference in answered:
+            number = asked[reference]
+            try:
+                ray.get(reference)
+            except ActorDiedError as error:
+                self._deaths[number] += 1
+                del self._placed[number]
+                if self._deaths[number] == _MOST_DEATHS:
+                    self._unfit.add(number)
+                    self._report_unfit(_node_name(number), f"Ray cannot run its relay: {first_line(error)}")
+            except RayError:
+                continue  # the relay is being started again
+
+    def _report_unfit(self, node: str, why: str) -> None:
+        """Report to the head that a node cannot work, on behalf of an agent that does not run."""
+        with suppress(HeadUnreachableError):
+            self.say(to_line(Leave(node=node, why=why[:MOST_LETTERS], has_failed=True)))
 
     def _wanted(self) -> int:
         """Return the number of nodes that the job requests, after passing it to Ray's autoscaler.
@@ -202,3 +243,7 @@ class HeadActor:
 
 def _has_end(code: int, output: str) -> bool:
     return parse_end(output) is not None
+
+
+def _node_name(number: str) -> str:
+    return f"n{number[:8]}"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from nimbus.runner.system.child_module import module_environment
+from nimbus.runner.system.child_module import last_line, module_environment
 from nimbus.runner.system.processes import describe
 
 _MOST_ENDS = 6
@@ -108,8 +108,7 @@ class KeptProcess:
                 break
             self._ends += 1
             if self._ends >= _MOST_ENDS:
-                last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-                self.failure = f"ended {self._ends} times, the last time {describe(code)}: {''.join(last)}"
+                self.failure = f"ended {self._ends} times, the last time {describe(code)}: {last_line(self._log)}"
                 break
             if not self._is_stopping:
                 time.sleep(min(10.0, 0.2 * 2**self._ends) if self._ends > 1 else 0.0)

@@ -13,6 +13,7 @@ from stat import S_ISDIR
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
 from nimbus.runner.cluster.cluster_address import ClusterAddress
+from nimbus.runner.system.output import write_error
 
 _CONNECT = 5.0
 """Time limit for a connection to a head [s]."""
@@ -53,6 +54,14 @@ def check_token(host: str, *, where: str) -> None:
     what = f"the cluster at {host} is open to other machines, and there is no token"
     instead = "start it with RAY_AUTH_MODE=token on every node, and put its token into ~/.ray/auth_token here"
     raise InputError(what, where=where, instead=instead)
+
+
+def warn_of_plain_token(address: ClusterAddress) -> None:
+    """Write a line if the token is about to be sent unencrypted to another machine."""
+    is_encrypted = address.kind == "ray" and os.environ.get("RAY_USE_TLS") == "1"
+    if address.kind in ("http", "ray") and read_token() and not is_encrypted and not is_loopback(address.host):
+        instead = "use a private network, or an SSH tunnel and --cluster with localhost"
+        write_error(f"--cluster {address}: the token is sent unencrypted to {address.host}; {instead}\n")
 
 
 def read_token() -> str:

@@ -15,11 +15,11 @@ from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMis
 
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.runner.cluster.line_socket import HeadUnreachableError, LineConnection, LineServer
-from nimbus.runner.cluster.messages import FAILED
+from nimbus.runner.cluster.messages import FAILED, MOST_LETTERS, Leave, to_line
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
 from nimbus.runner.cluster.on_ray.reach import own_node_folder, own_root
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE
-from nimbus.runner.system.child_module import module_command
+from nimbus.runner.system.child_module import last_line, module_command
 from nimbus.runner.system.processes import cell_tag, sweep
 
 WORKING, LEFT, UNFIT = "working", "left", "unfit"
@@ -55,7 +55,7 @@ class RelayActor:
             str(self._folder),
             str(os.getpid()),
         )
-        self._state = WORKING
+        self._node, self._state, self._has_reported = node, WORKING, False
         self._agent = KeptProcess(words, self._folder / "agent.log", is_over=self._is_over)
         threading.Thread(target=self._carry, daemon=True, name="carry").start()
         self._agent.start()
@@ -93,6 +93,7 @@ class RelayActor:
             self._server.serve(1.0, self._forward)
             if self._agent.over.wait(0 if self._agent.pid else _POLL):
                 self._end_without_head()
+                self._report_unfit()
 
     def _end_without_head(self) -> None:
         """Kill this actor if the head actor died without removing it."""
@@ -101,6 +102,16 @@ class RelayActor:
                 ray.get(self._head.pid.remote(), timeout=ANSWER_SECONDS)
             except ActorDiedError:
                 ray.kill(ray.get_runtime_context().current_actor)
+
+    def _report_unfit(self) -> None:
+        """Send the reason why this node cannot work, once: its agent may have ended before it reached the head."""
+        if self._has_reported or self.state() != UNFIT:
+            return
+        why = self._agent.failure or last_line(self._folder / "agent.log").removeprefix(f"node {self._node}: ")
+        line = to_line(Leave(node=self._node, why=why[:MOST_LETTERS], has_failed=True))
+        with suppress(RayError, HeadUnreachableError):
+            ray.get(self._head.say.remote(line), timeout=ANSWER_SECONDS)
+            self._has_reported = True
 
     def _forward(self, connection: LineConnection, line: bytes) -> None:
         try:

@@ -18,7 +18,7 @@ from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.machine import platform_name
-from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
+from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token, warn_of_plain_token
 from nimbus.runner.cluster.on_ray.request import RayLine, RayOrder
 from nimbus.runner.monitor.dashboard import StatusDashboard
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
@@ -40,6 +40,7 @@ def check_ray(address: ClusterAddress) -> None:
     if address.kind != "http" and importlib.util.find_spec("ray") is None:
         raise InputError("Ray is not installed", where=f"--cluster {address}", instead=EXTRA)
     check_reachable(address)
+    warn_of_plain_token(address)
 
 
 def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> HeadEnd:

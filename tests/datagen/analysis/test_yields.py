@@ -98,7 +98,7 @@ def test_q_values_are_no_smaller_than_p_values_and_in_the_same_order(values: lis
 
 
 def test_q_values_are_those_of_benjamini_and_hochberg() -> None:
-    """Computed by hand: p · n / rank, from the largest down."""
+    """The expected values were computed by hand: p · n / rank, from the largest p-value down."""
     q_values = adjust_p_values(np.array([0.04, 0.01, 0.03, 0.9]), np.zeros(4), level=0.05)
     assert q_values == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.9])
 

@@ -1,4 +1,4 @@
-"""Archives whose names leave the folder, whose sizes are wrong or that grow without limit are refused in one line."""
+"""Archives with paths outside their folder, wrong sizes or unlimited content are refused in one line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def damaged(path: Path, method: int) -> None:
 
 
 def flagged(path: Path, flags: int, method: int = zipfile.ZIP_DEFLATED) -> None:
-    """Write a zip file whose only member has flags, and a method, in both of its headers."""
+    """Write a zip file whose only member has the given flags and compression method in both of its headers."""
     zipped(path, "mug.obj")
     content = bytearray(path.read_bytes())
     for mark, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
@@ -72,7 +72,7 @@ def bz2_zipped(path: Path) -> None:
 
 
 def long_named(path: Path, kind: bytes) -> None:
-    """Write a tar file whose first header has a name of 1 MiB; a bomb has one of gigabytes."""
+    """Write a tar file whose first header has a name of 1 MiB; a real bomb has a name of gigabytes."""
     entry = tarfile.TarInfo("././@LongLink")
     entry.type, entry.size = kind, 1 << 20
     with tarfile.open(path, "w:bz2") as archive:

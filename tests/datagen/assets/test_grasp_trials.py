@@ -65,7 +65,7 @@ def test_held_grasps_come_first(cube: ObjectModel, trials: GraspTrials) -> None:
 
 
 def test_a_held_grasp_stands_in(cube: ObjectModel, trials: GraspTrials) -> None:
-    """If the ranking contains no successful grasp, the attempts are used instead."""
+    """If the ranking contains no grasp that succeeded in the trials, the successful trials are used instead."""
     rest = cube.rest_poses[0]
     pose = np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height

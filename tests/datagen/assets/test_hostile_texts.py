@@ -9,7 +9,7 @@ import pytest
 from nimbus.datagen.assets import digests, layouts, licenses, urdf
 
 LONG = 300_000
-"""Length at which an expression with quadratic time takes minutes."""
+"""Length of a text for which a regular expression with quadratic time takes minutes."""
 
 
 def test_references_of_long_lines(tmp_path: Path):

@@ -182,7 +182,7 @@ def test_a_folder_of_others_is_no_library(tmp_path: Path) -> None:
 
 
 def test_a_library_with_links_is_not_continued(tmp_path: Path) -> None:
-    """The library may be of others: the import would append to a file outside it."""
+    """The library may come from another user: through a link, the import would append to a file outside the library."""
     (tmp_path / "lib").mkdir()
     (tmp_path / "notes.txt").write_text("precious")
     (tmp_path / "lib/progress.jsonl").symlink_to(tmp_path / "notes.txt")
@@ -210,7 +210,7 @@ def test_wheels_are_read_as_archives(tmp_path: Path) -> None:
 
 
 def test_a_large_index_opens_fast(tmp_path: Path) -> None:
-    """The limit is one second, ten times the usual duration, because test machines are slow."""
+    """The limit of one second is ten times the usual duration, because test machines are slow."""
     import time
 
     entry = {"size": (0.1, 0.1, 0.1), "source": "a", "layout": "ycb", "shape": "0" * 64, "automatic": {"scale": 1.0}}
@@ -252,7 +252,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
 def test_a_spoilt_shape_of_others_is_one_line(
     things: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, np.ndarray], what: str
 ) -> None:
-    """Its checksum in the index is correct, because the library was made with it."""
+    """The checksum in the index is correct, because the library was made with the invalid shape."""
     monkeypatch.setattr(shape_file, "_LARGEST_UNPACKED", 64 << 20)
     with np.load(things[1] / "apple" / "shape.npz") as held:
         arrays = {**held, **change}

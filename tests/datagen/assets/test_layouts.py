@@ -1,4 +1,5 @@
-"""Recognition by published file names, and scale, textures and places from outside of meshes."""
+"""Recognition of datasets by their published file names, and reading of scales, textures and poses that are stored
+outside of the meshes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _CUBE = trimesh.creation.box((1, 1, 1))
 
 
 def found(root: Path, *names: str) -> dict[str, FoundAsset]:
-    """Return assets by layout and name for meshes with these paths."""
+    """Return the layout and name of each asset that is found for meshes with these paths."""
     for name in names:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         _CUBE.export(root / name) if name.endswith((".obj", ".glb", ".stl", ".ply")) else (root / name).write_text("x")

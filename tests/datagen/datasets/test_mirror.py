@@ -67,7 +67,7 @@ def test_links_to_private_files_are_not_mirrored(tmp_path: Path, capsys: pytest.
 
 
 def test_pipe_in_the_place_of_an_episode_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """Its size is 0; the copy once waited for a writer."""
+    """A pipe has size 0; the copy once waited for a process to write into it."""
     pytest.importorskip("obstore", reason="the extra 'dev' brings obstore")
     write_dataset(tmp_path / "data")
     with closing(Ledger(tmp_path / "data")) as ledger:
@@ -80,7 +80,7 @@ def test_pipe_in_the_place_of_an_episode_is_refused(tmp_path: Path, capsys: pyte
 
 
 def test_a_folder_with_links_is_no_target(stored: tuple[Path, str], capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    """The copy would write through them into other folders."""
+    """The copy would write through the links into other folders."""
     (tmp_path / "private").mkdir()
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy/episodes").symlink_to(tmp_path / "private")

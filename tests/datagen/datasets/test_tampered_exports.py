@@ -119,7 +119,7 @@ def test_a_description_of_another_kind_is_one_line(v30: Path, name: str, value: 
 
 
 def test_a_table_of_repeated_values_is_not_unpacked(tmp_path: Path) -> None:
-    """One or two kilobytes that would expand to a gigabyte of rows."""
+    """A table of one or two kilobytes would expand to a gigabyte of rows."""
     path = tmp_path / "rows.parquet"
     count = 20_000_000
     pq.write_table(pa.table({"index": pa.repeat(1, count)}), path)
@@ -174,7 +174,7 @@ def test_a_manifest_without_a_column_is_one_line(shards: Path) -> None:
 
 
 def test_an_extra_file_of_holes_is_not_copied(v30: Path) -> None:
-    """Earlier, the copy filled the disk."""
+    """Copying such a file once filled the disk."""
     (v30 / "notes.bin").touch()
     os.truncate(v30 / "notes.bin", 1 << 39)
     with pytest.raises(InputError, match="notes.bin: .*the file is sparse and nearly empty"):

@@ -1,4 +1,4 @@
-"""Camera ranges that turn everything out of view are reported, with a range that works."""
+"""Camera ranges with which nothing is in view are reported, with a range that works."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ BESIDE = "beside: {object: 'items[0]', of: 'items[1]'}"
 
 
 def found(*conditions: str) -> list[tuple[str, bool]]:
-    """List the findings about objects beside others: the field of each, and True if it is certain."""
+    """Return the findings about ``beside`` conditions: the field of each, and True if it is certain."""
     task = parse_task(HEAD + "".join(f"  - {condition}\n" for condition in conditions) + TAIL)
     bins = {name: SimpleNamespace(name=name, group="bins", object_class=name) for name in ("organic", "recycling")}
     assets: Any = SimpleNamespace(stage=SimpleNamespace(fixtures=bins))

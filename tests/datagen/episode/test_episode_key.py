@@ -9,7 +9,7 @@ from nimbus.datagen.episode.layout import EpisodeKey
 
 @pytest.mark.parametrize("task", ["../../mine", "/etc/mine", "a/b", "..", "", "a\0b", "a b", "-a", "a\n"])
 def test_task_of_a_stored_episode_is_no_path(task: str):
-    """It is stored in datasets, and file names of another dataset are made from it."""
+    """A dataset stores the name of its task, and other datasets derive file names from it."""
     with pytest.raises(ValueError, match="is not a name"):
         EpisodeKey(task=task, task_hash="", seed=0, index=0)
 

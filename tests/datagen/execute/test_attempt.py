@@ -1,4 +1,4 @@
-"""Attempts are recorded, judged, and can be replayed from the record alone."""
+"""Attempts are recorded and judged, and can be replayed from the record alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The demonstrator during a push: it recovers from the result, and the record contains this and can be replayed."""
+"""The demonstrator during a push: it recovers from the effects of the push, and the record contains the recovery and
+can be replayed."""
 
 from __future__ import annotations
 

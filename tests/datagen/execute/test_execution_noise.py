@@ -45,7 +45,7 @@ def test_one_stream_gives_the_same_noise(cell: SimulatedWorkcell):
 
 
 def test_noise_keeps_away_from_things(cell: SimulatedWorkcell):
-    """Postures lead down to the can; noise moves none closer than 2 cm, unless it is planned closer."""
+    """The postures lead down to the can. Noise moves no posture closer than 2 cm, unless it is planned closer."""
     above = cell.tool_pose()
     above[:3, 3] = cell.pose("items_0")[:3, 3] + (0.0, 0.0, 0.15)
     low = cell.scene.arm.solve(above, np.array(cell.robot.arm.home))

@@ -25,7 +25,7 @@ class Doubler:
 
 
 def made(lengths: Sequence[int | None], *, lanes: int) -> tuple[dict[int, list[int]], Lockstep]:
-    """Return the answers of each episode, which sends the given number of queries; None for a turn without a query."""
+    """Return the answers to each episode, which sends the given number of queries; None for a round without a query."""
     answers: dict[int, list[int]] = {}
     planned = make_planned()
 
@@ -79,7 +79,7 @@ def test_lanes_go_on_while_nothing_waits():
 
 
 def test_error_ends_the_other_lanes():
-    """The error names the episode, and no thread remains waiting."""
+    """The error names the episode, and no thread continues to wait."""
     seen: list[int] = []
 
     def attempts(item: Randomized, lane: Lane) -> Iterator[Planned]:

@@ -1,4 +1,4 @@
-"""An attempt fails if views along its path leave the capture."""
+"""An attempt fails if a view along its path shows an area that was not captured."""
 
 from __future__ import annotations
 

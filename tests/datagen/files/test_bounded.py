@@ -39,7 +39,7 @@ def test_other_things_are_refused_at_once(tmp_path: Path, kind: str) -> None:
 
 
 def test_files_of_holes_are_not_copied(tmp_path: Path) -> None:
-    """A small archive can contain terabytes of them."""
+    """A small archive can contain terabytes of holes."""
     (tmp_path / "full").write_bytes(b"x" * 10_000)
     check_dense(tmp_path, tmp_path.iterdir())
     for number in range(5):

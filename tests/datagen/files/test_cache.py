@@ -39,7 +39,7 @@ def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypat
 
 
 def test_folder_that_all_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Prepared meshes and robots in it would be trusted as if this user had made them."""
+    """Nimbus would trust the prepared meshes and robots in the folder as if this user had made them."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     folder = cache.cache_folder("objects")
     for place in (folder, folder.parent):
@@ -81,7 +81,7 @@ def test_only_this_user_may_enter_a_private_folder(name: str, tmp_path: Path, mo
 
 
 def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Other users can add files to it, such as compiled kernels under expected names."""
+    """Other users can add files to such a folder, for example compiled kernels under expected names."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     folder = cache.cache_folder("warp")
     folder.parent.chmod(0o1777)
@@ -93,7 +93,7 @@ def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY", b"text"])
 def test_damaged_arrays_are_made_again(content: bytes, tmp_path: Path):
-    """A power failure can damage them, because files of the cache are not synced."""
+    """A power failure can damage arrays in the cache, because the cache's files are not synced to disk."""
     np.savez(tmp_path / "good.npz", values=np.arange(3))
     whole = (tmp_path / "good.npz").read_bytes()
     assert read_arrays(tmp_path / "good.npz") is not None

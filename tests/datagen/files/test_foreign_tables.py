@@ -1,4 +1,5 @@
-"""Foreign Parquet tables: read as by Arrow, but without content a million times larger than the file."""
+"""Foreign Parquet tables are read as Arrow reads them, but content that is a million times larger than the file is
+refused."""
 
 from __future__ import annotations
 

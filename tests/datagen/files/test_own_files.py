@@ -1,4 +1,5 @@
-"""Changes in a folder that another user may have made: no link is followed, and no name leads out of it."""
+"""File operations in a folder that another user may have prepared: no link is followed, and no name leads out of the
+folder."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def test_folder_of_a_killed_process_is_removed(tmp_path: Path):
 
 
 def test_young_folder_is_kept(tmp_path: Path):
-    """Its owner may be about to lock the folder."""
+    """The owner of a new folder may be about to lock it."""
     folder = tmp_path / "node"
     folder.mkdir()
     assert remove_stale([folder, tmp_path / "none"]) == [] and folder.exists()

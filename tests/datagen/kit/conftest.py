@@ -1,4 +1,4 @@
-"""The extension in a stand-in for Kit made from the contract; names that are not in the contract raise."""
+"""The extension in a stand-in for Kit, which is made from the contract; names outside the contract raise an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The editor's process: a dead one is replaced, and a failed start is reported."""
+"""The editor's process: it is replaced if it dies, and a failed start is reported."""
 
 from __future__ import annotations
 

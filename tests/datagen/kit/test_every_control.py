@@ -21,7 +21,7 @@ USES: dict[str, tuple[Callable[[Started], None], str]] = {
     "button": (lambda opened: opened.press("add a region"), "region: {on: table"),
     "buttons": (lambda opened: opened.press("steps move down"), "steps:\n  - home\n"),
 }
-"""Use of each kind of control, and a text that the file then contains."""
+"""Use of each kind of control, and a text that the file contains afterwards."""
 
 
 @pytest.mark.parametrize(("use", "text"), USES.values(), ids=USES)

@@ -134,7 +134,10 @@ def look_until(started: Started, done: Callable[[], bool]) -> None:
 
 
 def test_skills_act_in_the_open_stage(live: Started, preview: OneCan):
-    """Each state equals that of the same motion in the process of the stage; Kit itself executes no steps meanwhile."""
+    """Each state equals that of the same motion executed in the process of the stage.
+
+    Kit itself executes no steps during the plan.
+    """
     seen: list[Any] = []
     live.press("live Plan live")
     look_until(live, lambda: seen.append(live.kit.settings[PLAYS]) or live.label("message").startswith("in PhysX"))

@@ -50,7 +50,7 @@ def hang(handler: BaseHTTPRequestHandler) -> None:
 
 
 def drip(handler: BaseHTTPRequestHandler) -> None:
-    """Send a header one byte at a time, within the time limit for each, but never completely."""
+    """Send an endless header one byte at a time, each byte within the time limit for a read."""
     for _ in range(25):
         handler.wfile.write(b"H")
         time.sleep(0.2)
@@ -236,7 +236,7 @@ def test_address_keeps_secrets_apart(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_unfinished_thoughts_take_linear_time():
-    """Searching for the end of each one would take ten minutes for this reply."""
+    """Searching for the end of each opening brace would take ten minutes for this reply."""
     text = "<think>" * 100_000 + '{"fruit": "fig", "count": 1}</thinking>'
     assert read_object(text, keys=["fruit"]).fault == "the reply is empty"
     text = "<think>a</think><reasoning>{}</reasoning>" + '{"fruit": "fig", "count": 1}'
@@ -244,7 +244,7 @@ def test_unfinished_thoughts_take_linear_time():
 
 
 def test_replies_are_not_kept_through_a_link(tmp_path: Path):
-    """A library of others may have one in the place of the folder."""
+    """A library from another user may have a link in place of the folder of replies."""
     (tmp_path / "replies").symlink_to(tmp_path)
     kept = RecordFolder(tmp_path / "replies")
     assert "this is a link" in refusal(kept.keep, QUESTION, Reply({}, "stop", "tiny", 1))

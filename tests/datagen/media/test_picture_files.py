@@ -33,7 +33,9 @@ def test_eps_is_no_picture(tmp_path: Path):
 
 
 def test_libraries_read_no_other_format():
-    """In a separate process, because the limit is permanent: Newton and trimesh open images with Pillow."""
+    """The test runs in a separate process, because the limit applies to the whole process: Newton and trimesh open
+    images with Pillow.
+    """
     code = """
 import io, sys
 from PIL import Image

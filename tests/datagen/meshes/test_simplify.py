@@ -22,7 +22,7 @@ def link():
 
 
 def from_axis(points):
-    """Return vectors to points from the nearest point of the link's axis."""
+    """Return the vectors to points from the nearest points of the link's axis."""
     return points - np.clip(points, (0, 0, -LENGTH / 2), (0, 0, LENGTH / 2))
 
 

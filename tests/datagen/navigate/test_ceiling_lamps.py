@@ -13,7 +13,7 @@ from tests.support.splat_room import outward_box
 
 
 def test_each_room_gets_a_lamp(tmp_path: Path):
-    """A wall without a door divides the house, and its roof is a floor too."""
+    """A wall without a door divides the house, and the roof of the house counts as a floor too."""
     things = room_things() | {
         "wall": outward_box((1.9, 0.0, 0.0), (2.0, 4.0, 2.5)),
         "roof": outward_box((-0.1, -0.1, 2.6), (5.1, 4.1, 2.8)),

@@ -1,4 +1,5 @@
-"""Goals of a scene: they increase the coverage, are equal for every worker, and are refused with value and limit."""
+"""Goals of a scene increase the coverage, are the same for every worker, and are refused with the value and the
+limit."""
 
 from __future__ import annotations
 

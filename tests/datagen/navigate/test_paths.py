@@ -1,4 +1,4 @@
-"""Paths over free cells: shortest, pulled straight, smooth, and driven within limits."""
+"""Paths over free cells are shortest, straightened, smoothed, and driven within limits."""
 
 from __future__ import annotations
 

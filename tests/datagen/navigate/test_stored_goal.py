@@ -1,4 +1,4 @@
-"""Goals and choices of stored layouts come from files of others."""
+"""Goals and choices of stored layouts may come from another user's files."""
 
 from __future__ import annotations
 

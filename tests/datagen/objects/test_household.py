@@ -23,7 +23,7 @@ LIBRARIES = ("blocks", "kitchen", "tools", "containers", "pegs", "beads")
 
 
 def kinds_of(name: str) -> list[str]:
-    """Return every kind; of kinds in several colors, only the first."""
+    """Return every kind; if kinds differ only in color, only the first of them."""
     library, seen = open_library(name), set()
     kinds = []
     for kind in library.kinds:

@@ -89,7 +89,10 @@ def test_the_heading_is_folded_towards_home() -> None:
 
 
 def test_neighbouring_layouts_have_neighbouring_grasps() -> None:
-    """Layouts differ by 1 cm and 5 degrees, for the kinds of pick_and_place in all their rest poses."""
+    """The compared layouts differ by 1 cm and 5 degrees.
+
+    The objects are the kinds of pick_and_place in all their rest poses.
+    """
     rng, near = generator(0, "neighbours"), []
     for kind in open_library("trash").kinds:
         axes = model_axes("trash", kind, 0, GRIPPER)

@@ -37,5 +37,5 @@ def test_a_goal_in_collision_is_refused() -> None:
 def test_the_limit_of_checks_is_kept() -> None:
     before = SCENE.check_count
     assert sample_path(SCENE, ACROSS, [INTO_THE_CUBBY], planner="RRTConnect", seed=1, max_checks=1) is None
-    # A started edge is always checked completely.
+    # The check of an edge is always completed once it has begun.
     assert SCENE.check_count - before < 100

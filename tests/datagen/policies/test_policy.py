@@ -1,4 +1,4 @@
-"""The answer of a policy: an array of absolute commands near the posture, or a fault with its reason."""
+"""Answers of policies: each is an array of absolute commands near the posture, or a fault with its reason."""
 
 from __future__ import annotations
 

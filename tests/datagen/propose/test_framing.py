@@ -20,7 +20,7 @@ SPANS = {"pot": 0.11, "spoon": 0.1}
 
 
 def shares_of(entry: dict[str, Any], points: np.ndarray) -> np.ndarray:
-    """Shares of the image (n, 2) at which points are, all of which are in it."""
+    """Return the positions (n, 2) of points in the image, as fractions of its sides; all points must be inside it."""
     lists = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
     camera = CameraSettings.model_validate(lists).camera("front")
     pose = world_T_camera(np.array([camera.position]), np.array([camera.wxyz]))[0]

@@ -1,4 +1,4 @@
-"""Positions of objects on a table: separated outlines, and goals only for placed objects."""
+"""Positions of objects on a table: outlines are separated, and only placed objects have goals."""
 
 from __future__ import annotations
 

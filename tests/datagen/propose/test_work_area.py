@@ -15,7 +15,7 @@ from nimbus.datagen.usd.stage import read_stage
 
 @pytest.mark.parametrize("damage", ["", "[[0.5, 0.1], [0.5", "[0.5, 0.1]", '{"points": []}', "[[0.5, NaN]]", "\0\0"])
 def test_damaged_work_areas_are_found_again(damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A power failure can damage them."""
+    """A power failure can damage the cached files."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
     calls: list[str] = []
 

@@ -58,7 +58,7 @@ def moved(physical: PhysicalLayout) -> np.ndarray:
 
 
 def pictures(visual: VisualLayout) -> dict[str, np.ndarray]:
-    """Return colors and depth of the second of two moments, between which everything is lifted."""
+    """Return the colors and depth of the second of two moments; all objects are lifted between them."""
     physical = drawn()[0]
     simulation().load(physical)
     positions = np.stack([simulation().body_positions()] * 2)

@@ -1,4 +1,4 @@
-"""Placement on a surface: laws of distances, and objects that keep them."""
+"""Placement on a surface: properties of the distance function, and objects that keep their distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each randomizer alone: values within its ranges, and every draw recorded."""
+"""Each randomizer alone: values are within its ranges, and every draw is recorded."""
 
 from __future__ import annotations
 

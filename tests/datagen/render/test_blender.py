@@ -62,7 +62,7 @@ def test_interpreters_that_do_not_exist_are_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_interpreters_without_blender_say_so():
-    """A Python without Blender causes one line, and not a fault that would be retried."""
+    """A Python without Blender causes an error of one line, not a fault that would be retried."""
     program = ExternalProgram([sys.executable, "-I", str(PROGRAM)], patience=60.0)
     hello = {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {}}
     try:

@@ -119,7 +119,9 @@ def test_programs_that_read_nothing_are_lost():
 
 
 def test_a_scene_is_sent_for_each_episode():
-    """An episode may get the memory, and with it the identity, of the previous one."""
+    """The object of an episode may be created at the memory address of the previous one, and then has the same
+    ``id()``.
+    """
     renderer, asked = ExternalRenderer(ExternalSettings(command=("python",))), []
     program = SimpleNamespace(ask=lambda message, answer: asked.append(message["type"]))
     labels = Labels(

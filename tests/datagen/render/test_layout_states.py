@@ -22,11 +22,11 @@ from tests.support.render_scene import LIGHT, STEPS, layout, stage_and_robot, st
 
 IMAGES = ("rgb", "depth", "instance", "semantic", "normals", "boxes_2d", "visibility", "intrinsics", "world_T_camera")
 KINDS: tuple[tuple[SceneLight, int], ...] = (("direct", 0), ("baked", 1), ("direct", 2), ("baked", 3))
-"""Light on static parts, and number of missing objects in a layout."""
+"""Layouts of the test: the light on static parts, and the number of omitted objects."""
 
 
 def drawn(missing: int) -> Layout:
-    """Draw a layout that differs from others in objects, sizes, poses, looks, light and cameras."""
+    """Draw a layout that differs from all other layouts in objects, sizes, poses, looks, light and cameras."""
     given_layout = layout(width=40, height=32)
     objects = tuple(replace(item, scale=1.0 + 0.1 * missing) for item in given_layout.physical.objects[missing:])
     front, wrist = given_layout.visual.cameras

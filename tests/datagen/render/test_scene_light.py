@@ -1,4 +1,4 @@
-"""Light of scenes of others: scans show the colors of their textures."""
+"""Light in imported scenes: scans show the colors of their textures."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_one_step_alone_and_many_side_by_side_give_the_same_bytes(rendered):
 
 @pytest.mark.parametrize("modalities", [("rgb",), ("rgb", "depth"), ("rgb", "boxes"), ("rgb", "visibility", "normals")])
 def test_only_a_cameras_modalities_are_made(rendered, modalities):
-    """Each modality equals the one rendered together with all others, to the bit."""
+    """A modality that is rendered alone equals the one that is rendered together with all others, to the bit."""
     everything, _ = rendered
     wanted = layout()
     front, wrist = wanted.visual.cameras

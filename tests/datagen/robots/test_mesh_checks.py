@@ -1,4 +1,5 @@
-"""Meshes of a robot: a missing, unreadable, flat or wrongly scaled mesh causes one line with the URDF's line."""
+"""Meshes of a robot: a missing, unreadable, flat or wrongly scaled mesh causes one line of output that names the line
+of the URDF."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ instructions: ["Put {block} elsewhere."]
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[mujoco.MjModel, mujoco.MjModel]:
-    """Return an unusual robot as read by MuJoCo, and the URDF made of it as read by MuJoCo."""
+    """Return the models that MuJoCo reads from the MJCF file of an unusual robot, and from the generated URDF."""
     path = tmp_path_factory.mktemp("mjcf") / "odd.xml"
     path.write_text(ODD)
     return mujoco.MjModel.from_xml_path(str(path)), mujoco.MjModel.from_xml_path(str(convert_to_urdf(path)))
@@ -125,7 +125,7 @@ def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):
 
 
 def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In 2 of 160 conversions, one removed the file that another was about to rename."""
+    """In 2 of 160 simultaneous conversions, one conversion removed the file that another was about to rename."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "odd.xml"
     path.write_text(ODD)

@@ -89,7 +89,7 @@ def chain(count: int) -> str:
 
 
 def test_a_long_chain_is_checked_in_a_moment(tmp_path: Path) -> None:
-    """Earlier, the time grew with the cube of the length: a minute for these."""
+    """The time once grew with the cube of the chain's length: a minute for this one."""
     begin = time.process_time()
     check(chain(MOST_LINKS - 3), tmp_path)
     assert time.process_time() - begin < 5.0

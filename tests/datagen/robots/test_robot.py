@@ -92,7 +92,7 @@ def test_an_unknown_robot_is_answered_with_the_known_ones():
 
 @pytest.mark.parametrize("name", ["../../mine", "/etc/mine", "a/b", "..", ".hidden", "", "a b", "x" * 65, '"a\\nb"'])
 def test_robot_name_is_no_path(load, name: str):
-    """The converted model is kept in a folder of that name."""
+    """The converted model is kept in a folder with the robot's name."""
     with pytest.raises(InputError, match="name"):
         load("name: panda", f"name: {name or repr('')}")
 

@@ -70,7 +70,7 @@ def links(robot: Robot) -> set[str]:
 
 
 def test_a_part_of_a_model_in_a_wheel_becomes_a_robot(wheels: Path):
-    """Slashes in names become underscores; of two assets with one name, the first is used."""
+    """Slashes in names become underscores. If two assets have the same name, the first one is used."""
     robot = load_robot(make(wheels, "other_arms/__init__.py"))
     assert links(robot) == {"left_base", "left_a", "l", "r"}
     assert not list(wheels.glob("*/*/__init__.py"))
@@ -92,7 +92,7 @@ def test_a_hand_has_a_model_of_its_own(wheels: Path):
         (
             "==1.0",
             "==2.0",
-            "wheel: the wheel other-arms==2.0 is not on this machine; nimbus robot fetch",
+            "wheel: the wheel other-arms==2.0 is not on this machine; download it with 'nimbus robot fetch",
         ),
         ("==1.0", "", "wheel: "),
         ("assets/arm.xml", "assets/leg.xml", "the wheel other-arms==1.0 has no file 'other_arms/assets/leg.xml'"),

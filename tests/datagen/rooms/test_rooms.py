@@ -27,7 +27,7 @@ def test_every_family_is_furnished():
 
 
 def test_there_are_forty_kinds_of_furniture():
-    """Small things, walls' trim and the ceiling are not counted."""
+    """Small objects, the trim of the walls and the ceiling are not counted."""
     seen = {one.kind for family in FAMILIES for room in rooms(family) for one in room.furnishings}
     assert seen <= set(KINDS) and len(seen - {kind.name for kind in SMALL} - {"ceiling", "skirting"}) >= 40
 

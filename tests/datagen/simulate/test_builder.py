@@ -46,7 +46,7 @@ def test_stage_and_robot_are_joined_once():
 
 
 def test_compiled_world_equals_newtons_own():
-    """Leaving out Newton's collision data changes no byte of MuJoCo's model, nor the builder."""
+    """Omitting Newton's collision data changes neither a byte of MuJoCo's model nor the builder."""
     world = SceneBuilder(read_stage("tabletop"), load_robot("panda"), visuals=False).world([thing(), thing("b", y=0.2)])
     flags = list(world.shape_flags)
     compiled = compile_world(world, cone="elliptic")

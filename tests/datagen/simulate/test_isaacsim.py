@@ -101,7 +101,7 @@ def _with_setup(kind: type[NewtonSimulation], setup: RobotSetup) -> Any:
 
 
 def _joint(model: mujoco.MjModel, name: str) -> list[float]:
-    """Return armature, gains and limits of a joint, whose name may be the end of a path."""
+    """Return the armature, gains and limits of a joint, given its name or the end of its path."""
     joint = next(row for row in range(model.njnt) if f"_{model.joint(row).name}".endswith(f"_{name}"))
     row = next(row for row in range(model.nu) if model.actuator_trnid[row, 0] == joint)
     gains = [model.actuator_gainprm[row, 0], *model.actuator_biasprm[row, 1:3]]
@@ -245,7 +245,10 @@ def test_nothing_is_left_in_the_temporary_folder(isaac: MujocoPhysics):
 @pytest.mark.parametrize("name", ["panda", "dual_panda"])
 @pytest.mark.parametrize("shift", [-0.001, 0.0, 0.001])
 def test_fingers_resist_a_load_across_them(name: str, shift: float):
-    """Both drives give their full force at the mean opening, and the finger that is pushed back gives less."""
+    """At the mean opening, both drives exert their full force.
+
+    The drive of a finger that is pushed back exerts less.
+    """
     robot = load_robot(name)
     places = np.array(robot.home_joints)
     closed = places.copy()

@@ -101,7 +101,7 @@ def test_what_slides_comes_to_rest_sooner_the_higher_its_friction_is():
         made.data.qvel[made.model.jnt_dofadr[joint]] = 0.4
         advance(made, np.tile(home_action(made), (10, 1)))
         travels.append(float(np.linalg.norm((made.body_pose("items_0")[:3, 3] - start)[:2])))
-    # v² / 2 µ g; fingers and table have µ = 1, and so has an object without a drawn friction
+    # Distance v² / 2 µ g: µ is 1 for the fingers, the table, and an object without a drawn friction.
     assert travels == pytest.approx([0.4**2 / (2 * 9.81 * mu) for mu in (0.25, 0.5, 1.0)], rel=0.25)
 
 
@@ -184,7 +184,7 @@ def test_a_restored_start_and_the_same_actions_give_the_same_states_to_the_last_
     first, start = simulation(NEAR, ASIDE), settled.state()
     first.restore(start)
     rows = advance(first, sweep(first))
-    # Again in a simulation in which other objects have moved, and in a new one.
+    # The same again, in a simulation in which other objects have moved, and in a new simulation.
     advance(first, swing(first))
     put(first, "items_1", (0.4, -0.3, 0.3))
     advance(first, swing(first, count=5))

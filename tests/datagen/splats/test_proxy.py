@@ -1,4 +1,4 @@
-"""Proxy geometry made from splats, and geometry given with them."""
+"""Proxy geometry that is derived from splats, and proxy geometry that a file provides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def free_space(corners: AnyArray) -> FreeSpace:
 
 @pytest.mark.parametrize(("count", "floaters"), [(10_000, 200), (60_000, 1200)])
 def test_paths_on_proxy_are_safe_in_truth(count: int, floaters: int):
-    """The free space of a proxy of noisy splats is inside that of the true room, and not much smaller."""
+    """The free space of a proxy made from noisy splats lies inside the free space of the true room, and is not much
+    smaller.
+    """
     cloud = room_cloud(count, noise=0.005, floaters=floaters)
     proxy = make_proxy(cloud, where="room.ply")
     assert abs(proxy.floor_height) < 0.01 and not proxy.is_sparse

@@ -34,7 +34,7 @@ def test_training_ply_gives_cloud_back(tmp_path: Path):
 
 
 def test_training_ply_reads_harmonics_by_channel(tmp_path: Path):
-    """The columns of one channel are consecutive, as trainers write them."""
+    """The columns of one color channel are consecutive, as training programs write them."""
     names = ["x", "y", "z", "nx", "ny", "nz", *(f"f_dc_{i}" for i in range(3)), *(f"f_rest_{i}" for i in range(9))]
     names += ["opacity", *(f"scale_{i}" for i in range(3)), *(f"rot_{i}" for i in range(4))]
     values = np.zeros((2, len(names)), "<f4")

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nimbus.datagen.files.codec import to_compact_json
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt, attempt_of
 from nimbus.datagen.store.ledger.records import EpisodeStatus
+from nimbus.datagen.store.recovery import clear_stage
 from nimbus.datagen.store.verify import verify
 from tests.support.staging import small, staged
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
@@ -39,6 +41,23 @@ def test_a_group_is_stored_together_and_leaves_no_staged_file(tmp_path: Path) ->
         assert not files(dataset.stage) and len(files(dataset.episodes)) == 3
     assert read_info(tmp_path / "data").episode_count == 3
     assert verify(tmp_path / "data").problems == ()
+
+
+def test_stage_is_cleared_once_nothing_needs_it(tmp_path: Path) -> None:
+    """Not while a run writes, and not the file of a commit that the next opening completes."""
+    with open_dataset(tmp_path / "data") as dataset:
+        (item,) = staged(dataset, 0)
+        clear_stage(dataset.folder)
+        assert files(dataset.stage) == [item.path]
+        begun = {"stage": f"stage/{item.path.name}", "detail": to_compact_json(item.attempt)}
+        dataset.ledger.record(dataset.ledger.state_of(item.attempt, EpisodeStatus.INTENT, **begun))
+    clear_stage(dataset.folder)
+    assert files(dataset.stage) == [item.path]
+    with open_dataset(tmp_path / "data") as dataset:
+        assert dataset.recovered.rolled_forward == 1
+        staged(dataset, 1)
+    clear_stage(dataset.folder)
+    assert not files(dataset.stage) and len(files(dataset.episodes)) == 1
 
 
 def test_only_what_was_made_under_the_last_lease_is_taken(tmp_path: Path) -> None:
@@ -165,6 +184,15 @@ def test_dataset_json_follows_at_once_then_every_few_seconds_and_at_the_end(
         assert read_info(folder).episode_count == 3
         dataset.commit(staged(dataset, 3))
     assert read_info(folder).episode_count == 4
+
+
+def test_new_names_are_written_at_once(tmp_path: Path) -> None:
+    """A node of a cluster reports an episode soon after its row, with what ``dataset.json`` says then."""
+    with open_dataset(tmp_path / "data") as dataset:
+        dataset.commit(staged(dataset, 0))
+        (item,) = staged(dataset, 1)
+        dataset.commit([replace(item, learned=replace(dataset.info, instance_names=("new",)))])
+        assert "new" in read_info(dataset.folder).instance_names
 
 
 def test_leases_count_on_after_a_folder_is_opened_again(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_a_dataset_made_with_something_else_is_refused_and_named(tmp_path: Path)
 
 
 def test_flags_that_made_a_dataset_are_named(tmp_path: Path) -> None:
-    """Passed checks of Isaac Sim make PhysX the default, but the folder was made with another engine."""
+    """PhysX is the default if the checks of Isaac Sim have passed, but the folder was made with another engine."""
     made = {"physics": "newton", "images": "video", "sim": "isaacsim"}
     for other, said in (
         ({"physics": "isaacsim"}, "physics (newton, now isaacsim); choose another --out, or give --physics mujoco"),

@@ -45,7 +45,9 @@ PLACES = ("{home}/mine.txt", "stage/../../home/mine.txt", "stage/link/mine.txt",
 
 @pytest.mark.parametrize("place", PLACES)
 def test_staged_file_elsewhere_is_not_removed(home: Path, data: Path, place: str):
-    """An intent in the ledger names a file of the user as the staged one, which cleaning up would delete."""
+    """The ledger contains an intent that names a file of the user as the staged file; cleaning up would delete this
+    file.
+    """
     (data / "stage" / "link").symlink_to(home)
     ledger = Ledger(data)
     (attempt,) = ledger.stored()

@@ -1,4 +1,4 @@
-"""Datasets on disks without hard links, locks or synced folders."""
+"""Datasets on disks that do not support hard links, locks or the syncing of folders."""
 
 from __future__ import annotations
 

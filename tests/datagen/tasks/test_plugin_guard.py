@@ -43,7 +43,7 @@ def test_nothing_of_the_guard_stays_behind(tmp_path: Path) -> None:
 
 
 def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The timer fires again while the interruption propagates; no part of the guard may remain."""
+    """The timer fires again while the interruption propagates; afterwards, the guard must be removed completely."""
     before = signal.getsignal(signal.SIGPROF), signal.getsignal(signal.SIGALRM)
     set_timer = signal.setitimer
 
@@ -60,7 +60,7 @@ def test_signals_while_the_guard_ends_are_passed_over(monkeypatch: pytest.Monkey
 
 
 def test_an_endless_thread_of_an_import_ends(tmp_path: Path) -> None:
-    """At its end, Python waits for threads that are not daemons."""
+    """Python waits at its exit for all threads that are not daemons."""
     text = "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\n"
     (tmp_path / "tap.py").write_text(text)
     code = "import sys\nfrom pathlib import Path\nfrom nimbus.datagen.errors import InputError\n"

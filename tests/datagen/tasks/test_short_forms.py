@@ -1,4 +1,4 @@
-"""Short forms of a task file: presets of randomizers and cameras, repeated keys; errors are reported."""
+"""Short forms of a task file: presets of randomizers and cameras, repeated keys, and their errors."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ def test_no_change_of_a_file_ends_in_anything_but_a_task_or_one_line(start: int,
 
 
 def test_another_robot_is_as_if_the_file_named_it(tmp_path):
-    """The hash includes the robot, and so does the text stored in episodes."""
+    """The hash and the text that is stored in episodes include the robot."""
     own, other = load_task("pick_and_place"), load_task("pick_and_place", robot="ur10")
     assert (other.robot, other.text) == ("ur10", own.text.replace("robot: panda", "robot: ur10"))
     assert other.content_hash == parse_task(other.text).content_hash != own.content_hash

@@ -1,4 +1,4 @@
-"""Wordings in a task file: instructions and the sentences around them, refused if they give no instruction."""
+"""Wordings in a task file: instructions, and sentences around them; they are refused if they give no instruction."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Unplugged(InputDevice):
 
 
 def press_within_press(loop: ControlLoop) -> threading.Event:
-    """Press a button whose callback presses another one, in a separate thread; the event is set at the end."""
+    """Press a button in a separate thread; its callback presses another button. The event is set at the end."""
     done = threading.Event()
 
     def press() -> None:

@@ -62,7 +62,10 @@ def inputs(source: InputDevice) -> Iterator[OperatorInput]:
 
 
 def test_a_leader_arm_moves_the_robot_until_it_is_lost(tmp_path: Path, robot: Robot):
-    """The leader is first at rest, which gives no input; then it rotates and closes; then its cable is pulled."""
+    """The leader arm is first at rest, which gives no input.
+
+    Then it rotates and closes, and then its cable is unplugged.
+    """
     seen: list[ToolCommand] = []
     with closing(device(tmp_path, robot, DEVICE.replace("STEPS", "40"))) as leader:
         with pytest.raises(DeviceLost, match="ScriptedLeader: ConnectionError: no answer on the port of 'blue'"):

@@ -230,7 +230,7 @@ def test_damaged_recording_is_one_line(text: bytes, tmp_path: Path):
 
 
 def test_recording_of_too_many_rows_takes_no_memory(tmp_path: Path):
-    """Each empty list of a row takes 56 bytes, twenty times its text."""
+    """Each empty list in a row takes 56 bytes of memory, twenty times the size of its text."""
     folder = RecordingFolder(tmp_path)
     folder.path(0).write_text('{"actions": [' + "[]," * 1_000_000 + "[]]}")
     tracemalloc.start()

@@ -83,7 +83,9 @@ def test_a_missing_texture_is_one_line(stages: Path):
 
 def test_a_stage_without_a_place_for_the_robot_is_one_line(stages: Path):
     said = stage_refusal(change(stages, 'role = "robot_mount"', 'role = "other"'))
-    assert said.endswith("no place for the robot; give one Xform the customData nimbus:role = robot_mount")
+    assert said.endswith(
+        "the stage has no mount for the robot; give one Xform the customData nimbus:role = robot_mount"
+    )
 
 
 @pytest.mark.parametrize("content", ["", "not a stage", '#usda 1.0\ndef Xform "World" {'])

@@ -170,7 +170,7 @@ def test_a_file_that_is_lost_before_its_commit_is_made_again_from_its_plan_on(tm
 
 
 def test_an_idle_worker_that_is_stopped_has_time_to_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last order was long ago, but not the order to exit."""
+    """The last order to work was long ago, but the order to exit was recent."""
     with open_cell(tmp_path, episodes=1, variants=1) as cell:
         handle = cell.employ()
         cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
@@ -242,7 +242,7 @@ def test_a_failed_plan_may_come_in_parts(tmp_path: Path) -> None:
 
 
 def test_lockstep_planner_is_topped_up_with_fresh_episodes(tmp_path: Path) -> None:
-    """It holds a lease for each lane; an episode that was lost before is planned alone."""
+    """The planner holds a lease for each lane; an episode that was lost before is planned alone."""
     with open_cell(tmp_path, episodes=30, variants=1, slots=40, lanes=4) as cell:
         first = cell.employ("planner")
         assert first.orders == 1, "the first one builds the components"

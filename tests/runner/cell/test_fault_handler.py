@@ -30,7 +30,7 @@ def end(cell: Cell, handler: FaultHandler, handle: WorkerHandle) -> None:
 
 
 def die_of_bug(cell: Cell, handler: FaultHandler) -> None:
-    """Let a new worker end with the same exception as the others, at its first episode."""
+    """Start a worker that ends at its first episode, with the same exception as all other workers."""
     handle = cell.employ()
     (lease,) = cell.dispatcher.work.held_by(handle.number)
     cell.pool.heartbeats.writer(handle.row).phase("plan", index=lease.index, lease=lease.number)

@@ -56,7 +56,7 @@ def test_settled_episode_whose_file_is_gone_is_due_again(path: Path):
 
 
 def test_fed_cell_makes_what_one_process_makes(tmp_path: Path):
-    """It starts no worker before it receives indices, and makes no episode again."""
+    """The cell starts no worker before it receives indices, and makes no episode twice."""
     alone = finish(make_spec(tmp_path / "alone" / "data", episodes=6), serial=True)
     path = tmp_path / "fed" / "feed.json"
     spec = make_spec(tmp_path / "fed" / "data", episodes=6, feed=str(path))

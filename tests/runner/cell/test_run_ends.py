@@ -41,7 +41,7 @@ def test_one_signal_lets_what_is_under_way_end(number: int, undisturbed: dict[st
 
 
 def test_a_signal_that_everybody_gets_lets_what_is_under_way_end_as_well(tmp_path: Path):
-    """A service manager ends a service in this way."""
+    """A service manager ends a service with this signal."""
     spec = make_spec(tmp_path / "data", mishaps=LONG)
     run = Run(spec, until="view 2 0")
     for pid in (*run.processes(), run.process.pid):

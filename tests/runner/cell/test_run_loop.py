@@ -15,7 +15,7 @@ from nimbus.runner.cell.transport.spec import CellSpec, Origin, Resources
 
 
 def test_workers_that_start_are_not_waited_for(tmp_path: Path) -> None:
-    """They have no work in progress, so a request to stop ends the run at once."""
+    """Starting workers have no work in progress, so a request to stop ends the run at once."""
     spec = CellSpec(folder=str(tmp_path / "data"), resources=Resources(workers=(1, 1), grace=30.0))
     loaded = Loaded(origin=Origin(task="", task_hash="", seed=0), has_planner=True, load_time=0.0)
     now = time.monotonic()

@@ -34,7 +34,7 @@ def senders(spool: Path) -> list[int]:
 
 
 def test_lock_is_renewed_until_the_sender_does(address: str):
-    """A run whose sender started late on a busy machine was once displaced by another run."""
+    """The sender of a run once started late on a busy machine, and another run took over the lock."""
     store = ObjectStore(parse_address(address))
     lock = WriterLock(store, "owner")
     lock.take()
@@ -47,7 +47,7 @@ def test_lock_is_renewed_until_the_sender_does(address: str):
 
 @pytest.mark.slow
 def test_killed_sender_is_started_again(address: str, capsys: pytest.CaptureFixture[str]):
-    """A run with a full spool once waited for it forever."""
+    """A run with a full spool once waited for the killed sender forever."""
 
     def run(spool: Path) -> int:
         (first,) = until(lambda: senders(spool)) or []  # it is forked, and gets its name a moment later
@@ -69,7 +69,7 @@ def test_stopped_run_publishes_what_it_sent(address: str):
         write_dataset(spool, [make_rendered(0)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
         with pytest.raises(InputError, match=f"{address}: another run on this machine"):
-            run_into_store(parse_address(address), run)  # it took the lock from this run, which was then refused
+            run_into_store(parse_address(address), run)  # that run took the lock from this run, which was then refused
         write_dataset(spool, [make_rendered(1)])
         assert until(lambda: not spool_sizes(spool), patience=30.0)
         raise KeyboardInterrupt
@@ -82,7 +82,7 @@ def test_stopped_run_publishes_what_it_sent(address: str):
 
 @pytest.mark.slow
 def test_refusal_of_the_store_ends_the_run_with_its_line(address: str, capsys: pytest.CaptureFixture[str]):
-    """The refusal once looked like Ctrl-C, and an early one ended the run without a line."""
+    """A refusal once looked like Ctrl-C, and an early refusal ended the run without a message."""
 
     def run(spool: Path) -> int:
         write_dataset(spool, [make_rendered(0)])

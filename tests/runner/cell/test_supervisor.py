@@ -41,7 +41,7 @@ def idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_store_that_is_away_is_asked_again(
     idle: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It once ended the run, although the files of a dataset in a store can wait for the store."""
+    """An unreachable store once ended the run, although the files of the dataset can wait for the store."""
     answers: list[Any] = [StoreAwayError("the store does not answer", where="s3://b/x")] * 2
     ready: list[object] = []
     answers.append(

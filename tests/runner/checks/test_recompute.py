@@ -49,7 +49,7 @@ def test_a_foreign_task_of_endless_loops_is_one_line() -> None:
 
 
 def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can name a policy, which is a Python file beside it."""
+    """A pipeline file can name a policy, which is a Python file beside it."""
     (tmp_path / "evil.py").write_text("raise SystemExit('executed')")
     pipeline = {"load": "usd", "randomize": "tabletop", "plan": {"policy": {"policy": "evil.py:make"}}}
     (tmp_path / "evil.yaml").write_text(json.dumps(pipeline | {"render": "newton", "store": "hdf5"}))
@@ -60,5 +60,5 @@ def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest
         layout = SimpleNamespace(key=SimpleNamespace(task="tidy", seed=0), physical=SimpleNamespace(objects=()))
         episode: Any = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda made=layout: made)
         maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), ())  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="is a file, which can run programs of others"):
+        with pytest.raises(InputError, match="is a file, and such a file can start foreign programs"):
             maker._load(episode)

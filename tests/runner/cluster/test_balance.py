@@ -90,7 +90,9 @@ def test_idle_node_recalls_what_another_has_not_begun():
 
 
 def test_what_a_cell_has_is_copied_and_not_recalled():
-    """An idle node once waited for an episode that a cell had taken but not begun, behind a long one."""
+    """An idle node once waited for an episode that another cell had taken but not begun, because that cell was busy
+    with a long one.
+    """
     balance = make(2, "a", "b")
     for _ in range(2):
         balance.pull("a", 1, 0.0)
@@ -144,7 +146,7 @@ def test_single_node_gives_up_once_nothing_else_is_left():
 
 
 def test_silent_node_is_not_waited_for():
-    """A node that does not return is not awaited for its result, and the run ends."""
+    """The run ends without the result of a node that does not return."""
     balance = make(1, "a", "b")
     held = lease(balance, "a").indices
     assert not balance.vote("a", "task", held[0], "3 deaths")

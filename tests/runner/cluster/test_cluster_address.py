@@ -15,7 +15,14 @@ from nimbus.runner.cli import main
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
 from nimbus.runner.cluster.on_ray.own_head import find_head
-from nimbus.runner.cluster.on_ray.reach import check_token, is_loopback, own_node_folder, own_root, refusal
+from nimbus.runner.cluster.on_ray.reach import (
+    check_token,
+    is_loopback,
+    own_node_folder,
+    own_root,
+    refusal,
+    warn_of_plain_token,
+)
 from nimbus.runner.cluster.on_ray.submit import submit_to_ray
 from tests.support.scripted_server import Step, send, serving
 
@@ -54,6 +61,21 @@ def test_cluster_off_loopback_needs_a_token(no_token: Path):
     assert reach.read_token() == "word"
 
 
+@pytest.mark.parametrize(("text", "tls"), [("http://192.0.2.7:8265", "1"), ("ray://192.0.2.7:10001", "")])
+def test_unencrypted_token_is_told(
+    text: str, tls: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("RAY_USE_TLS", tls)
+    warn_of_plain_token(parse_cluster(text))
+    told = capsys.readouterr().err
+    assert "the token is sent unencrypted to 192.0.2.7" in told and "secret" not in told
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    for quiet in ("ray://192.0.2.7:10001", "http://127.0.0.1:8265", "auto"):
+        warn_of_plain_token(parse_cluster(quiet))
+    assert not capsys.readouterr().err
+
+
 def test_loopback_is_known_by_address_and_name():
     assert is_loopback("127.0.0.1") and is_loopback("::1") and is_loopback("localhost")
     assert not is_loopback("192.0.2.7") and not is_loopback("0.0.0.0")
@@ -68,7 +90,7 @@ def test_folder_of_nodes_is_no_link_of_others(tmp_path: Path):
 
 
 def test_restarted_relay_finds_what_it_left(tmp_path: Path):
-    """It once removed its own folder, with undelivered episodes, as stale."""
+    """A restarted relay once removed its own folder, with undelivered episodes, as stale."""
     own, stale = tmp_path / "run" / "n1", tmp_path / "old" / "n9"
     for folder in (own, stale):
         folder.mkdir(parents=True)
@@ -153,7 +175,7 @@ def test_job_has_its_output_and_exit_code(
 def test_job_on_the_head_submits_nothing_itself(
     dashboard: ClusterAddress, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ):
-    """Otherwise, the job would submit itself repeatedly, for any form of the address."""
+    """If the job submitted a job for one form of the address, it would submit itself repeatedly."""
     monkeypatch.setenv("RAY_AUTH_TOKEN", "word")
     submit_to_ray(dashboard, ["run", *words, "--out", "x"])
     sent = Dashboard.sent.decode()  # pyright: ignore[reportAttributeAccessIssue]

@@ -20,7 +20,7 @@ from nimbus.runner.cluster.delivery import FolderUploader
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
 from nimbus.runner.cluster.machine import platform_name
-from nimbus.runner.cluster.messages import Answer, EpisodeReport, Join, Report, Reported
+from nimbus.runner.cluster.messages import Answer, Description, Done, EpisodeReport, Join, Report, Reported
 from tests.support.cells import make_spec
 from tests.support.clusters import job_of
 from tests.support.synthetic import make_rendered, write_dataset
@@ -108,13 +108,25 @@ def test_each_task_keeps_its_own_description(nodes: Nodes):
 
 
 def test_descriptions_of_all_nodes_are_merged(nodes: Nodes):
-    """The second one in a commit was once acknowledged, but ignored."""
+    """The second description in a commit was once acknowledged, but ignored."""
     for node, row in zip(("n1", "n2"), nodes.rows, strict=True):
         nodes.upload(node)
         info = replace(nodes.info, instance_names=(f"thing of {node}",))
         nodes.report(node, rows=(row,), info=info, is_partial=True)
     assert nodes.commit() == [Reported()] * 2
     assert nodes.dataset().info.instance_names == ("thing of n1", "thing of n2")
+
+
+def test_last_description_of_a_node_needs_no_episode(nodes: Nodes):
+    """A node's ``dataset.json`` follows its rows; names of its last episodes were once lost."""
+    nodes.upload("n1")
+    nodes.report("n1", info=nodes.info)
+    nodes.commit()
+    last = replace(nodes.info, instance_names=("thing of the last episode",))
+    answers: list[Answer] = []
+    nodes.server.head.take(Description(node="n1", group=TASKS[0], info=to_json(last)), answers.append, 1.0)
+    assert answers == [Done()] and "thing of the last episode" in nodes.dataset().info.instance_names
+    assert nodes.dataset().info.episode_count == 2
 
 
 def test_failed_commit_settles_no_duplicate(nodes: Nodes, monkeypatch: pytest.MonkeyPatch):
@@ -153,7 +165,7 @@ def test_second_node_replaces_missing_files(nodes: Nodes):
 
 
 def test_refused_rows_are_not_counted(nodes: Nodes):
-    """They were counted, so that a run with too few episodes ended as done."""
+    """Refused rows were once counted, so a run with too few episodes ended as complete."""
     nodes.upload("n1")
     nodes.report("n1", rows=nodes.rows[:1], is_partial=True)
     nodes.commit()

@@ -92,7 +92,7 @@ def test_many_tasks_are_described_in_parts(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
-    """The full disk once ended the head."""
+    """A full disk once ended the head."""
     answers(server, join())
     record = Dataset.quarantine
 
@@ -108,6 +108,14 @@ def test_full_disk_delays_what_is_given_up(server: HeadServer, monkeypatch: pyte
     server.head.look(3.0)
     known = server._entries["drive"].dataset.ledger.episode(3)
     assert known and known.state == "QUARANTINED" and not server.head._unwritten
+
+
+def test_node_that_cannot_even_join_ends_the_run(server: HeadServer):
+    """On Ray, the run once waited forever."""
+    assert answers(server, Leave(node="n1", why="its offer is not valid", has_failed=True)) == [Unknown()]
+    assert server.head.failure == "node n1: its offer is not valid"
+    answers(server, join(node="n2"), Leave(node="n2", why="done"))
+    assert answers(server, Leave(node="n2", why="done")) == [Unknown()] and not server.head.failure
 
 
 def test_a_clock_hours_apart_is_one_line(server: HeadServer):
@@ -127,7 +135,7 @@ def test_the_head_keeps_what_a_node_says_of_its_cell(server: HeadServer):
 
 @pytest.mark.parametrize(("shared", "cores"), [(0, 3), (2, 2)])
 def test_cores_are_those_of_all_nodes_at_work(tmp_path: Path, shared: int, cores: int):
-    """They were those of the nodes that were left at the end: none."""
+    """The number once counted only the nodes that were left at the end: none."""
     server = HeadServer(job_of(make_spec(tmp_path / "data")), tmp_path / "s", cores=shared)
     answers(server, join(slots=2), join(node="n2"))
     server.head.look(1.0)
@@ -231,7 +239,7 @@ def test_demand_for_nodes_follows_the_work(tmp_path: Path):
 
 
 def test_demand_outlives_the_first_node(tmp_path: Path):
-    """It once rose to the largest number, because the size of a node was removed with the node."""
+    """The demand once rose to the largest number of nodes when the size of a node was forgotten after it left."""
     spec = make_spec(tmp_path / "data", episodes=2000)
     server = HeadServer(replace(job_of(spec), bounds=NodeBounds(least=1, most=40)), tmp_path / "s")
     try:
@@ -250,7 +258,7 @@ def test_demand_outlives_the_first_node(tmp_path: Path):
 
 
 def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
-    """It once left like a node without work, and was not replaced."""
+    """Such a node once left like a node without work, and was not replaced."""
     answers(server, join(), join(node="n2"))
     server.head._drained["n1"] = "12 faults"
     beat, lease = answers(server, Beat(node="n1", held={}), LeaseRequest(node="n1", idle=1, ahead=1))
@@ -258,7 +266,7 @@ def test_node_that_fails_everything_leaves_as_failed(server: HeadServer):
 
 
 def test_unstorable_report_ends_its_connection_only(server: HeadServer, monkeypatch: pytest.MonkeyPatch):
-    """It once ended the head; the reports committed with it are stored."""
+    """Such a report once ended the head. The reports that are committed together with it are stored."""
     answers(server, join(), join(node="n2"))
     enter = DatasetEntry.enter
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,17 @@ import pytest
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure
-from nimbus.runner.cluster.delivery import FolderUploader, attempt_key
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.spool import open_spool
+from nimbus.datagen.store.remote.uploads import Uploads
+from nimbus.runner.cluster.delivery import FolderUploader, UploadedEpisode, attempt_key
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.messages import Answer, EpisodeReport, Report, Reported
+from nimbus.runner.cluster.store_delivery import StoreEntry
 from tests.runner.cluster.test_head import answers, join
 from tests.support.cells import make_spec
 from tests.support.clusters import job_of
-from tests.support.synthetic import failed_attempts
+from tests.support.synthetic import failed_attempts, open_dataset
 
 
 def failure_of(node: Path, content: bytes) -> Attempt:
@@ -107,3 +112,15 @@ def test_failure_stays_while_its_row_cannot_be_written(head: Head, monkeypatch: 
     monkeypatch.setattr(Dataset, "record", record)
     assert head.answer(report) == Reported()
     assert head.files == [b"data"] and head.rows == 1
+
+
+def test_object_of_a_failure_is_noted_before_its_row(address: str, tmp_path: Path):
+    """A head that was killed between the two left a row whose object no snapshot named."""
+    spool, _, lock = open_spool(parse_address(address))
+    row = failure_of(tmp_path / "n1", b"data")
+    assert row.failure
+    with open_dataset(spool) as dataset, closing(StoreEntry(dataset)) as entry:
+        assert entry.keep_failures([UploadedEpisode(attempt=row)]) == {attempt_key(row)}
+        assert entry.keep_failures([UploadedEpisode(attempt=row, objects={row.failure.path: 4})]) == set()
+    assert Uploads(spool, read_only=True).has(row.failure.path)
+    lock.free()

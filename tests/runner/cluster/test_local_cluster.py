@@ -24,9 +24,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path):
-    """The same command again finds nothing to do."""
+    """The same command again finds nothing to do.
+
+    A killed node stages a file and does not report it: such files once stayed.
+    """
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
-    run = ClusterRun(spec)
+    run = ClusterRun(spec).at(1, lambda run: (run.folder / "stage" / "episode.n9.tmp").touch())
     assert run.run().state == "done"
     assert run.hashes() == alone
     nodes = run.status().cluster.nodes  # type: ignore[union-attr]
@@ -35,7 +38,7 @@ def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path
 
 
 def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
-    """Its end once removed their folders, with undelivered episodes."""
+    """The end of the refused run once removed the folders of these nodes, with undelivered episodes."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     job = job_of(spec)
     with job.tasks[0].origin.open(spec.folder):
@@ -47,7 +50,7 @@ def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
 
 
 def test_links_among_the_nodes_files_are_refused(tmp_path: Path):
-    """A dataset of another user may come with them; a node once adopted, sent and removed the files of the target."""
+    """A dataset from another user may contain links; a node once sent and removed the files at their targets."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     cluster = LocalCluster(job_of(spec), nodes=1, slots=1, watch=lambda: 0)
     private = tmp_path / "private" / "episodes"
@@ -68,7 +71,7 @@ def test_nodes_that_all_fail_are_no_interruption(tmp_path: Path):
 
 @pytest.mark.slow
 def test_node_that_cannot_work_is_replaced(alone: dict[str, str], tmp_path: Path):
-    """The run once ended with such a node; a third node is not needed for ten light episodes."""
+    """The run once ended when such a node ended. Ten light episodes do not need a third node."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     job = replace(job_of(spec), bounds=NodeBounds(least=1, most=3))
     run = ClusterRun(spec, nodes=3, job=job, environment=lambda n: {OFFER: '{"simulators": []}'} if n == 1 else {})
@@ -92,7 +95,8 @@ def test_killed_processes_cost_no_episode(alone: dict[str, str], tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.long
 def test_upload_without_a_report_is_adopted(tmp_path: Path):
-    """An agent dies between the two; its successor reports what is whole. Each of its successors dies as well.
+    """An agent dies between the two steps; the next agent reports the complete files. Each of the next agents dies as
+    well.
 
     ``test_store_cluster`` has the same death, with a store instead of a folder.
     """

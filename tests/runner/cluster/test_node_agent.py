@@ -154,7 +154,7 @@ def test_files_behind_a_link_are_not_removed(agent: NodeAgent, tmp_path: Path):
 
 
 def test_large_row_reaches_the_head(server: HeadServer, agent: NodeAgent):
-    """It once ended the agent, and each later one that had the same result."""
+    """A large row once ended the agent, and each later agent with the same result."""
     row = replace(failed_attempts(variants=1)[0], detail="x" * 100_000)
     agent._delivery._outbox.add("drive", 1, CellResult(index=0, attempts=(row,)), seconds=1.0).is_uploaded = True
     agent._cells.cells["drive"] = NodeCell(agent._cells.tasks["drive"], agent._options.folder, slots=1)

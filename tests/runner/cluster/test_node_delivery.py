@@ -71,7 +71,7 @@ def fault_kinds(server: HeadServer) -> list[str]:
 
 
 def test_given_up_episode_keeps_stored_variants(server: HeadServer, tmp_path: Path):
-    """A single cell keeps them."""
+    """A single cell keeps the stored variants, too."""
     attempts = stored_by(tmp_path / "n1")
     place = str(tmp_path / "data")
     deliver(server, tmp_path / "n1", attempts, place=place, evidence="3 deaths")
@@ -96,7 +96,7 @@ def test_variants_of_two_nodes_settle_an_episode(server: HeadServer, tmp_path: P
 
 
 def test_differing_object_is_a_fault_of_its_episode(server: HeadServer, tmp_path: Path):
-    """Its uploader died before the report, so that no row describes the object."""
+    """The node that uploaded the object died before its report, so no row describes the object."""
     store = tmp_path / "store"
     (row,) = stored_by(tmp_path / "n1")
     (store / "episodes").mkdir(parents=True)

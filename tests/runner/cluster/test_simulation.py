@@ -1,4 +1,4 @@
-"""Laws of the balance under faults: all settled once, none lost, and little time lost."""
+"""Laws of the balance under faults: every episode is settled once, none is lost, and little time is lost."""
 
 from __future__ import annotations
 

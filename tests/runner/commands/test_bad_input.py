@@ -1,4 +1,4 @@
-"""Bad input of `nimbus run`, end to end: one line, exit code 2, and no new folder."""
+"""Bad input to `nimbus run`, end to end: it causes one line, exit code 2, and no new folder."""
 
 from __future__ import annotations
 

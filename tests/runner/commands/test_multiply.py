@@ -30,7 +30,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return two teleoperated demonstrations that put a peg into a hole."""
 
     def make(folder: Path) -> None:
-        """Record them."""
+        """Record the demonstrations."""
         show("insert_peg", folder, count=2)
         assert main(["demonstrate", "insert_peg", "--images", "none", "--serial", "--out", str(folder)]) == 0
 
@@ -154,7 +154,7 @@ def _replaced(content: object) -> Callable[[h5py.File], None]:
 
 
 def _repeated(file: h5py.File) -> None:
-    """One array of 32 million numbers under five names; zeros take no space."""
+    """Write one array of 32 million numbers under five names; zeros take no space in the file."""
     obs: Any = file["data/demo_0/obs"]
     obs.create_dataset("a0", (2**18, 128), "i1", chunks=(2**18, 128), compression="gzip")[:] = 0
     for number in range(1, 5):

@@ -90,7 +90,7 @@ def test_spent_budget_ends_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (["--model", "localhost"], "is not the address of a server"),
         (["--replay", "nowhere"], "the folder of recorded replies does not exist"),
         (["--model", "http://127.0.0.1:1/v1", "--replay", "."], "--replay: stored replies need no model"),
-        ([], "a subject in words needs a model, found 'fruit and a fork'"),
+        ([], "tasks for the subject 'fruit and a fork' need a model"),
         (["--model", "http://127.0.0.1:1/v1"], "no reply"),
         (["--language", "klingon"], "unknown language 'klingon'"),
     ],

@@ -1,4 +1,5 @@
-"""A run by instructions: proved, verified, replayed, reworded by a model, and equal for every way to run it."""
+"""A run with navigation instructions: they are proved, verified, replayed and reworded by a model, and are equal for
+every way to run it."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_every_claim_of_a_run_is_proved(data: Path):
 def test_layouts_and_plans_come_out_again(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
-    """Its pipeline is a file with a relative path, which 'verify' does not read, because it may be foreign."""
+    """The pipeline of the task is a file with a relative path; 'verify' does not read it, because it may be foreign."""
     monkeypatch.chdir(data.parent)
     monkeypatch.setattr(recompute, "check_pipeline", lambda task, where: None)
     assert main(["verify", str(data), "--recompute", "3", "--json"]) == 0

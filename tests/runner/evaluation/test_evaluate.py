@@ -196,7 +196,9 @@ def test_levels_are_evaluated_beside_a_control(tmp_path: Path, capsys):
     assert found.randomize == "large camera,mass" and control.randomize == "none"
     assert [path.name for path in (level / "videos").iterdir()] == ["000000_time_limit_reach.mp4"]
     assert "videos/000000_time_limit_reach.mp4" in (level / "evaluation.html").read_text()
-    assert evaluate(idle(tmp_path), level, "--serial", "--layouts", "1") == 2  # the task's own level, another result
+    assert (
+        evaluate(idle(tmp_path), level, "--serial", "--layouts", "1") == 2
+    )  # the task's own level gives another result
     error = capsys.readouterr().err
     assert str(level) in error and "choose another --out" in error and error.count("\n") == 1
 

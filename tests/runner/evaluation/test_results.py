@@ -101,7 +101,8 @@ def test_comparison_is_paired_by_layout(tmp_path: Path):
     found = compare(one, other)
     assert (found.layouts, found.first, found.second) == (9, 1, 7)
     assert (found.only_first, found.only_second) == ((8,), (0, 1, 2, 3, 4, 5, 7))
-    assert found.p_value == pytest.approx(2 * 9 / 2**8)  # of eight changes, seven or more to one side
+    # Probability that of eight changed episodes, seven or more change in the same direction.
+    assert found.p_value == pytest.approx(2 * 9 / 2**8)
 
 
 def test_measures_are_the_largest_of_all_outcomes():

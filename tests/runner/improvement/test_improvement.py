@@ -82,7 +82,7 @@ def test_learner_waits_for_rows_and_parent(tmp_path: Path):
 
 @pytest.mark.parametrize("changes", [{"rounds": 10**12}, {"rounds": -1}, {"episodes": -5}, {"rollouts": 2**62}])
 def test_endless_settings_of_others_are_refused(tmp_path: Path, changes: dict[str, int]):
-    """Each round is looked up, so a trillion rounds would be a hang."""
+    """Each round is looked up, so with a trillion rounds the command would hang."""
     loop = improvement(tmp_path)
     (tmp_path / "improvement.json").write_text(to_json({**loop.settings.__dict__, **changes}))
     with pytest.raises(InputError, match=next(iter(changes))):

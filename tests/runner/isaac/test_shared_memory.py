@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def instance(root: Path, folder: Path, *names: str) -> subprocess.Popen[str]:
-    """Start a process that has mapped such files and recorded them."""
+    """Start a process that maps files like an instance, and records them."""
     root.mkdir(exist_ok=True)
     words = [sys.executable, "-c", _LIVE, str(root), str(folder), *names]
     process = subprocess.Popen(

@@ -77,7 +77,7 @@ def test_components_may_import_one_kernel_module_alone(monkeypatch: pytest.Monke
 
 
 def test_kernels_of_plug_ins_are_compiled_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """They were once compiled at their first use, in a worker that was then ended as hung."""
+    """The kernels of plug-ins were once compiled at their first use, in a worker that was then ended as hung."""
     code = "import warp as wp\n\n\n@wp.kernel\ndef fill(values: wp.array(dtype=float)):\n    values[wp.tid()] = 1.0\n"
     (tmp_path / "plug_in_with_kernel.py").write_text(code)
     monkeypatch.syspath_prepend(str(tmp_path))

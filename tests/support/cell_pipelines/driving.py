@@ -156,7 +156,7 @@ class YardRandomizer:
 
 
 class YardRobot:
-    """Makes the robot that plans and renders in one component."""
+    """Robot that plans and renders in one component."""
 
     @classmethod
     def create(cls, context: RunContext, settings: YardSettings) -> PointRobot:

@@ -16,7 +16,8 @@ from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.errors import InputError
 
 BLOCK, POOL = 16, 16
-"""Number of frames read together, and number of blocks mixed: 256 samples of about 16 episodes in each stream."""
+"""Number of frames in a block, and number of blocks that are shuffled together. A stream thus mixes 256 samples of
+about 16 episodes."""
 
 
 class Streams:

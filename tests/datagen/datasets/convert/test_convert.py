@@ -1,4 +1,5 @@
-"""Foreign datasets are converted to LeRobot v3.0 and back: equal rows, equal images, complete or absent."""
+"""Foreign datasets are converted to LeRobot v3.0 and back: rows and images are equal, and a conversion is either
+complete or absent."""
 
 from __future__ import annotations
 

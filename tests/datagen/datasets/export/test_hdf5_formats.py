@@ -45,7 +45,9 @@ def demos(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_robomimic_env_args_name_no_environment(data: Path, demos: Any):
-    """Types of robomimic are 1 (robosuite), 2 (Gym) and 3 (iGibson); with another number none can be made."""
+    """Environment types of robomimic are 1 (robosuite), 2 (Gym) and 3 (iGibson); with another number, robomimic cannot
+    create an environment.
+    """
     environment = json.loads(demos["data"].attrs["env_args"])
     assert {"env_name", "type", "env_kwargs"} <= set(environment)
     assert environment["type"] == 0

@@ -63,7 +63,7 @@ def failed(index: int, **options: Any) -> Any:
 
 
 def named(ids: list[str]) -> list[str]:
-    """Return index, variant and attempt, without the hash between them."""
+    """Return the index, variant and attempt in an id, without the hash between them."""
     return [re.sub(r"^.*?(-0.*-v0)-[0-9a-f]{8}", r"\1", one) for one in ids]
 
 

@@ -24,7 +24,7 @@ STEPS = (20, 13, 27, 9)
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return four episodes of different lengths and one failure, not written in the order of their addresses."""
+    """Return four episodes of different lengths and one failure; they are not stored in order of address."""
     folder = tmp_path_factory.mktemp("data") / "data"
     write_dataset(folder, rendered())
     return folder

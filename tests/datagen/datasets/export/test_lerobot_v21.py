@@ -110,7 +110,7 @@ def test_modality_slices_hold_the_robots_own_joints(name: str):
 
 
 def test_modality_of_two_arms_with_equal_jaw_names():
-    """Two SO-101: a jaw's joint has the name of its action."""
+    """With two SO-101 arms, the joint of a jaw has the name of its action."""
     names = tuple(f"{arm}_{joint}" for arm in ("left", "right") for joint in ("pan", "lift", "gripper"))
     found = modality(source(names, names))
     assert {name: (span["start"], span["end"]) for name, span in found["action"].items()} == {

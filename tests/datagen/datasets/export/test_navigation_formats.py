@@ -1,4 +1,4 @@
-"""Navigation datasets in foreign layouts, read back as by their loaders."""
+"""Navigation datasets in other layouts, read back in the way in which the loaders of these layouts read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class VlnEpisode:
-    """Fields of VLN-CE's episodes; an unknown key is an error there and here."""
+    """Fields of VLN-CE's episodes; an unknown key is an error in VLN-CE and in this test."""
 
     episode_id: str
     scene_id: str
@@ -116,7 +116,9 @@ def test_steps_stay_near_their_path(yaw: float):
 
 
 def test_vln_n1_reads_back_as_navdp_does(data: Path, tmp_path: Path):
-    """Frames are found by sorted names and ``image_index``; poses determine the base's path; points have two colors."""
+    """Frames are found by their sorted names and by ``image_index``, poses determine the base's path, and points have
+    two colors.
+    """
     export(data, tmp_path / "out", to="vln-n1")
     root = tmp_path / "out" / "navigate_homes_front"
     counts = {}
@@ -151,7 +153,9 @@ def test_vln_n1_reads_back_as_navdp_does(data: Path, tmp_path: Path):
 
 
 def _check_poses(columns: dict[str, Any], positions: np.ndarray, yaws: np.ndarray) -> None:
-    """Base poses by the loader's own formula: rotation times the inverse of the mount's, then right and forward."""
+    """Compute base poses by the loader's formula: the rotation times the inverse of the mount's rotation, then right
+    and forward.
+    """
     mount = np.array(columns["observation.camera_extrinsic"][0])
     poses = np.array(columns["action"])
     assert abs(mount[2, 3] - RISE) < 1e-5 and abs(mount[1, 3] - 0.1) < 1e-5

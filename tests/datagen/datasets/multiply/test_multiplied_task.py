@@ -76,7 +76,7 @@ def test_two_takes_keep_the_axes_of_the_thing():
 
 
 def test_a_link_in_the_place_of_the_task_is_refused(tmp_path: Path):
-    """In a shared folder, another user could have put it beside --out."""
+    """In a shared folder, another user could have placed a library beside --out."""
     (tmp_path / "out.demonstrations").symlink_to(tmp_path)
     nothing: Any = None  # the folder is checked first
     folder = tmp_path / "out.demonstrations"

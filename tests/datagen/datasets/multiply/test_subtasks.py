@@ -31,7 +31,7 @@ class Hand:
     """Objects that the held one touches."""
 
     def go(self, *place: float, rows: int = 10, on: str = "", holds: str = "", near: tuple[str, ...] = ()) -> Hand:
-        """Move to a position while touching an object, or holding an object that touches others."""
+        """Move to a position while touching an object, or while holding an object that touches other objects."""
         start = self.places[-1] if self.places else np.array([0.0, 0.0, 0.4])
         for share in np.arange(1, rows + 1) / rows:
             self.places.append(start + share * (np.array(place) - start))
@@ -114,7 +114,10 @@ def forms(subtasks: list[Subtask]) -> list[tuple[tuple[str, ...], str, str]]:
 
 
 def test_taking_and_putting_are_two_subtasks():
-    """The motion between them is left out; one refers to the cup, the other to the object below."""
+    """The motion between the subtasks is left out.
+
+    The first subtask refers to the cup, the second to the object below it.
+    """
     found = cut_demonstration(*take_and_put(), related={})
     assert forms(found) == [(("arm",), "cup_0", "take"), (("arm",), "goal_0", "put")]
     take, put = (one.take.tracks["arm"] for one in found)
@@ -167,7 +170,10 @@ def test_a_handle_is_held_through_the_whole_motion():
 
 
 def test_fingers_that_hook_a_handle_close_without_a_grip():
-    """One finger behind the handle moves the drawer; the fingers close and open at the same places when repeated."""
+    """One finger behind the handle moves the drawer.
+
+    In a repetition, the fingers close and open at the same positions.
+    """
     part = "cabinet_0.drawer_0"
     hand = Hand().go(0.5, 0, 0.1, rows=20).stay(4, on=part).go(0.3, 0, 0.1, rows=40, on=part).stay(12, on=part)
     hand.opening[22:70] = [SHUT] * 48
@@ -203,7 +209,7 @@ def test_two_hands_on_one_thing_move_in_step():
 
 
 def test_a_handover_happens_in_the_world():
-    """The receiver grasps the object in the giver's hand, wherever the giver holds it."""
+    """The receiver's grasp is relative to the object in the giver's hand, wherever the giver holds it."""
     giver = Hand().go(0.3, 0.2, 0.02).stay(holds="cup_0", near=("world",)).go(0.3, 0, 0.3, rows=20, holds="cup_0")
     giver.stay(20, holds="cup_0").stay(on="cup_0").go(0.3, 0.3, 0.3)
     receiver = Hand().go(0.3, -0.4, 0.3, rows=36)

@@ -175,7 +175,7 @@ def test_a_planted_defect_is_found_by_the_right_check(
     sound: Path, tmp_path: Path, kind: str, name: str, plant: Callable[[Path, str], None]
 ):
     folder = shutil.copytree(sound / kind, tmp_path / "data")
-    (folder / "nimbus.json").unlink()  # as if somebody else had written it
+    (folder / "nimbus.json").unlink()  # as if another program had written it
     plant(folder, kind)
     assert name in {finding.check for finding in faults(folder)}
 

@@ -1,4 +1,4 @@
-"""Every sample exactly once per epoch, however the work is divided, stopped and resumed."""
+"""An epoch contains every sample exactly once, however the work is divided, stopped and resumed."""
 
 from __future__ import annotations
 

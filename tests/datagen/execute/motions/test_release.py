@@ -1,4 +1,4 @@
-"""Positions at which a held object can be released: heights of surfaces below, free spots, headings."""
+"""Positions at which a held object can be released: heights of the surfaces below, free spots, headings."""
 
 from __future__ import annotations
 

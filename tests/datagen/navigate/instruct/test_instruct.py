@@ -1,4 +1,4 @@
-"""Instructions: read back unchanged, verified from stored data alone, and reworded only with the same claims."""
+"""Instructions are read back unchanged, verified from stored data alone, and reworded only with the same claims."""
 
 from __future__ import annotations
 

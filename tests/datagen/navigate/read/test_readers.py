@@ -1,4 +1,5 @@
-"""Foreign scenes: every format gives the same room, with names; every unusable file causes one line."""
+"""Foreign scenes: every format gives the same room with the same names, and every unusable file causes an error of one
+line."""
 
 from __future__ import annotations
 
@@ -233,7 +234,7 @@ def test_spoilt_labels_are_one_line(tmp_path: Path, name: str, old: str, new: st
 
 @pytest.mark.parametrize("name", ["TEEsavR23oF.glb", "TEEsavR23oF.semantic.glb"])
 def test_vertex_that_is_no_number_is_one_line(tmp_path: Path, name: str):
-    """Labels come from the nearest face, and such a vertex is near no face."""
+    """Labels come from the nearest face, and this vertex has no face near it."""
     file = written.write_hm3d(tmp_path).with_name(name)
     content = bytearray(file.read_bytes())
     length = int.from_bytes(content[12:16], "little")

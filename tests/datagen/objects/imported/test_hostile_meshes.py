@@ -1,4 +1,5 @@
-"""Meshes whose parser allocates too much, waits or never ends are refused in one line by a limited child process."""
+"""Meshes whose parser allocates too much memory, waits or never ends are refused in one line, because a child process
+with limits parses them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def only(folder: Path) -> ObjectModel:
 
 
 def painted_box() -> trimesh.Trimesh:
-    """Return a box whose sides at +x are red, and the others blue."""
+    """Return a box whose sides at +x are red and whose other sides are blue."""
     box = trimesh.creation.box(SIZE)
     box.unmerge_vertices()
     picture = np.full((32, 64, 3), BLUE, dtype=np.uint8)
@@ -256,7 +256,7 @@ def test_a_missing_folder_a_double_name_and_a_strange_key_are_one_line(folder: P
         open_library(f"{folder}/nowhere/")
     trimesh.creation.box(SIZE).export(folder / "box.stl")
     trimesh.creation.box(SIZE).export(folder / "Box.ply")
-    refused(folder, "gives the kind name 'box', as Box.ply does; rename one of them")
+    refused(folder, "has the same kind name 'box' as Box.ply; rename one of them")
     (folder / "Box.ply").unlink()
     (folder / "library.yaml").write_text("kinds: {bx: {}}\n")
     refused(folder, r"library\.yaml: kinds: no mesh 'bx' in this folder; did you mean 'box'")

@@ -61,7 +61,7 @@ def test_a_bowl_lies_as_it_stands() -> None:
 
 
 def test_oblique_poses_are_lying_poses() -> None:
-    """A lump without a base mostly leans between standing and lying flat."""
+    """An irregular object without a base mostly rests in a leaning pose, neither standing nor lying flat."""
     leaning, flat = (
         RestingWay(down=np.array(down), height=0.03, share=share, margin=0.5)
         for down, share in (((0.6, 0.0, -0.8), 0.7), ((1.0, 0.0, 0.0), 0.3))

@@ -90,7 +90,7 @@ def test_a_batch_is_filled_up_and_only_what_was_asked_comes_back(adapter: Any) -
 
 
 def test_a_batch_plans_to_sets_of_goals(adapter: Any) -> None:
-    """A planner of batches must not plan to single goals first: cuRobo could not grow its goal sets afterwards."""
+    """A batch planner must not plan to single goals first, because cuRobo cannot enlarge goal sets later."""
     header, arrays = query(count=3, goal_slots=4)
     down = [0.4, 0.1, 0.4, 0.0, 1.0, 0.0, 0.0]
     arrays["goal_poses"] = np.tile(down, (len(arrays.pop("goal_joints")), 4, 1))

@@ -1,4 +1,5 @@
-"""The planner ``curobo`` with the stand-in: Nimbus's side runs completely, in two processes, but nothing of cuRobo."""
+"""The planner ``curobo`` with the stand-in: Nimbus's code runs completely, in two processes, but no code of cuRobo
+runs."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def refusal(monkeypatch: pytest.MonkeyPatch, python: Path | str) -> str:
 
 
 def with_packages(make_python: MakePython, folder: Path, *files: str) -> Path:
-    """Return an interpreter that finds these files, and no others of cuRobo or PyTorch."""
+    """Return an interpreter that finds these files, and no other files of cuRobo or PyTorch."""
     for name in files:
         path = folder / "site" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,5 @@
-"""Servers that are absent, silent, broken or of another protocol: one line at the start, a fault in an episode."""
+"""Servers that are absent, silent, broken or of another protocol: they cause one line at the start, and a fault during
+an episode."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def greet(connection: socket.socket) -> None:
 
 
 def declare_2_gb(connection: socket.socket) -> None:
-    """Greet as a websocket, send metadata, and for the first observation the beginning of a frame of 2 GB."""
+    """Greet as a websocket, send metadata, and answer the first observation with the beginning of a frame of 2 GB."""
     greet(connection)
     metadata = OPENPI.pack({"checkpoint": "c"})
     connection.sendall(b"\x82" + bytes([len(metadata)]) + metadata)
@@ -347,7 +348,7 @@ def test_vla_eval_message_that_is_no_action_is_a_fault(message: dict[str, object
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_pings_without_end_do_not_hang(waits: bool, monkeypatch: pytest.MonkeyPatch):
-    """The library answers pings with a lock that its own close needs."""
+    """To answer a ping, the library takes a lock that its own ``close`` needs."""
     monkeypatch.setattr(websocket, "_CLOSING", 0.1)
     is_full, is_over = threading.Event(), threading.Event()
     faults: list[PolicyFault] = []
@@ -409,7 +410,7 @@ def test_groot_message_without_end_is_a_fault(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_frame_of_tiny_parts_is_a_fault(monkeypatch: pytest.MonkeyPatch):
-    """A part of one byte takes a hundred times as much memory."""
+    """A message part of one byte takes a hundred bytes of memory."""
     stop = threading.Event()
 
     def talk(connection: Any) -> None:

@@ -132,7 +132,7 @@ def test_npy_in_columns_is_read():
 
 @pytest.mark.parametrize("entry", [b"\x80", b"\x90", b"\x91\xc0"], ids=["maps", "lists", "lists of one"])
 def test_many_small_entries_are_refused(entry: bytes):
-    """An empty map takes 1 byte in a frame, and 64 bytes as an object: 64 MiB of them took 4 GB."""
+    """An empty map takes 1 byte in a frame and 64 bytes as an object, so a frame of 64 MiB took 4 GB."""
     part = b"\xdd" + (500_000).to_bytes(4, "big") + entry * 500_000
     with pytest.raises(FrameError, match="more than 1000000 entries"):
         OPENPI.unpack(b"\x93" + part * 3)

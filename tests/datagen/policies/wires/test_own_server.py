@@ -102,7 +102,7 @@ def test_own_server_limits_silent_connections(monkeypatch: pytest.MonkeyPatch):
 
 
 def begun_later(address: str) -> None:
-    """Connect once the server has noticed the end of other connections."""
+    """Connect; first wait until the server has noticed that the earlier connections have ended."""
     for _ in range(200):
         with contextlib.suppress(InputError):
             begun(address).close()
@@ -112,7 +112,7 @@ def begun_later(address: str) -> None:
 
 
 def test_own_server_survives_without_descriptors(caplog: pytest.LogCaptureFixture):
-    """A flood of connections takes all descriptors of the process, and its requests are not worth a traceback."""
+    """A flood of connections uses all descriptors of the process; it must not cause a traceback per request."""
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     with served() as address, socket.socket() as client:

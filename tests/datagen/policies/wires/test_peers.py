@@ -1,4 +1,4 @@
-"""The peers' own clients and servers, in a separate interpreter that an environment variable names.
+"""Tests with the clients and servers of other projects, in a separate interpreter that an environment variable names.
 
 Without the variable, the tests use recorded frames from the peers' serializers: openpi-client 0.1.2
 (``msgpack_numpy.packb``, equal in openpi @15a9616) and vla-eval 0.8.0 (``protocol.messages.pack_message``). GR00T's

@@ -1,4 +1,4 @@
-"""A policy answers over each wire as in this process, to the bit; conventions are compared first."""
+"""A policy gives the same answers over each wire as in this process, to the bit; conventions are compared first."""
 
 from __future__ import annotations
 
@@ -114,11 +114,11 @@ def test_map_renames_resizes_splits_and_orders(tmp_path: Path):
     [
         ({"robot": "panda"}, "the server expects the robot panda, the task has two_joints"),
         ({"rate": 30.0}, "the server expects the rate 30.0, the task has 15.0"),
-        ({"rate": "fast"}, "metadata of another form"),
-        ({"rate": float("nan")}, "metadata of another form"),
-        ({"limit": -5}, "metadata of another form"),
-        ({"limit": 2**60}, "metadata of another form"),
-        ({"checkpoint": "c" * 1000}, "metadata of another form"),
+        ({"rate": "fast"}, "the metadata have another form"),
+        ({"rate": float("nan")}, "the metadata have another form"),
+        ({"limit": -5}, "the metadata have another form"),
+        ({"limit": 2**60}, "the metadata have another form"),
+        ({"checkpoint": "c" * 1000}, "the metadata have another form"),
         ({"units": "degrees"}, "the server has the units 'degrees', actions are absolute positions in rad and m"),
         ({"control_mode": "delta"}, "the server has the control mode 'delta', it is evaluated in 'joint'"),
         ({"control_mode": "tool_pose"}, "the server has the control mode 'tool_pose', it is evaluated in 'joint'"),
@@ -292,7 +292,9 @@ def test_next_server_goes_on_when_one_is_gone(monkeypatch: pytest.MonkeyPatch):
 
 def test_servers_of_other_policies_are_refused():
     with openpi_server(lambda _: None, seen=1) as one, openpi_server(lambda _: None, seen=2) as other:
-        with pytest.raises(InputError, match=f"--policy {other}: another policy answers here than at {one}; serve"):
+        with pytest.raises(
+            InputError, match=f"--policy {other}: the policy at this address differs from the one at {one}; serve"
+        ):
             open_policy(f"{one},{other}", options={"opening": "5"})
         with pytest.raises(InputError, match="is given twice; give each server once"):
             open_policy(f"{one},{one}")

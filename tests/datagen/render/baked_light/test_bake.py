@@ -1,4 +1,4 @@
-"""Baked light: shade and light from a lamp, the sky through openings, a cache, and looks as sums."""
+"""Baked light: shade and light from a lamp, the sky through openings, the cache, and looks as sums of light sources."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_bake_is_kept(tmp_path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_bake_may_take_minutes(tmp_path, monkeypatch: pytest.MonkeyPatch, basis: LightBasis):
-    """A baking worker was once ended as hung, so rendering must report progress every few seconds."""
+    """A worker that baked light was once ended as hung, so baking must report progress every few seconds."""
     limits: list[float] = []
     seen: list[list[float]] = []
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Consecutive episodes in a stand-in for Isaac Sim: closing of stages, and signs of progress."""
+"""Consecutive episodes in a stand-in for Isaac Sim: stages are closed, and progress is reported."""
 
 from __future__ import annotations
 

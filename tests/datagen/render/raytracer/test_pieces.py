@@ -20,7 +20,7 @@ def test_normals_point_out_of_closed_surfaces(faces):
 
 @pytest.mark.parametrize("faces", [FACES[:3], np.concatenate([FACES[:3], FACES[3:, ::-1]])])
 def test_open_surfaces_have_no_outward_normals(faces):
-    """Open surfaces are those with a hole, and those with an inverted face."""
+    """A surface is open if it has a hole or an inverted face."""
     assert not outward_normals(PLACES, faces).any()
 
 

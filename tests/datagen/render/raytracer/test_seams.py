@@ -15,7 +15,7 @@ from tests.support.render_scene import layout, stage_and_robot, states
 def baked(*, reuse: bool, stack: int = MOST, shadows: bool = True) -> SceneRenderer:
     renderer = SceneRenderer(*stage_and_robot(), light="baked", stack=stack, reuse=reuse, shadows=shadows)
     made = layout(width=76, height=60)
-    # Light from all sides alone: what is darker beside a thing is its seam.
+    # With only light from all sides, the darker area beside an object is its contact shadow.
     light = replace(made.visual.light, color=(1e-3, 1e-3, 1e-3))
     renderer.load(replace(made, visual=replace(made.visual, light=light)))
     return renderer

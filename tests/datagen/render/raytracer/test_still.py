@@ -11,7 +11,7 @@ MOST = 8
 
 
 def random_moves(seed):
-    """Return bodies of which some move at some steps: far, by a micrometer, or rotating about themselves."""
+    """Return bodies, some of which move at some steps: far, by a micrometer, or by a rotation in place."""
     rng = np.random.default_rng(seed)
     names, positions, wxyz = states()
     rows = rng.integers(0, len(positions), MOST).cumsum() // 4 % len(positions)
@@ -52,7 +52,9 @@ def rendered(renderer, names, positions, wxyz):
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_reused_pixels_are_those_rendered_afresh(renderers, seed):
-    """This holds for all stack sizes and earlier images: a renderer continues from the last example's images."""
+    """The images are equal for all stack sizes and all earlier images; each example begins with the images of the
+    previous one.
+    """
     moves = random_moves(seed)
     expected = rendered(renderers[MOST + 1], *moves)
     for stack in (1, 2, MOST):

@@ -1,4 +1,4 @@
-"""Datasets of others that become far larger when they are read."""
+"""Datasets of other users that become far larger when they are read."""
 
 from __future__ import annotations
 

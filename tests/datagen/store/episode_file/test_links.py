@@ -116,7 +116,7 @@ def test_a_link_out_of_the_dataset_is_told_and_nothing_published(tmp_path: Path,
 
 @pytest.mark.parametrize("name", ["", "episodes", "inside"])
 def test_linked_episodes_of_another_dataset_are_refused(tmp_path: Path, name: str) -> None:
-    """Pages, sheets and new datasets would show a private episode."""
+    """Pages, contact sheets and new datasets would otherwise show a private episode."""
     write_dataset(tmp_path / "private", [make_rendered(1)])
     write_dataset(tmp_path / "data", [make_rendered(0)])
     (secret,) = (tmp_path / "private" / "episodes").glob("*.hdf5")

@@ -277,7 +277,7 @@ def test_a_cut_video_and_one_that_is_none_are_one_line(written: Path, tmp_path: 
 
 
 def test_list_of_other_files_is_no_video(tmp_path: Path) -> None:
-    """FFmpeg interprets a text of that form as a list of videos, and opens them, wherever they are."""
+    """FFmpeg interprets a text in this form as a list of videos, and opens them, wherever they are."""
     with open_dataset(tmp_path / "data") as dataset:
         list(Hdf5Writer(dataset, images="video").process(make_rendered(steps=STEPS)))
     mine = next((tmp_path / "data" / "episodes").glob("*.mp4"))

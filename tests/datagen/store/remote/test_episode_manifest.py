@@ -1,4 +1,4 @@
-"""Readers open a run's dataset in a store with its manifest, without downloading the ledger."""
+"""Readers open a run's dataset in a store by its manifest, without downloading the ledger."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_reader_needs_no_ledger(sent: tuple[str, Path]):
 
 
 def test_manifest_of_an_earlier_state_is_passed_over(sent: tuple[str, Path]):
-    """An older version of Nimbus continued the run, or the manifest is being published at this moment."""
+    """This happens if an older version of Nimbus continued the run, or if the manifest is being published at this
+    moment.
+    """
     address, _ = sent
     store = ObjectStore(parse_address(address))
     old = store.read(FILE_NAME)

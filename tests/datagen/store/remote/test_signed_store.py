@@ -81,7 +81,9 @@ def test_url_is_for_one_object(address: str):
 
 
 def test_signature_of_a_put_contains_its_condition(address: str):
-    """Otherwise, a URL could replace an object, because the store does not require the header with the condition."""
+    """Without the condition, a signed URL could replace an object, because the store does not require the header with
+    the condition.
+    """
     owner = ObjectStore(parse_address(address))
     query = parse_qs(urlsplit(owner.sign("episodes/a", method="PUT", seconds=60)).query)
     assert query["X-Amz-SignedHeaders"] == ["host;if-none-match"] and query["X-Amz-Expires"] == ["60"]

@@ -83,7 +83,9 @@ def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, 
 
 
 def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dict[str, str]):
-    """A start was killed between the lock in the store and its note in the spool; all unsent episodes were lost."""
+    """A starting run was once killed after it had locked the store and before it had noted the lock in the spool; all
+    unsent episodes were lost.
+    """
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -99,7 +101,7 @@ def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dic
 
 
 def test_interrupted_start_hides_no_other_machine(address: str):
-    """Another machine wrote last, and the start that would have taken its state over was killed."""
+    """Another machine wrote last, and the run that would have taken over its state was killed while starting."""
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
@@ -233,7 +235,7 @@ def test_second_writer_is_refused_until_the_first_is_silent(address: str):
 
 
 def test_two_writers_at_the_same_moment_are_one(address: str):
-    """Neither finds a lock; the writer that creates the epoch's object gets it."""
+    """Neither writer finds a lock; the writer that creates the object of the epoch gets it."""
     store = ObjectStore(parse_address(address))
     first, second = WriterLock(store, "first"), WriterLock(store, "second", wait=lambda _: first.renew())
     create = store.create
@@ -271,6 +273,38 @@ def test_overwritten_lock_leaves_the_right_where_it_is(address: str):
     second.renew()
     with pytest.raises(InputError, match="another run writes here"):
         first.renew()
+
+
+def test_run_between_two_of_this_machine_is_noticed(address: str):
+    """It took the lock while this one was starting, and ended before this one had it."""
+    store = ObjectStore(parse_address(address))
+    mine, other = WriterLock(store, "me"), WriterLock(store, "other", wait=lambda _: None)
+    mine.take()
+    again, create = WriterLock(store, "me", wait=lambda _: None), store.create
+
+    def late(name: str, content: Path | bytes) -> bool:
+        store.create = create  # type: ignore[method-assign]
+        other.take()
+        other.free()
+        return create(name, content)
+
+    store.create = late  # type: ignore[method-assign]
+    before = again.take()
+    assert before and before.owner == "other" and again.was_taken_by_others(1, before)
+
+
+def test_status_is_there_before_the_first_episode(address: str):
+    """``nimbus status`` said that there is no dataset, until a minute after the first episode."""
+    spool, store, lock = open_spool(parse_address(address))
+    with pytest.raises(InputError, match="a run has begun here, and has published no episode yet"):
+        open_dataset(address)
+    uploader = Uploader(store, spool, lock)
+    uploader.go_on()
+    (spool / "status.json").write_text("{}")
+    uploader.go_on()
+    assert (open_dataset(address, may_be_empty=True) / "status.json").read_text() == "{}"
+    with pytest.raises(InputError, match="no episode yet"):
+        open_dataset(address)
 
 
 def test_free_lock_is_taken_at_once(address: str):

@@ -25,7 +25,7 @@ def test_threads_note_what_they_sent(tmp_path: Path):
 
 
 def test_failed_write_leaves_the_next_one_possible(tmp_path: Path):
-    """After a full disk, the transaction once stayed open, and every later one failed."""
+    """After the disk was full, the transaction once stayed open, and every later transaction failed."""
     uploads = Uploads(tmp_path)
     with pytest.raises(StorageError):
         uploads.add([("episodes/a.hdf5", 1), ("episodes/b.hdf5", None)])  # type: ignore[list-item]

@@ -53,7 +53,7 @@ def test_episodes_are_fetched_once(stored: tuple[Path, str]):
 
 
 def test_spool_reads_what_only_the_store_has(stored: tuple[Path, str]):
-    """A restarted head counts its episodes, which nodes have uploaded, and which are in no local folder."""
+    """A restarted head counts the episodes that nodes have uploaded, although they are in no local folder."""
     folder, address = stored
     spool = working_copy.spool_folder(parse_address(address))
     note_origin(spool, address)
@@ -172,7 +172,9 @@ def test_folder_of_others_names_no_address(tmp_path: Path):
 
 
 def test_object_named_as_the_copys_origin_is_refused(address: str):
-    """The copy would otherwise stand for any address that the dataset's author names, read with this user's rights."""
+    """Otherwise, the author of a dataset could make the copy refer to any address, which would be read with this user's
+    rights.
+    """
     store = ObjectStore(parse_address(address))
     store.create("meta/info.json", b"{}")
     store.create("origin.json", b'{"address": "file:///etc"}')

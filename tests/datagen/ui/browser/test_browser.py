@@ -1,6 +1,7 @@
-"""Visits to the studio in a real browser, each from a task file or none to a dataset and its report.
+"""Visits to the studio in a real browser. Each begins with a task file or without one, and ends with a dataset and its
+report.
 
-With ``NIMBUS_SCREENSHOTS=DIR`` every screen is saved there. Takes minutes, as the runs that are started do.
+With ``NIMBUS_SCREENSHOTS=DIR`` every screen is saved there. The tests take minutes, because they start real runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each kind of control is an element of the page, which persists while others change."""
+"""Each kind of control is an element of the page, and persists while other elements change."""
 
 from __future__ import annotations
 

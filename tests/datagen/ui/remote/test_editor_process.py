@@ -1,4 +1,5 @@
-"""The editor as a real process: it edits and saves, its end is noticed, and its successor gets the typed values."""
+"""The editor as a real process: it edits and saves, its end is detected, and the process that replaces it gets the
+typed values."""
 
 from __future__ import annotations
 

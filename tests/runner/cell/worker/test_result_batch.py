@@ -102,7 +102,7 @@ def test_what_is_too_long_for_one_datagram_comes_in_several(spare: int, datagram
 
 
 def test_a_failed_plan_of_a_thousand_variants_arrives():
-    """Its rows are larger than a datagram."""
+    """The rows of such a plan are larger than a datagram."""
     ours, theirs = pair()
     attempts = failed_attempts(variants=1000)
     plan = Recorded(index=0, lease=3, attempts=attempts)

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-if importlib.util.find_spec("ray") is None:  # not imported here, because the import reads the token of its cluster
+# Ray is not imported here, because the import reads the token of Ray's cluster.
+if importlib.util.find_spec("ray") is None:
     pytest.skip("the extra 'cluster' brings Ray; make test-cluster", allow_module_level=True)
 
 from nimbus.runner.cell.transport.spec import CellSpec

@@ -88,7 +88,8 @@ def forecast_run(
         episodes: Number of episodes of the run.
         cores: Number of cores of the run.
         startup: Time until the probe's first episode began [s].
-        busy: Time during which each device of the run would have been busy with the probe [s]: each GPU, and the disk.
+        busy: Time for which the work of the probe would have kept each device of the run busy [s]: each GPU, and the
+            disk.
     """
     from scipy.stats import beta
 
@@ -110,7 +111,7 @@ def forecast_run(
     device_seconds = {name: seconds * episodes / len(costs) for name, seconds in (busy or {}).items()}
     needs = {"cores": work.expected * (1.1 if cores > 1 else 1.0), **device_seconds}
     slowest = max(needs, key=lambda name: needs[name])
-    # A device that is slower than the cores determines the duration; its own spread is taken to be that of the CPU.
+    # A device that is slower than the cores determines the duration; its spread is assumed to equal that of the CPU.
     ratio = needs[slowest] / needs["cores"] if needs["cores"] else 1.0
     wall = Interval(
         low=startup * 0.5 + once / 2 + work.low * ratio,

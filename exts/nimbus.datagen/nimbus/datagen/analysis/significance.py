@@ -54,7 +54,7 @@ def find_low_yield(have: BoolArray, lost: BoolArray, *, level: float) -> tuple[l
     value that only co-occurs with it is not blamed.
 
     Args:
-        have: (V, N) True if a tried episode has a value; of equal rows, the first one counts.
+        have: (V, N) True if a tried episode has a value; if rows are equal, only the first one counts.
         lost: (N,) True for episodes that were not kept.
         level: Accepted false discovery rate.
 

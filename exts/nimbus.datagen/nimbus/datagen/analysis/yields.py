@@ -1,4 +1,4 @@
-"""Yields: tried and kept episodes by every value of everything that was drawn.
+"""Yields: numbers of tried and kept episodes for each value of each drawn quantity.
 
 A value is flagged if episodes with it are never kept, or significantly less often. The tests count episodes instead of
 attempts: attempts at one layout are not independent, and an episode that is kept at its third attempt is in the
@@ -49,7 +49,7 @@ def physical_factors(attempt: Attempt) -> Values:
 
 
 def visual_factors(attempt: Attempt) -> Values:
-    """Return the values drawn for the looks, which cannot decide an outcome and are therefore only displayed."""
+    """Return the values drawn for the appearance, which cannot decide an outcome and are therefore only displayed."""
     values: Values = {}
     _add_drawn(values, attempt, "visual")
     return values
@@ -110,7 +110,8 @@ class YieldRow:
     factor: str
     value: str
     part: Part
-    """Part: drawn and tested, drawn and only shown, or an action of the robot, whose rows count attempts."""
+    """Group of the row: a drawn value that is tested, a drawn value that is only shown, or an action of the robot. Rows
+    of actions count attempts."""
     low: float | None = None
     """Lower bound of a numeric bin."""
     high: float | None = None

@@ -22,7 +22,8 @@ _ANY = (0.03, 0.35)
 _UNITS = {"m": (1.0, 0.0), "cm": (0.01, 0.3), "mm": (0.001, 0.3), "dm": (0.1, 1.5), "in": (0.0254, 1.0)}
 """Length of each unit [m], and its penalty for a file that states no unit, as the logarithm of a size ratio."""
 _DOUBT = {"certain": 2.5, "format": 1.5, "claimed": 0.3}
-"""Penalty of other units, by the certainty of the stated one: from the layout, the format, or unreliable metadata."""
+"""Penalty of each unit that differs from the stated one, by the origin of the statement: layout, format, or unreliable
+metadata."""
 _RANKED = 4
 """Largest number of recorded alternatives."""
 _DENSITY = 400.0

@@ -38,7 +38,7 @@ def digest_asset(root: Path, asset: FoundAsset) -> str:
 
 
 def forget_digests() -> None:
-    """Forget what was read: files change between imports, and archives are unpacked to the same paths."""
+    """Clear the cache: files change between imports, and archives are unpacked to the same paths."""
     _digest.cache_clear()
     _beside.cache_clear()
 

@@ -53,7 +53,8 @@ _HOPE = {
     *("spaghetti", "tomatosauce", "tuna", "yogurt"),
 }
 _HOPE_ENOUGH = 3
-"""Number of names of HOPE objects from which a folder counts as that dataset; a single 'tuna' can does not suffice."""
+"""Smallest number of names of HOPE objects at which a folder is recognized as that dataset; a single 'tuna' can is not
+enough."""
 
 
 def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
@@ -70,7 +71,7 @@ def recognize(folder: str, only: str = "") -> list[dict[str, Any]]:
     files = [only] if only else sorted(_files(root))
     found, lines = _of_xml(root, files)
     claimed = {mesh for asset in found for mesh in asset.claims}
-    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the other format of a claimed mesh is the same asset
+    stems = {mesh.rpartition(".")[0] for mesh in claimed}  # the same mesh in another format belongs to the same asset
     meshes = [name for name in files if name.lower().endswith(_MESHES) and name.rpartition(".")[0] not in stems]
     hope = sum(PurePosixPath(name).stem.lower() in _HOPE or _folder(name).lower() in _HOPE for name in meshes)
     categories = _objaverse_categories(root, files) if any(map(_OBJAVERSE.search, meshes)) else {}
@@ -101,7 +102,7 @@ def _files(root: Path) -> Iterator[str]:
 
 
 def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundAsset]]:
-    """Return the assets of URDF and MJCF files, and the refused files; of equal assets, the first is kept."""
+    """Return the assets of URDF and MJCF files, and the refused files; if assets are equal, only the first is kept."""
     found, lines, seen = [], [], {}
     for name in sorted(files, key=lambda name: (len(name), name)):  # 'can.xml' before 'can-visual.xml'
         reader = {".urdf": read_urdf, ".xacro": read_urdf, ".xml": read_mjcf}.get(PurePosixPath(name).suffix.lower())
@@ -122,7 +123,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
             if not shown or seen.setdefault(shown, asset) is asset:
                 found.append(asset)
     rigid = {mesh for asset in found if not asset.refused for part in asset.parts if (mesh := part.mesh)}
-    # Meshes that belong to a refused asset, such as a robot, and to a rigid asset are claimed by the rigid asset only.
+    # If a refused asset, such as a robot, and a rigid asset share a mesh, only the rigid asset claims it.
     return [
         replace(asset, claims=tuple(mesh for mesh in asset.claims if mesh not in rigid)) if asset.refused else asset
         for asset in found

@@ -49,7 +49,7 @@ def find_license(root: Path, path: str) -> str:
 
 
 def forget_licenses() -> None:
-    """Forget what was read: archives of different imports are unpacked to the same paths."""
+    """Clear the cache: archives of different imports are unpacked to the same paths."""
     for cached in (_of_wheel, _named, _named_in):
         cached.cache_clear()
 

@@ -114,7 +114,7 @@ def sees_any(case: Case, camera: Camera, points: FloatArray) -> bool:
 
 
 def _blocker(case: Case, eye: FloatArray, point: FloatArray) -> str | None:
-    """Return the name of the obstacle in the line of sight, ignoring the robot; empty for the scene, None for none."""
+    """Return the obstacle in the line of sight, ignoring the robot: its name, empty for the scene; None without one."""
     model, data = case.simulation.model, case.simulation.data
     way = point - eye
     distance = float(np.linalg.norm(way))

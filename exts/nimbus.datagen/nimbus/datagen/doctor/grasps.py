@@ -67,7 +67,7 @@ def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
         few = list(library.refused.items())[:_FEW]
         what = f"{len(library.refused)} assets of '{library.name}' were refused by the import: "
         what += "; ".join(f"'{kind}': {line}" for kind, line in few)
-        instead = f"change their asset.yaml and import again, or leave them out: {library.folder.name}/index.json"
+        instead = f"change their asset.yaml and import again, or leave them out; see {library.folder.name}/index.json"
         yield make_finding("assets", case.task, ("objects", group, "library"), what, instead=instead)
 
 

@@ -63,7 +63,7 @@ _REPORT = TypeAdapter(RobotReport)
 
 
 class KeptReport:
-    """Place of one robot's report and picture in the cache.
+    """Location of one robot's report and picture in the cache.
 
     Args:
         name_or_path: A name from ``scenes/robots``, or the path of a file.
@@ -92,7 +92,7 @@ class KeptReport:
         if drawn is None or report is None:
             return None
         picture.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(picture, drawn, durable=False, shared=True)  # replaces a link in its place
+        write_atomic(picture, drawn, durable=False, shared=True)  # replaces the file even if it is a link
         return replace(report, description=self._robot.description)
 
     def write(self, report: RobotReport, picture: Path) -> None:

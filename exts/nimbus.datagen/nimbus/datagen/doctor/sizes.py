@@ -61,7 +61,7 @@ def check_sizes(case: Case) -> Iterator[Diagnostic]:
 
 
 def _named(case: Case) -> tuple[dict[str, bool], dict[str, list[FloatArray]]]:
-    """Return what the steps name: groups, with True if a step manipulates them, and points of fixtures and regions."""
+    """Return the groups that the steps name, with True if a step manipulates one, and points of other named things."""
     groups: dict[str, bool] = {}
     others: dict[str, list[FloatArray]] = {}
     for step, loops in walk(case.task.steps):

@@ -70,7 +70,9 @@ def _touching(case: Case, group: str, contact: str) -> Diagnostic:
         what = f"at the start {contact} touch: the arm's home posture is above the region"
         return make_finding("start", task, _place(task, group), what, instead="move its center away from the hand")
     keys = ("randomize", "start_posture") if "start_posture" in task.randomize else ("robot",)
-    instead = "write a smaller range" if len(keys) > 1 else "another scene, or another home in the robot's file"
+    instead = (
+        "write a smaller range" if len(keys) > 1 else "name another scene, or write another home in the robot's file"
+    )
     return make_finding("start", task, keys, f"at the start {contact} touch", instead=instead)
 
 

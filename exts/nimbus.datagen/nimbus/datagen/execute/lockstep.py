@@ -158,7 +158,7 @@ class Lockstep(Generic[Assets]):
             with named_errors("plan", item):
                 before = item.times
                 for planned in self._attempts(item, lane):
-                    # The caller's thread yields it when the turn ends.
+                    # The caller's thread yields the attempt when the turn ends.
                     self._made.append(replace(planned, times=before | planned.times))
                     before = {}  # times before planning are counted once, as in Stage.__call__
 

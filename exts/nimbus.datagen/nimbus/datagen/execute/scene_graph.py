@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 BESIDE, NEAR = 0.08, 0.05
 """Largest distances between the surfaces of objects that are beside each other, and near each other [m]."""
 OPEN, SHUT, PRESSED = 0.8, 0.05, 0.9
-"""Fractions of a joint's range: a part is open or turned from ``OPEN``, closed up to ``SHUT``, pressed from
-``PRESSED``."""
+"""Fractions of a joint's range: a part counts as open or turned at ``OPEN`` or more, as closed at ``SHUT`` or less, and
+as pressed at ``PRESSED`` or more."""
 LEAN = math.radians(15)
 """Largest deviation from vertical of an upright or inverted object, and from level of a lying one [rad]."""
 MOVED, TURNED = 0.02, 0.2

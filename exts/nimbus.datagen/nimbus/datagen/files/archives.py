@@ -30,7 +30,8 @@ _ENCRYPTED = 0x1
 """Flag of an encrypted member of a zip file."""
 UNREADABLE = (
     *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError),
-    *(NotImplementedError, RecursionError),  # of zipfile for features that it lacks, and of tarfile for nested headers
+    # Raised by zipfile for features that it lacks, and by tarfile for nested headers.
+    *(NotImplementedError, RecursionError),
 )
 """Errors of the libraries about damaged archives."""
 

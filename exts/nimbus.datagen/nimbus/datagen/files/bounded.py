@@ -26,8 +26,8 @@ TEXT_BYTES = 64 << 20
 FILE_BYTES = 1 << 40
 """Largest file that is read in parts [bytes]."""
 _HOLES, _LEAST_HOLES = 1000, 1 << 28
-"""Smallest ratio of a file's size to its space on the disk, and smallest size [bytes], from which a file counts as a
-sparse file: it is made in a moment, but reading it takes hours. Compressing file systems do not reach this ratio."""
+"""Ratio of a file's size to its space on the disk, and size [bytes], at and above which a file counts as sparse. A
+sparse file is made in a moment, but reading it may take hours. Compressing file systems do not reach this ratio."""
 _BLOCK = 512
 """Unit of ``st_blocks`` [bytes]."""
 _DENSE, _LEAST_DENSE = 20, 1 << 30
@@ -81,7 +81,7 @@ def check_dense(folder: Path, paths: Iterable[Path]) -> None:
         state = path.stat()
         size, space = size + state.st_size, space + getattr(state, "st_blocks", 0) * _BLOCK
     if space and size > max(_LEAST_DENSE, _DENSE * space):  # some file systems report no space
-        what = f"{size / 1e9:.1f} GB of files have {space / 1e9:.3f} GB on the disk, and are mostly holes"
+        what = f"files of {size / 1e9:.1f} GB take only {space / 1e9:.3f} GB on the disk, so they are mostly holes"
         raise InputError(what, where=str(folder), instead="remove the sparse files")
 
 

@@ -152,7 +152,7 @@ def _server() -> _Server:
 
 
 def serve() -> None:
-    """Answer calls from standard input until it ends."""
+    """Answer calls from standard input until the input ends."""
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
@@ -184,7 +184,7 @@ def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer(reader: int, end: float) -> tuple[bytes, bool]:
-    """Read a child's answer; return it (empty if the caller has ended), and True if it is late."""
+    """Return a child's answer, empty if the caller has ended or the answer is late, and True in these two cases."""
     content = b""
     with os.fdopen(reader, "rb", buffering=0) as file:
         while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:
@@ -233,12 +233,12 @@ def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    """Return True for the errors of Python and of its imports when an allocation fails."""
+    """Return True for the errors that Python and its imports raise when an allocation fails."""
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
-    if isinstance(error, SystemError):  # C code that returns an error without an exception
+    if isinstance(error, SystemError):  # raised if C code returns an error without setting an exception
         return "without exception set" in str(error) or "without setting an exception" in str(error)
-    if isinstance(error, ImportError):  # of the loader of shared libraries
+    if isinstance(error, ImportError):  # raised by the loader of shared libraries
         return "cannot allocate memory" in str(error).lower() or "failed to map segment" in str(error)
     return isinstance(error, MemoryError)
 

@@ -66,7 +66,7 @@ def _proper(faces: IndexArray) -> NDArray[np.bool_]:
 
 
 def _edges(faces: IndexArray) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return unique edges (e, 2), each edge's first side as an index in (face, side) order, and its number of faces."""
+    """Return the unique edges (e, 2), the index of the first (face, side) of each, and its number of faces."""
     sides = np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2).astype(np.int64)
     count = int(faces.max(initial=0)) + 1
     names = sides.min(axis=1) * count + sides.max(axis=1)

@@ -349,5 +349,7 @@ def _contents(graph: GoalGraph, name: str) -> Thing:
     found = next((one for one in graph.things if one.inside == name), None)
     if found is None:
         what = f"'{name}' contains nothing that could be poured"
-        raise InputError(what, where="things", instead=f"add a thing, such as beads, with inside: {name}")
+        raise InputError(
+            what, where="things", instead=f"add a thing, such as beads, that starts inside it, with 'inside: {name}'"
+        )
     return found

@@ -82,7 +82,7 @@ def convert_into_cache(file: str, angles: str = "") -> str:
 
 
 def _read(path: Path, angles: str) -> Any:
-    """Compile an MJCF file; with ``angles``, it is a part of a model, and the first of assets with one name is kept."""
+    """Compile an MJCF file; with ``angles``, compile it as a part of a model, where asset names may be repeated."""
     import mujoco
 
     if not angles:

@@ -47,7 +47,7 @@ def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
         raise InputError(
             f"the wheel {wheel} is not on this machine",
             where=where,
-            instead=f"nimbus robot fetch NAME downloads it, or put it into {cache_folder('wheels')}",
+            instead=f"download it with 'nimbus robot fetch NAME', or put it into {cache_folder('wheels')}",
         )
     folder = cache_folder("wheels") / file.stem / ".".join(inside.parts[:-1])
     if not folder.is_dir():

@@ -52,11 +52,11 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
     floating = False if anchored else None
     limit_formats()  # textures are opened by Newton
     builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
-    _unmirror(builder)
+    unmirror(builder)
     return builder
 
 
-def _unmirror(builder: newton.ModelBuilder) -> None:
+def unmirror(builder: newton.ModelBuilder) -> None:
     """Mirror the points of meshes with a negative scale, which MuJoCo's models cannot have."""
     for shape in range(builder.shape_count):
         mesh, scale = builder.shape_source[shape], np.array(builder.shape_scale[shape], dtype=float)

@@ -232,6 +232,11 @@ class Dataset:
             self.stale += len(placed) - len(taken)
             return self._count(taken)
 
+    def learn(self, learned: DatasetInfo) -> None:
+        """Merge a description of stored episodes into that of the dataset; counts are not changed."""
+        with self._turn:
+            self.info = merge(self.info, learned)
+
     def record(self, attempts: Sequence[Attempt]) -> None:
         """Record failed attempts; an episode whose last attempt failed is rejected.
 
@@ -317,9 +322,10 @@ class Dataset:
             self.ledger.record(replace(settled, lease=known.lease if known else 0))
 
     def _write_info(self, *, when_due: bool = False) -> None:
-        # The first episode's fields are written at once, because readers of a running dataset need them.
-        is_first = bool(self.info.features) and not self._written.features
-        is_due = is_first or time.monotonic() - self._written_at >= _INFO_PERIOD
+        # New names and fields are written at once: readers of a running dataset need them, and so does a cluster's
+        # head, which gets them with the episode in which they occur.
+        has_more = _without_counts(self.info) != _without_counts(self._written)
+        is_due = has_more or time.monotonic() - self._written_at >= _INFO_PERIOD
         if self.info != self._written and (is_due or not when_due):
             self._written_at = time.monotonic()
             replace_text(self.folder / INFO_NAME, info_text(self.info))
@@ -384,6 +390,10 @@ class Dataset:
             byte_count=sum(row.byte_count for row in stored),
         )
         self._write_info()
+
+
+def _without_counts(info: DatasetInfo) -> DatasetInfo:
+    return replace(info, episode_count=0, step_count=0, byte_count=0)
 
 
 def _first_outdated(folder: Path, attempt: Attempt) -> Path:

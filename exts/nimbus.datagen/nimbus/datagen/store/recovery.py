@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.folder_lock import lock_folder
 from nimbus.datagen.files.own_files import own_path, remove_tree
 from nimbus.datagen.store.commit import Committer, StagedEpisode, is_whole_file
 from nimbus.datagen.store.info import RESTORE
@@ -55,6 +57,27 @@ def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryRepor
             ledger.record(_pending(state))
     cleared = sum(path not in claimed for path in _cleared(folder / "stage"))
     return RecoveryReport(rolled_forward=len(whole), rolled_back=len(broken), cleared=cleared)
+
+
+def clear_stage(folder: Path) -> None:
+    """Clear ``stage/`` of a dataset after its run; other processes than its writer may have put files there.
+
+    Nothing is removed if another run has opened the dataset, or if a commit is unfinished: the next opening needs its
+    files, and clears the rest.
+    """
+    try:
+        lock = lock_folder(folder)
+    except (InputError, OSError):
+        return
+    try:
+        with closing(Ledger(folder, read_only=True)) as ledger:
+            is_finished = not ledger.episodes(EpisodeStatus.INTENT)
+        if is_finished and (folder / "stage").is_dir():
+            list(_cleared(folder / "stage"))
+    except InputError:
+        return  # the next opening reports what is wrong
+    finally:
+        lock.release()
 
 
 def _is_whole(folder: Path, staged: StagedEpisode) -> bool:

@@ -223,7 +223,9 @@ def _read(stage: Any, name: str, path: Path, *, bench: str) -> StageInfo:
                 surfaces[role] = SupportSurface(name=role, lower=lower, upper=upper)
     if mount is None:
         raise InputError(
-            "no place for the robot", where=str(path), instead="give one Xform the customData nimbus:role = robot_mount"
+            "the stage has no mount for the robot",
+            where=str(path),
+            instead="give one Xform the customData nimbus:role = robot_mount",
         )
     return StageInfo(
         name=name,

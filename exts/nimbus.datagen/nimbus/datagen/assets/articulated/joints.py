@@ -26,7 +26,7 @@ _DAMPING = {"button": 4.0, "drawer": 4.0, "control": 0.02, "door": 0.15, "lid": 
 _FRICTION = {"button": 0.0, "drawer": 1.2, "control": 0.05, "door": 0.08, "lid": 0.08}
 """Smallest friction by role [N or N m]; joints that gravity would move get more."""
 _PLAUSIBLE = 10.0
-"""Largest ratio of a source's friction or damping to the default at which the source's value is used."""
+"""Largest accepted ratio of a source's friction or damping to the default; above it, the default is used."""
 _HOLDS = 1.5
 """Ratio of a joint's friction to the largest torque or force of gravity."""
 _PRESS = 5.0

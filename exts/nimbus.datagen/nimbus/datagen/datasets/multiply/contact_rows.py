@@ -16,7 +16,8 @@ from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"
 _TOUCHING = 0.0015
-"""Largest distance between surfaces in contact [m]; recorded poses are rounded, and one row apart."""
+"""Largest distance between surfaces that count as in contact [m]; it allows for rounded poses and the time between
+rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,7 @@ def find_contact_rows(demonstration: Demonstration, simulation: NewtonSimulation
 
 
 class _Poser:
-    """Copy of the simulation's model that is placed as in a row of a demonstration.
+    """Copy of the simulation's model that is set to the poses of one row of a demonstration.
 
     The robot is placed by its joints, and everything else by its recorded pose. The joint positions of other objects
     are therefore not needed.

@@ -37,7 +37,8 @@ _DEEPEST = 0.002
 _LOOKED_AT = 3
 """Stride of the rows checked for collisions in a demonstrated motion."""
 _CHOICE = 0.02
-"""Mean of the random number added to a candidate's change, so that a further attempt may try another take [m]."""
+"""Mean of the random number that is added to a candidate's change [m], so that different attempts may try different
+takes."""
 _BLEND = 6
 """Record periods over which a hand returns to its path after closing fingers have pushed it aside."""
 _YIELDS = 4

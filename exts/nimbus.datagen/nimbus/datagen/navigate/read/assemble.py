@@ -27,10 +27,10 @@ _LEAST_EXTENT = 1.0
 _LEVEL = 0.97
 """Cosine of the largest slope at which a face counts as level, 14 degrees."""
 _LEAST_LEVEL = 0.08
-"""Smallest fraction of a building's area that is level if z is its up axis."""
+"""Smallest fraction of a building's area that is level when the up axis is correct."""
 _TRUST = 1.5
-"""Factor in favor of the format's usual axis when axes are compared by level area per extent. Buildings are wider than
-they are high, so their extent along the up axis is small."""
+"""Factor in favor of the format's usual up axis. Candidate axes are compared by level area divided by extent, because
+buildings are wider than they are high."""
 Reader = Callable[[Path, str], NavigationScene]
 """Function that reads a scene from a file, given the file's up axis or ``auto``."""
 
@@ -115,7 +115,8 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
             "yz", key=lambda axis: share[axis] / max(float(extent[axis]), 1e-9) * (_TRUST if axis == usual else 1.0)
         )
         if up != usual and share[usual] < _LEAST_LEVEL <= share["x"]:
-            # The scene consists of walls: along a horizontal axis, two of them would pass for floor and ceiling.
+            # The scene consists only of walls. With a horizontal axis as the up axis, two walls would be taken for
+            # floor and ceiling.
             what = f"the scene has walls but no floor: with {usual} up, {share[usual]:.0%} of the area is level"
             raise InputError(what, where=where, instead="add the floor, or set 'up:' to the up axis")
     if share[up.removeprefix("-")] < _LEAST_LEVEL:

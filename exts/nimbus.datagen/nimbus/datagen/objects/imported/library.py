@@ -132,7 +132,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     for path in paths:
         name = kind_name(path.with_suffix(""))
         if name in found:
-            what = f"gives the kind name '{name}', as {found[name].name} does"
+            what = f"has the same kind name '{name}' as {found[name].name}"
             raise InputError(what, where=str(path), instead="rename one of them")
         found[name] = path
     return found

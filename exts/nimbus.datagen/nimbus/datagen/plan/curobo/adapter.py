@@ -66,8 +66,8 @@ class CuroboAdapter:
                 (``key`` and ``mesh_names`` each), ``world_of`` (the world of each query), ``batch`` (size to plan at)
                 and ``goal_slots``.
             arrays: ``starts`` (B, J); ``goal_poses`` (B, G, 7) or ``goal_joints`` (B, J); ``attached`` (N, 4) spheres
-                with each query's number; with each world's number ``box_poses``, ``box_sizes``, ``mesh_poses``, and
-                ``vertices`` and ``faces`` with each mesh's number as well.
+                with each query's number; ``box_poses``, ``box_sizes`` and ``mesh_poses``, named with the number of
+                their world, and ``vertices`` and ``faces``, named with the numbers of their world and mesh.
 
         Returns:
             For each query ``status``, and on success ``positions`` with the query's number, (H, J), ``step`` [s] apart;

@@ -82,7 +82,9 @@ def read_declaration(metadata: Mapping[object, object], *, where: str) -> Declar
     try:
         return from_plain(Declaration, {name: value for name, value in metadata.items() if name in known})
     except ValueError as error:
-        raise InputError(f"metadata of another form: {error}", where=where, instead="see docs/policies.md") from None
+        raise InputError(
+            f"the metadata have another form: {error}", where=where, instead="see docs/policies.md"
+        ) from None
 
 
 def compare_conventions(declared: Declaration, task: PolicyTask, translation: Translation, *, mapped: set[str]) -> None:
@@ -137,7 +139,7 @@ def compare_conventions(declared: Declaration, task: PolicyTask, translation: Tr
         problems += [f"the server answers {_listed(declared.action_keys)}, not '{name}'" for name in lacking]
     if problems:
         raise InputError(
-            problems[0], where=where, instead="serve the policy of this task, or bridge names by --map FILE"
+            problems[0], where=where, instead="serve the policy of this task, or map names with --map FILE"
         )
 
 

@@ -146,7 +146,7 @@ class RemotePolicy(Policy):
             self._wire.close()
             if _digest(found) != self._digest:
                 self._servers[0].wire.close()
-                what = f"another policy answers here than at {self._servers[0].address}"
+                what = f"the policy at this address differs from the one at {self._servers[0].address}"
                 raise InputError(what, where=self._where, instead="serve the same checkpoint everywhere")
         self._turn = 0
         return first

@@ -87,7 +87,7 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
 
 
 class _Answers:
-    """Calls for which some error codes of a store are expected answers."""
+    """Calls to a store for which some error codes are expected answers, not errors."""
 
     def covers(self, call: Any) -> bool:
         """Make a call; False if the upload no longer exists."""

@@ -73,6 +73,8 @@ class Uploader:
         self._waits = 0
         self._sent = self._sent_bytes = 0
         self._unpublished = True
+        self._page_times: dict[str, int] = {}
+        """Times of change of the published pages [ns]."""
 
     def go_on(self) -> int:
         """Send the waiting files, and publish when due.
@@ -92,8 +94,8 @@ class Uploader:
                 send.result()  # raises the first error
             if self._uploads.has_changed():  # nodes of a cluster upload in their own processes
                 self._unpublished = True
-            if self._unpublished and time.monotonic() >= self._next_snapshot:
-                self._make_all([self.publish])[0].result()
+            if time.monotonic() >= self._next_snapshot or (self._changed_pages() and not self._page_times):
+                self._make_all([self.publish if self._unpublished else self._publish_status])[0].result()
             self._waits = 0
         except StorageError as error:  # the store is unreachable, or this disk is full: the run continues
             self._waits += 1
@@ -113,9 +115,7 @@ class Uploader:
         begin = time.monotonic()
         self._unpublished = False
         publish_snapshot(self._store, self._spool)
-        for name in PAGES:
-            if (self._spool / name).is_file():
-                self._store.replace(name, (self._spool / name).read_bytes())
+        self._publish_status()
         self._next_snapshot = time.monotonic() + max(_PERIOD, _SHARE * (time.monotonic() - begin))
 
     def publish_pages(self, folder: str) -> None:
@@ -123,6 +123,20 @@ class Uploader:
         for path in sorted((self._spool / folder).glob("*")):
             if path.is_file():
                 self._store.replace(f"{folder}/{path.name}", path)
+
+    def _publish_status(self) -> None:
+        """Write the changed pages into the store: a run has a status before its first episode, and between two."""
+        for name, changed in self._changed_pages().items():
+            self._store.replace(name, (self._spool / name).read_bytes())
+            self._page_times[name] = changed
+        self._next_snapshot = time.monotonic() + _PERIOD
+
+    def _changed_pages(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for name in PAGES:
+            with suppress(OSError):
+                found[name] = (self._spool / name).stat().st_mtime_ns
+        return {name: changed for name, changed in found.items() if changed != self._page_times.get(name)}
 
     @property
     def pause(self) -> float:

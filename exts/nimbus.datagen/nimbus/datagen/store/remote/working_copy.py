@@ -41,7 +41,7 @@ DESCRIPTIONS = (
     *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
 )
 """Files fetched when a dataset is opened, if they changed."""
-_LEDGER = "ledger.sqlite"
+_LEDGER, _STATUS, _LOCK = "ledger.sqlite", "status.json", "lock.json"
 _WHOLE = ("nimbus.json", "meta/info.json")
 """Names that mark a dataset in another format, which is fetched as a whole."""
 _ETAGS = "etags.json"
@@ -71,12 +71,13 @@ def spool_folder(address: StoreAddress) -> Path:
     return remote_root() / SPOOLS / address.key
 
 
-def open_dataset(text: str, *, has_ledger: bool = True) -> Path:
+def open_dataset(text: str, *, has_ledger: bool = True, may_be_empty: bool = False) -> Path:
     """Return the folder of a dataset, given as a path or an address.
 
     Args:
         text: A path, or an address such as ``s3://bucket/demos``.
         has_ledger: Fetch the ledger as well; False if the manifest suffices, which is fifty times smaller.
+        may_be_empty: Accept an address at which a run has published its status, and no episode yet.
 
     Raises:
         InputError: The address is invalid, or there is no dataset, bucket or permission.
@@ -90,7 +91,7 @@ def open_dataset(text: str, *, has_ledger: bool = True) -> Path:
     copy = copy_folder(address)
     note_origin(copy, str(address))
     with entry_lock(copy, "open"):
-        _refresh(copy, open_store(str(address)), has_ledger=has_ledger)
+        _refresh(copy, open_store(str(address)), has_ledger=has_ledger, may_be_empty=may_be_empty)
     return copy
 
 
@@ -258,7 +259,7 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None:
+def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool, may_be_empty: bool) -> None:
     """Fetch changed descriptions; drop everything if another dataset is at the address."""
     known = _known(copy)
     before = _identity(copy)
@@ -269,7 +270,7 @@ def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool = True) -> None
             what = f"{stat.byte_count} bytes; the limit is {TEXT_BYTES}"
             raise InputError(what, where=store.place(name), instead="restore it from a copy")
     found = {name: stat.etag for name, stat in stats.items() if stat}
-    if not {"dataset.json", "manifest.parquet"} & set(found):
+    if not {"dataset.json", "manifest.parquet", *([_STATUS] if may_be_empty else [])} & set(found):
         _fetch_whole(copy, store)
         return
     names = DESCRIPTIONS
@@ -303,6 +304,9 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         InputError: There is no dataset at the address.
     """
     if not any(store.stat(name) for name in _WHOLE):
+        if store.stat(_LOCK):
+            what = "a run has begun here, and has published no episode yet"
+            raise InputError(what, where=str(store.address), instead="try again in a minute")
         instead = "give the address of a run's --out, or of an export"
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():

@@ -55,13 +55,13 @@ class WriterLock:
         self.note: LockNote | None = self._own_note(epoch) if epoch else None
 
     def take(self) -> LockNote | None:
-        """Take the lock; return its earlier content, None if there was none.
+        """Take the lock; return its content just before, None if there was none.
 
         Raises:
             InputError: Another run writes into the dataset.
             StoreAwayError: The store does not answer.
         """
-        before = found = self.read()
+        found = self.read()
         if found and not found.is_free and found.owner != self._owner:
             found = self._after_silence(found)
         epoch = found.epoch + 1 if found else 1
@@ -74,7 +74,7 @@ class WriterLock:
         self._write(note)
         if self._store.stat(_claim(epoch + 1)):  # this process was suspended, and another run took the lock
             self._refuse(self.read() or note)
-        return before
+        return found
 
     def renew(self) -> None:
         """Renew the lock.

@@ -34,5 +34,5 @@ class AllowedFolders:
         if not any(real.is_relative_to(folder) for folder in self._folders):
             places = ", ".join(map(str, self._folders))
             what = "outside the folders that the studio was started with"
-            instead = f"choose one in {places}; more with 'nimbus studio --folder DIR'"
+            instead = f"choose one in {places}; 'nimbus studio --folder DIR' allows another folder"
             raise InputError(what, where=str(path), instead=instead)
