@@ -204,7 +204,7 @@ class PathSearch:
         """
         with self._lock:
             self._wanted[to] = 1
-            seen = self._run(start, -1, 0.0, wanted=int(np.count_nonzero(self._wanted[np.unique(to)])), within=within)
+            seen = self._run(start, -1, 0.0, wanted=int(np.count_nonzero(self._wanted)), within=within)
             found = np.where(self._parent[to] >= 0, self._cost[to], np.inf)
             self._wanted[to] = 0
             self._reset(seen)
