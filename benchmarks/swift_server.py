@@ -31,6 +31,7 @@ def install() -> None:
     """Make the environment unless it exists."""
     if (HOME / "bin" / "swift-proxy-server").exists():
         return
+    sys.stderr.write(f"installing Swift into {HOME}, about a minute\n")
     subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
     subprocess.run([str(HOME / "bin" / "pip"), "install", "--quiet", *PACKAGES], check=True)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.messages import Join, NodeReading
+from nimbus.runner.cluster.node_holdings import SILENCE
 from nimbus.runner.cluster.node_record import NodeLease
 from nimbus.runner.monitor.node_details import NodeDetails
 from nimbus.runner.monitor.progress import Progress
@@ -30,6 +31,12 @@ class _ListedNode:
     """Time of the last message, on the monotonic clock [s]."""
     left: float = 0.0
     """Time of leaving, on the monotonic clock [s]; 0 while the node is present."""
+    before: float = 0.0
+    """Duration of its earlier stays [s]."""
+
+    def seconds(self, now: float, *, is_silent: bool) -> float:
+        """Return the time for which the node is or was present [s]; a silent one may have ended at its last message."""
+        return self.before + (self.left or (self.last_beat if is_silent else now)) - self.joined
 
 
 class HeadStatus:
@@ -63,7 +70,11 @@ class HeadStatus:
             price_class=request.price_class,
             stored=known.status.stored if known else 0,
         )
-        self._nodes[request.node] = _ListedNode(status, known.joined if known and not known.left else now, now)
+        self._nodes[request.node] = node = _ListedNode(status, now, now)
+        if known and not known.left and now - known.last_beat <= SILENCE:  # its agent was restarted
+            node.joined, node.before = known.joined, known.before
+        elif known:
+            node.before = known.seconds(now, is_silent=True)
         self.tell(
             f"node {request.node} on {request.host}: {request.slots} slot{'s' if request.slots != 1 else ''}",
             kind="workers",
@@ -154,9 +165,12 @@ class HeadStatus:
         gone = [node for node in nodes if node.state in LEFT_STATES][-_MOST_GONE:]
         shown = tuple(node for node in nodes if node.state not in LEFT_STATES or node in gone)
         hours: dict[str, float] = defaultdict(float)
+        slot_seconds = 0.0
         for node in self._nodes.values():
-            hours[node.status.price_class] += ((node.left or now) - node.joined) / 3600
-        slot_seconds = sum(node.status.slots * ((node.left or now) - node.joined) for node in self._nodes.values())
+            record = balance.nodes.get(node.status.name)
+            seconds = node.seconds(now, is_silent=bool(record and record.is_silent))
+            hours[node.status.price_class] += seconds / 3600
+            slot_seconds += node.status.slots * seconds
         cost = sum(self._prices.get(name, self._prices.get("", 0.0)) * spent for name, spent in hours.items())
         status = ClusterStatus(
             leases=self._leases,

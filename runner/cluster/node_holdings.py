@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from nimbus.runner.cluster.node_record import HeldItem, Item, NodeRecord
 from nimbus.runner.cluster.pending_work import ItemState, PendingWork, WorkGroup
 
-_SILENCE = 30.0
+SILENCE = 30.0
 """Time without a message after which a node's leases are taken back [s]."""
 
 
@@ -94,7 +94,7 @@ class NodeHoldings:
 
     def look(self, now: float) -> list[str]:
         """Take back the episodes of silent nodes; return the nodes that fell silent since the last call."""
-        silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > _SILENCE]
+        silent = [node for node in self.nodes.values() if not node.is_silent and now - node.last_beat > SILENCE]
         for node in silent:
             node.is_silent = True
             for item in list(node.holdings):

@@ -26,6 +26,7 @@ from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.on_ray.head_actor import HeadActor
+from nimbus.runner.cluster.on_ray.own_head import find_head
 from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
 from nimbus.runner.system.output import write_json
@@ -142,12 +143,13 @@ def connect(address: str) -> None:
         InputError: The cluster cannot be reached, the token is wrong, or versions differ.
     """
     where = f"--cluster {address}"
-    if address.startswith("ray://"):
-        _check_client_server(address.removeprefix("ray://"), where=where)
+    place = find_head(where=where) if address == "auto" else address
+    if place.startswith("ray://"):
+        _check_client_server(place.removeprefix("ray://"), where=where)
     try:
-        if address == "auto" and (place := services.canonicalize_bootstrap_address(address)):
-            _check_head(place, where=where)
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        if not place.startswith("ray://"):
+            _check_head(services.canonicalize_bootstrap_address(place) or place, where=where)
+        ray.init(address=place, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
     except InputError:
         raise
     except Exception as error:  # Ray raises various types of errors

@@ -12,7 +12,8 @@ fsspec = pytest.importorskip("fsspec")
 from nimbus.datagen.datasets.training.file_system import DatasetFileSystem  # noqa: E402
 from nimbus.datagen.errors import InputError  # noqa: E402
 from nimbus.datagen.store.remote.address import parse_address  # noqa: E402
-from nimbus.datagen.store.remote.working_copy import copy_folder  # noqa: E402
+from nimbus.datagen.store.remote.object_store import ObjectStore  # noqa: E402
+from nimbus.datagen.store.remote.working_copy import copy_folder, open_dataset  # noqa: E402
 from tests.support.s3 import upload  # noqa: E402
 from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 
@@ -43,6 +44,17 @@ def test_other_libraries_open_its_urls(stored: tuple[Path, DatasetFileSystem], a
         with h5py.File(folder / "episodes" / name) as here:
             assert (remote["action"][:] == here["action"][:]).all()  # type: ignore[index]
     assert list(copy_folder(parse_address(address)).glob("blocks/*/*/0"))
+
+
+@pytest.mark.parametrize("has_copy", [False, True])
+def test_replaced_description_is_read_anew(stored: tuple[Path, DatasetFileSystem], address: str, has_copy: bool):
+    """A run that goes on replaces it each minute, and its blocks and its copy stayed those of the first reader."""
+    if has_copy:
+        open_dataset(address)
+    store = ObjectStore(parse_address(address))
+    for text in (b"one", b"three"):
+        store.replace("manifest.parquet", text)
+        assert stored[1].open("manifest.parquet").read() == text
 
 
 def test_missing_files_and_writing_are_refused(stored: tuple[Path, DatasetFileSystem]):

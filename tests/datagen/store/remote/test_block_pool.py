@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.remote import block_peers
+from nimbus.datagen.store.remote import block_peers, block_server
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.block_memory import MEMORY
 from nimbus.datagen.store.remote.block_peers import PEERS, TOKEN, CachePeers
@@ -135,6 +136,46 @@ def test_lost_node_moves_only_its_blocks():
     assert min(counts.values()) > 60 and len(counts) == 4
 
 
+def test_closed_idle_connection_loses_no_node(address: str, monkeypatch: pytest.MonkeyPatch):
+    """The server closes a connection after each answer, as it does after a minute without a request."""
+    put_small(address)
+    monkeypatch.setattr(block_server._BlockHandler, "handle", lambda handler: handler.handle_one_request())
+    with serving(address, token="word") as server:
+        mine = CachePeers((server.url,), "word")
+        assert [mine.read(address, "a/big", 0, 100) for _ in range(3)] == [bytes(100)] * 3
+
+
+def test_missing_object_loses_no_node(address: str):
+    put_small(address)
+    with serving(address, token="word") as server:
+        mine = CachePeers((server.url,), "word")
+        assert mine.read(address, "a/none", 0, 100) is None
+        assert mine.read(address, "a/big", 0, 100) == bytes(100)
+
+
+def test_forked_reader_has_its_own_connections(address: str):
+    """On a shared connection, one of the processes would read the block that the other has requested."""
+    put_small(address)
+    with serving(address, token="word") as server:
+        mine = CachePeers((server.url,), "word")
+        mine.read(address, "a/big", 0, 100)
+        before = set(mine._connections.values())
+        with patch("os.getpid", return_value=-1):
+            mine.read(address, "a/big", 0, 100)
+            assert before.isdisjoint(mine._connections.values())
+
+
+def test_forked_process_is_refused_by_stores(address: str):
+    """It has none of the threads that answer, so that every read would wait forever."""
+    store = put_small(address)
+    with patch("os.getpid", return_value=-1):
+        with pytest.raises(InputError, match="multiprocessing_context='spawn'"):
+            store.read_range("a/big", 0, 100)
+        ObjectBlocks(address, "a/big").fetch([0], 100)
+        with pytest.raises(InputError, match="was forked"):
+            ObjectBlocks(address, "a/big").read(0, 100)
+
+
 def test_server_gives_named_datasets_only(address: str):
     with serving(address, token="word") as server:
         with pytest.raises(InputError, match="refuses this token"):
@@ -155,6 +196,13 @@ def test_peers_that_are_none_are_one_line(text: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv(PEERS, text)
     with pytest.raises(InputError, match="is not the address of a cache server"):
         block_peers.peers()
+
+
+def put_small(address: str) -> ObjectStore:
+    store = ObjectStore(parse_address(address))
+    store.create("a/big", bytes(100))
+    note_origin(copy_folder(store.address), address)
+    return store
 
 
 def read_all(address: str) -> bytes:

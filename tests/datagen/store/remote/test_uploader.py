@@ -217,6 +217,26 @@ def test_snapshot_that_failed_is_made_later(address: str, monkeypatch: pytest.Mo
     assert verify(open_dataset(address)).episode_count == 1
 
 
+def test_suspended_run_replaces_no_ledger(address: str):
+    """The run wakes up with a snapshot due and a renewal of its lock that is not, after another run has written."""
+    _, uploader = make(address, 1)
+    uploader.go_on()
+    other = WriterLock(ObjectStore(parse_address(address)), "other", wait=lambda _: None)
+    other.take()
+    uploader._store.replace("ledger.sqlite", b"that of the other run")
+    with pytest.raises(InputError, match="another run writes here"):
+        uploader.publish()
+    assert uploader._store.read("ledger.sqlite") == b"that of the other run"
+
+
+def test_run_that_died_before_its_description_is_continued(address: str):
+    """Another machine continues: kept failures, ledger and status are in the store before ``dataset.json``."""
+    for name in ("failures/x.a0.hdf5", "incidents/n1-1/log", "ledger.sqlite", "manifest.parquet", "status.json"):
+        ObjectStore(parse_address(address)).create(name, b"")
+    _, uploader = make(address, 1)
+    assert uploader.go_on() == 0 and verify(open_dataset(address)).episode_count == 1
+
+
 def test_prefix_with_other_objects_is_refused(address: str):
     ObjectStore(parse_address(address)).create("holiday.jpg", b"")
     with pytest.raises(InputError, match=r"holds 'holiday.jpg' and no dataset.json"):

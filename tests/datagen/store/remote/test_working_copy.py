@@ -136,6 +136,12 @@ def test_address_without_dataset_is_one_line(address: str, command: str, capsys:
     assert "there is no dataset here" in capsys.readouterr().err
 
 
+def test_missing_bucket_is_named_to_readers(address: str):
+    """It was a missing dataset to them: only a listing shows that there is no bucket."""
+    with pytest.raises(InputError, match="there is no bucket 'no-such-bucket-here'"):
+        open_dataset("s3://no-such-bucket-here/x")
+
+
 def test_store_away_is_one_line(
     stored: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):

@@ -137,6 +137,7 @@ class Mirror:
         lock.take()
         try:
             self._copy_all(plan.names, lock, report)
+            lock.renew()  # this process may have been suspended
             for name in (*(name for name in DESCRIPTIONS if name not in _LAST), *_LAST):
                 if (path := self._paths.path(name)).is_file():
                     self._store.replace(name, path)

@@ -13,11 +13,12 @@ import fsspec  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import resolve_inside
+from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.remote.cache_root import note_origin
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.site import resolve_address
-from nimbus.datagen.store.remote.working_copy import copy_folder, open_store
+from nimbus.datagen.store.remote.working_copy import DESCRIPTIONS, copy_folder, local, open_dataset, open_store
 
 PROTOCOL = "nimbus"
 
@@ -85,5 +86,8 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             raise InputError("this file system is read-only", where=path, instead="write with nimbus run or mirror")
         name = self._name(path)
         size = self.info(name)["size"]
+        if name in DESCRIPTIONS:  # a run replaces it: blocks of it could be of different versions
+            folder = open_dataset(str(self._store.address), has_ledger=name == LEDGER)
+            return local(folder / name).open("rb")
         span = span_of(self._folder / name, byte_count=size, name=name)
         return io.BufferedReader(span.open())

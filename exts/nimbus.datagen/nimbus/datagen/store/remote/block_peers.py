@@ -67,36 +67,55 @@ class CachePeers:
         alive = [url for url in self.order(address, name, number) if self._lost.get(url, 0.0) <= now]
         for url in alive[:_TRIED]:
             try:
-                return self._ask(url, address, name, number, needed)
+                if (block := self._ask(url, address, name, number, needed)) is not None:
+                    return block
             except (OSError, http.client.HTTPException):
                 self._close(url)
                 self._lost[url] = time.monotonic() + _LOST_FOR
         return None
 
-    def _ask(self, url: str, address: str, name: str, number: int, needed: int) -> bytes:
-        connection = self._connection(url)
+    def _ask(self, url: str, address: str, name: str, number: int, needed: int) -> bytes | None:
+        """Request a block from a node; None if the node does not serve the dataset, or the store has no such object."""
         path = f"/{quote(address, safe='')}/{quote(name, safe='')}/{number}?needed={needed}"
-        connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
-        answer = connection.getresponse()
-        block = answer.read(_MOST_BYTES)
+        answer, block = self._exchange(url, path)
         if answer.status == http.client.UNAUTHORIZED:
             instead = f"give all nodes the same {TOKEN}"
             raise InputError("the cache of a node refuses this token", where=url, instead=instead)
+        if answer.status == http.client.NOT_FOUND:
+            return None
         if answer.status != http.client.OK or len(block) < needed:
             raise ConnectionError(f"{answer.status}, {len(block)} bytes")
         if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):
             raise ConnectionError("the block was damaged in transit, or is too long")
         return block
 
-    def _connection(self, url: str) -> http.client.HTTPConnection:
-        """Return this thread's connection to a node."""
-        mine: dict[str, http.client.HTTPConnection] = self._own.__dict__
-        if url not in mine:
-            mine[url] = http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT)
-        return mine[url]
+    def _exchange(self, url: str, path: str) -> tuple[http.client.HTTPResponse, bytes]:
+        """Send a request; return the answer and its content.
+
+        A server closes connections that are idle for a minute, so a request on a kept connection is repeated once.
+        """
+        is_kept = url in self._connections
+        connection = self._connections.setdefault(
+            url, http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT)
+        )
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+            answer = connection.getresponse()
+            return answer, answer.read(_MOST_BYTES)
+        except (ConnectionError, http.client.HTTPException):
+            self._close(url)
+            if not is_kept:
+                raise
+            return self._exchange(url, path)
+
+    @property
+    def _connections(self) -> dict[str, http.client.HTTPConnection]:
+        """Connections of this thread by node; a forked process has none, because it would read its parent's answers."""
+        mine: dict[str, dict[str, http.client.HTTPConnection]] = self._own.__dict__
+        return mine.setdefault(str(os.getpid()), {})
 
     def _close(self, url: str) -> None:
-        if connection := self._own.__dict__.pop(url, None):
+        if connection := self._connections.pop(url, None):
             with suppress(OSError):
                 connection.close()
 

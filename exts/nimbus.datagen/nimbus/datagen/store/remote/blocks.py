@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +70,7 @@ class ObjectBlocks:
             with suppress(InputError):
                 self.read(number, end)
 
-        list(_threads().map(try_one, numbers))
+        list(_threads(os.getpid()).map(try_one, numbers))
 
     def _path(self, number: int) -> Path:
         return self._copy / BLOCKS / self.name / str(number)
@@ -108,5 +109,6 @@ class ObjectBlocks:
 
 
 @cache
-def _threads() -> ThreadPoolExecutor:
+def _threads(_process: int) -> ThreadPoolExecutor:
+    """Start the threads, once per process: a forked process has none of its parent's."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="blocks")

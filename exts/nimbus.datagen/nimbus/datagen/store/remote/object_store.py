@@ -26,13 +26,19 @@ _RETRY_FOR = timedelta(seconds=20)
 """Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
+_CALLERS: list[int] = []
+"""Id of the process that first called a store, and so started the threads of the library; empty before."""
 LARGEST_OBJECT = 1 << 36
 """Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
 class MissingObjectError(InputError):
-    """Raised when an object or a bucket does not exist."""
+    """Raised when an object does not exist."""
+
+
+class MissingBucketError(InputError):
+    """Raised when a bucket does not exist and the store's answer names it; an answer to HEAD does not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +51,7 @@ class ObjectStat:
 
 
 class ObjectStore:
-    """Objects below one address. Thread-safe; a forked process makes its own connection.
+    """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
 
     Args:
         address: Address of the objects.
@@ -231,28 +237,34 @@ class ObjectStore:
             what = f"{self.address.scheme}:// is read-only"
             raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
 
+    def _no_bucket(self) -> MissingBucketError:
+        what, instead = (
+            f"there is no bucket '{self.address.bucket}'",
+            "create the bucket first, or give another address",
+        )
+        return MissingBucketError(what, where=str(self.address), instead=instead)
+
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
-        """Convert the library's errors to one line each."""
+        """Convert the library's errors to one line each; refuse calls that would never return."""
         from obstore import exceptions
 
         where = self.place(name)
+        _refuse_fork(where)
         try:
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             raise
         except (FileNotFoundError, exceptions.NotFoundError) as error:
             if _names_bucket(error):
-                what, instead = (
-                    f"there is no bucket '{self.address.bucket}'",
-                    "create the bucket first, or give another address",
-                )
-                raise InputError(what, where=str(self.address), instead=instead) from None
+                raise self._no_bucket() from None
             raise MissingObjectError("no such object", where=where, instead="restore it from a copy") from None
         except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
             instead = "grant this user access, or use other credentials (docs/object-store.md)"
             raise InputError("the store denies access", where=where, instead=instead) from None
         except exceptions.BaseError as error:
+            if _names_bucket(error):  # a listing raises no error of its own for it
+                raise self._no_bucket() from None
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
 
 
@@ -289,6 +301,20 @@ def has_credentials(address: StoreAddress) -> bool:
 
 def _is_public() -> bool:
     return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
+
+
+def _refuse_fork(where: str) -> None:
+    """Refuse a process that was forked after its parent had called a store: the library's threads are not forked.
+
+    Raises:
+        InputError: A call would wait forever.
+    """
+    if not _CALLERS:
+        _CALLERS.append(os.getpid())
+    if _CALLERS[0] != os.getpid():
+        what = "this process was forked after its parent had read from a store; here, a store cannot be read"
+        instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
+        raise InputError(what, where=where, instead=instead)
 
 
 def _open(address: StoreAddress) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -41,12 +41,15 @@ FROM attempts WHERE path != ''
 """
 
 
-def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
+def publish_snapshot(
+    store: ObjectStore, spool: Path, *, check: Callable[[], None] = lambda: None
+) -> DatasetInfo | None:
     """Write ledger, manifest and description into the store, in this order; each replaces the earlier one.
 
     Args:
         store: Store of the dataset.
         spool: Folder in which a run may continue to write.
+        check: Called before the first object is replaced; raises an error if this run may not write any more.
 
     Returns:
         The description; None before the run has begun.
@@ -66,6 +69,7 @@ def publish_snapshot(store: ObjectStore, spool: Path) -> DatasetInfo | None:
         info = replace(info, episode_count=count, step_count=steps, byte_count=size)
         with _copying(manifest):
             write_manifest(target, manifest, info)
+        check()
         store.replace(LEDGER, target)
         store.replace(MANIFEST, manifest)
         store.replace(INFO_NAME, info_text(info).encode())

@@ -16,15 +16,17 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.cache_root import note_origin
+from nimbus.datagen.store.remote.episode_manifest import FILE_NAME as MANIFEST
 from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
+from nimbus.datagen.store.remote.uploader import PAGES
 from nimbus.datagen.store.remote.uploads import FILE_NAME as UPLOADS
 from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import spool_folder
 from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
 
 _OWNER, _EPOCH = "owner", "epoch"
-_OWN = ("journal/", "lock.json")
-"""Objects written by a run before the dataset exists."""
+_OWN = ("journal/", "lock.json", "episodes/", "failures/", "incidents/", LEDGER, MANIFEST, *PAGES)
+"""Objects that a run writes before ``dataset.json``, with which the dataset begins."""
 _LOOKS = 32
 """Number of objects looked up in parallel."""
 _PAGE = 1000
@@ -72,7 +74,7 @@ def _take_over(spool: Path, store: ObjectStore) -> None:
     """Replace the spool's state with that of the store, because another machine wrote last."""
     has_dataset = store.stat(INFO_NAME) is not None
     if not has_dataset:
-        strangers = (name for name, _ in islice(store.names(), _PAGE) if not name.startswith((*_OWN, "episodes/")))
+        strangers = (name for name, _ in islice(store.names(), _PAGE) if not name.startswith(_OWN))
         if stranger := next(strangers, None):
             what = f"holds '{stranger}' and no {INFO_NAME}: not a dataset"
             raise InputError(what, where=str(store.address), instead="choose another --out with no objects under it")

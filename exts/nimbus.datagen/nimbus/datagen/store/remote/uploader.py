@@ -109,12 +109,15 @@ class Uploader:
     def publish(self) -> None:
         """Write ledger, description and pages into the store.
 
+        The lock is renewed just before: this process may have been suspended, and another run may have taken the lock.
+
         Raises:
+            InputError: Another run has taken the lock.
             StorageError: The store does not answer, or this disk is full.
         """
         begin = time.monotonic()
         self._unpublished = False
-        publish_snapshot(self._store, self._spool)
+        publish_snapshot(self._store, self._spool, check=self._lock.renew if self._lock else lambda: None)
         self._publish_status()
         self._next_snapshot = time.monotonic() + max(_PERIOD, _SHARE * (time.monotonic() - begin))
 

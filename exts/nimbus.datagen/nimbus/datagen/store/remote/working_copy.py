@@ -32,7 +32,7 @@ from nimbus.datagen.store.remote.cache_root import (
     stands_for,
 )
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore
+from nimbus.datagen.store.remote.object_store import MissingBucketError, MissingObjectError, ObjectStore
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
@@ -307,6 +307,12 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         if store.stat(_LOCK):
             what = "a run has begun here, and has published no episode yet"
             raise InputError(what, where=str(store.address), instead="try again in a minute")
+        try:
+            next(store.names(), None)  # only a listing shows that there is no bucket
+        except MissingBucketError:
+            raise
+        except InputError:
+            pass  # a web server, or no permission to list
         instead = "give the address of a run's --out, or of an export"
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():
