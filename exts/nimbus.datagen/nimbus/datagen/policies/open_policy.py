@@ -80,7 +80,8 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
     def _open(text: str, options: Mapping[str, str]) -> Policy:
         given = f"{scheme}:{text}".split(",")
         for one in given:
-            if not re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{{1,5}}/?", one):
+            form = re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):([0-9]{{1,5}})/?", one)
+            if form is None or not 0 < int(form[2]) < 1 << 16:
                 raise InputError(f"'{one}' is not an address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
         if twice := next((one for one in given if given.count(one) > 1), ""):
             raise InputError(f"'{twice}' is given twice", where=WHERE, instead="give each server once")

@@ -142,7 +142,7 @@ def _scene(outline: _Outline, arrays: Arrays) -> NavigationScene:
             object_class=part.object_class,
             room=part.room,
             triangles=Triangles(**{name: arrays[name][one if name == "faces" else at] for name in _TRIANGLES}),
-            image=None if part.image < 0 else arrays[f"image_{part.image}"],
+            picture=None if part.image < 0 else arrays[f"image_{part.image}"],
         )
         for part, at, one in zip(outline.parts, points, faces, strict=True)
     ]
