@@ -112,6 +112,7 @@ def main() -> int:
             "injected": dict(chaos.injected),
             "problems": len(verify(data).problems),
             "equal": dataset_hashes(data) == dataset_hashes(alone),
+            "staged files left": len(list((data / "stage").glob("*"))),
             "actors left": len(actor_pids("RelayActor") + actor_pids("HeadActor")),
             "seconds": round(time.monotonic() - begin),
         }
@@ -119,7 +120,8 @@ def main() -> int:
         nodes.stop()
         shutil.rmtree(folder, ignore_errors=True)
     sys.stdout.write(json.dumps(found) + "\n")
-    return 0 if found["equal"] and not found["problems"] and not run.returncode else 1
+    left = found["staged files left"] or found["actors left"]
+    return 0 if found["equal"] and not left and not found["problems"] and not run.returncode else 1
 
 
 if __name__ == "__main__":

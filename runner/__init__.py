@@ -22,5 +22,6 @@ import os
 # Threaded BLAS would change the last bits of a plan. NumPy reads these variables at its first import; they override the
 # shell's values.
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# USD's own threads would make forking the process unsafe. It also reports each setting it reads unless told not to.
+# USD's own threads would make forking the process unsafe. It also reports each setting that it reads, unless this is
+# turned off.
 os.environ |= {"PXR_WORK_THREAD_LIMIT": "1", "TF_ENV_SETTING_ALERTS_ENABLED": "0"}

@@ -153,7 +153,7 @@ def parse_command(words: Sequence[str]) -> Context | None:
         raise InputError("unknown flag", where=name, instead=suggest(name, ("--help", "--version")))
     if name not in COMMANDS:
         raise InputError(f"unknown command '{name}'", instead=suggest(name, COMMANDS))
-    from nimbus.runner.commands.parser import parse  # with Typer, which the help can do without
+    from nimbus.runner.commands.parser import parse  # imports Typer, which the help does not need
 
     function: Callable[..., int] = importlib.import_module(f"nimbus.runner.commands.{name.replace('-', '_')}").command
     return parse(function, rest, name=name, meaning=COMMANDS[name])

@@ -18,7 +18,8 @@ from nimbus.runner.isaac import find
 from tools.sources import modules
 
 FOREIGN = {"nimbus.datagen.plan.curobo.process", "nimbus.runner.isaac.find"}
-"""Modules that start interpreters of other versions, which may lack the option; their scripts are tested below."""
+"""Modules that start Python interpreters of other versions, which may not support ``-P``; their scripts are tested
+below."""
 
 
 def unsafe_commands(tree: ast.AST) -> Iterator[str]:

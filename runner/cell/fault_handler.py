@@ -80,11 +80,11 @@ class FaultHandler:
         charged = next((lease for lease in leases if lease.index == index), None)
         is_device = self._is_device_fault(handle, detail)
         self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
-        remove_file(handle.log)  # the incident has its tail
-        if is_device:  # the episode is innocent, and so is the cell while other GPUs work
+        remove_file(handle.log)  # the incident contains its end
+        if is_device:  # not the fault of the episode, nor of the cell
             self._leave_out(handle)
             return handle.backoff.record_end()
-        if self._dispatcher.results > self._results:  # some worker produced one since the last exit
+        if self._dispatcher.results > self._results:  # a result since the last exit
             self._results = self._dispatcher.results
             self._circuit.result()
         # A worker that has given results proves that the cell can work; only the others count for the circuit breaker.
@@ -157,7 +157,7 @@ class FaultHandler:
             # again.
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
-        if verdict.action is not Action.RETRY:  # before a quarantine as well: a full disk may make that fail
+        if verdict.action is not Action.RETRY:  # also before a quarantine, which a full disk can prevent
             self._dispatcher.work.isolate(lease.index)
         if verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}

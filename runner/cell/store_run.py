@@ -86,7 +86,7 @@ def spool_limit(folder: Path) -> int:
 
 @contextmanager
 def _stopped_by_signal() -> Iterator[None]:
-    """Make SIGTERM end the run as Ctrl-C does, where the run does not handle it: the sending process sends it."""
+    """Let SIGTERM, which the sending process sends, end a run without a handler for it as Ctrl-C does."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt

@@ -74,7 +74,7 @@ class Supervisor:
         self._is_ready = False
         """True once the fork server can fork."""
         self._started = time.time()
-        self._start_fork_server()  # before anything else is loaded: both load at the same time
+        self._start_fork_server()  # forked before this process loads anything else, so that both load at the same time
 
     def run(self) -> Ended:
         """Work until everything is settled or the run fails; return its result."""
@@ -134,7 +134,8 @@ class Supervisor:
         self._is_ready = False
         self.fork_server, theirs = pair()
         supervisor = os.getpid()
-        # In memory: the folder of the run may not exist yet, and a full disk must not hide why loading failed.
+        # The log is in memory, because the folder of the run may not exist yet, and a full disk must not hide why
+        # loading failed.
         self._fork_server_log = os.memfd_create("nimbus-zygote-log")
         # A plain fork is safe, because this process has a single thread.
         pid = os.fork()

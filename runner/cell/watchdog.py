@@ -51,7 +51,7 @@ class Watchdog:
 
     def _judge(self, handle: WorkerHandle) -> None:
         reading, now = self._pool.heartbeats.snapshot(handle.row), time.monotonic()
-        self.amnesty.late(now)  # after the reading: a pause in the middle of this loop makes ages long as well
+        self.amnesty.late(now)  # called after the reading, because a pause within this loop makes ages longer, too
         # A worker that waits has no deadline. Once it has an order, the time until its first reaction is limited.
         if reading.phase == "wait" and not handle.is_idle and handle.ordered:
             age = min(now - handle.ordered, reading.age_s)

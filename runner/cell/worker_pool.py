@@ -245,7 +245,8 @@ class WorkerPool:
             drain: Processes the fork server's messages, which may announce a new worker.
         """
         while found := processes.orphans({*spared, *(handle.pid for handle in self)}):
-            drain()  # after the search, so that each new worker among those found has been announced by now
+            # Read after the search, so that each new worker among the found processes has been announced by now.
+            drain()
             orphans = set(found).difference(handle.pid for handle in self)
             for pid in orphans:
                 processes.kill_group(pid)

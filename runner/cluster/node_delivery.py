@@ -33,7 +33,7 @@ _THREADS = 2
 _RETRY = 1.0
 """Delay before an unanswered report is repeated [s]."""
 _AWAY = 5.0
-"""Delay of further uploads after one whose destination did not answer [s]."""
+"""Delay of further uploads after the destination of an upload did not answer [s]."""
 _MOST_MISSING = 5
 """Number of reports with missing files, for one episode, after which this node leaves."""
 _FAULTS = 8
@@ -123,7 +123,7 @@ class NodeDelivery:
             self._report(now)
 
     def describe(self) -> None:
-        """Send what ``dataset.json`` of the cells has gained since the last report; called before the node leaves."""
+        """Send the new content of the cells' ``dataset.json`` since the last report; called before the node leaves."""
         for group, cell in self._cells.items():
             if (text := cell.info_text()) and self._ask(Description(node=self._node, group=group, info=text)) is None:
                 cell.forget_info()
@@ -166,8 +166,8 @@ class NodeDelivery:
     def _send(self, entry: OutboxEntry) -> tuple[dict[str, UploadedFiles], dict[str, str]]:
         """Upload the files of an episode.
 
-        An object of other content belongs to another node's result, whose row may be stored or not. A row of this node
-        would not describe it, so it is left out.
+        If the store has an object of this name with other content, it belongs to the result of another node, whose row
+        may or may not be stored. A row of this node would not describe the object, so the row is left out.
         """
         uploader, folder = self._uploader(entry.group), self._cells[entry.group].folder
         files: dict[str, UploadedFiles] = {}

@@ -79,7 +79,7 @@ def command(
     asked = EvaluationRequest(
         folder=folder / RESULT,
         task=task,
-        policy=f"{WEIGHTS_ONLY}:{folder / POLICY}",  # a continued folder may be of others
+        policy=f"{WEIGHTS_ONLY}:{folder / POLICY}",  # a continued folder may come from another user
         layouts=parse_layouts(str(layouts)),
         execute=execute,
         skills=own_skills,

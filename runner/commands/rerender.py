@@ -131,7 +131,7 @@ def command(
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
             check_pictures(task, where=str(episode.path))
-            if names_files(task):  # they must be those of the episode, which a dataset of others cannot know
+            if names_files(task):  # a foreign dataset must not name arbitrary files of this user
                 check_assets(task, episode)
     with nullcontext() if task_name else noting_where_paths_begin():
         assets = _shown_scene(task, pipeline, is_stored=not task_name)

@@ -71,7 +71,7 @@ def _policy_lines(loop: Improvement, policy: str) -> Iterator[str]:
     """Yield a line about a published policy, and about each version that it was trained from."""
     records = [read_record(loop, version) for version in loop.rounds if (loop.policy(version) / RECORD).is_file()]
     by_hash: dict[str, PolicyRecord] = {record.policy: record for record in records}
-    while record := by_hash.pop(policy, None):  # records of others may name each other in a circle
+    while record := by_hash.pop(policy, None):  # foreign records may name each other in a circle
         learned = (
             f"{count} {name} of round {number}"
             for number, sources in enumerate(record.rounds)

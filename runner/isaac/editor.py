@@ -11,7 +11,7 @@ from pathlib import Path
 
 def main() -> int:
     """Serve until the host closes the pipe or exits."""
-    from nimbus.runner.system.threads import prepare_libraries  # one thread each, before numpy is imported
+    from nimbus.runner.system.threads import prepare_libraries  # one thread per library; set before NumPy is imported
 
     signal.signal(signal.SIGTERM, _leave)
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")

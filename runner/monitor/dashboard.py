@@ -118,7 +118,7 @@ class StatusDashboard:
         for event in status.events:
             if event.number > self._printed:
                 self._printed = event.number
-                if event.kind != "role":  # internals of the cell, which the dashboard and the status file show
+                if event.kind != "role":  # changes of roles are shown only by the dashboard and the status file
                     self._line(event.text)
 
     def _line(self, text: str) -> None:

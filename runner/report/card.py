@@ -23,7 +23,7 @@ from nimbus.runner.monitor.dashboard_view import duration
 _TEMPLATE = Path(__file__).parent / "templates" / "card.md.j2"
 _TASKS = 20
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
-"""Frames, and the Hub's word for less than that."""
+"""Numbers of frames, each with the Hub's name for datasets that have fewer."""
 
 
 def render_card(folder: Path, view: View, found: Examination, *, license: str, has_picture: bool) -> str:

@@ -76,7 +76,7 @@ def _read(folder: Path, number: int, plans: list[Attempt]) -> ScenePaths:
         try:
             with EpisodeFile(folder / plan.path) as episode:
                 paths.append(episode.array("observations/body_positions")[:, 0].astype(float))
-        except InputError:  # 'nimbus verify' names it
+        except InputError:  # 'nimbus verify' reports the damaged file
             continue
     kept = [_goal(plan) for plan in plans if plan.success]
     failed = [_goal(plan)["start"][:2] for plan in plans if not plan.success]

@@ -24,7 +24,7 @@ _LEAST_SEEN = 0.6
 _MARGIN = 0.08
 """Margin around cells and regions that shows their surroundings [m]."""
 _BIN = 0.005
-"""Width of a bin of heights, to find the table's [m]."""
+"""Width of the bins of the histogram in which the table's height is found [m]."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ def write_json(value: object, *, indent: int | None = 2) -> None:
         value: Plain values, NumPy values and dataclasses.
         indent: Spaces per level; None for a single line.
     """
-    from nimbus.datagen.files.codec import to_json  # with NumPy, which wants its threads to be limited first
+    from nimbus.datagen.files.codec import to_json  # imports NumPy, whose threads must be limited first
 
     text = to_json(value, indent=indent) + "\n"
     harmless = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LIBRARY = "nimbus.datagen"
 KERNELS = (
     "meshes.simplify",
+    "navigate.links",
     "navigate.search",
     "navigate.sight",
     "navigate.triangle_tests",

@@ -91,7 +91,7 @@ class Done:
 
 
 def perform(task: Task, simulation: PuppetSimulation | None = None) -> Done:
-    """Execute the steps of a task in its first layout; a given simulation has loaded it."""
+    """Execute the steps of a task in its first layout; a given simulation must have loaded this layout."""
     simulation = simulation or simulate(task)
     layout = draw_physical(task, opened(task), seed=0, index=0)
     start = simulation.data.qpos.copy()

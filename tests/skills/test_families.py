@@ -20,7 +20,7 @@ FAMILIES = [
     "conveyor_pick",
     "follow_thing",
     "put_in_drawer",
-    pytest.param("pour_beads", marks=pytest.mark.long),  # tests/golden has a shorter form of it
+    pytest.param("pour_beads", marks=pytest.mark.long),  # tests/golden has a shorter test of this task
 ]
 
 

@@ -80,8 +80,7 @@ Phases without an entry (``wait``, ``none``) are unlimited; ``order`` limits the
 an order.
 
 The floor of a gap is its initial value: a machine that pages or shares its cores stops healthy workers for seconds,
-however fast they usually are, and a shorter limit would gain little.
-"""
+however fast they usually are, and a shorter limit would gain little."""
 
 ISAAC: Mapping[str, Bounds] = {
     **CPU,
@@ -94,8 +93,7 @@ ISAAC: Mapping[str, Bounds] = {
 
 A cold start compiles shaders without heartbeats: eight minutes on an L4. Opening a stage and rendering its first batch
 extend their limits themselves (``render/isaacsim``). On the newest GPUs a single update was observed to stall for 20 to
-270 s and then continue (IsaacSim issue 729). The close includes the pending writes of replicator.
-"""
+270 s and then continue (IsaacSim issue 729). The close includes the pending writes of replicator."""
 
 _UNLIMITED = PhaseLimits(math.inf, math.inf)
 
@@ -156,8 +154,8 @@ class Amnesty:
     def forgiven(self, age: float) -> float:
         """Return the part of an age [s] that fell into pauses, as of the last iteration [s].
 
-        A heartbeat after a pause is forgiven nothing, one before it the whole pause, and one during it, from a
-        worker that was not paused, a part.
+        For a heartbeat before a pause, this is the whole pause; for a heartbeat after the pause, it is zero. A
+        heartbeat during the pause, from a worker that was not paused, counts the rest of the pause.
         """
         if self._now is None:
             return 0.0

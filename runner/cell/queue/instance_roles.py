@@ -10,7 +10,7 @@ _MARGIN, _SPREAD = 0.02, 0.5
 square root of the number of measurements, because the mean of a few is inexact."""
 
 _LEAST, _LEAST_IDLE = 16, 2
-"""Smallest number of measurements for a change while there is something to plan, and after that."""
+"""Smallest number of measurements before a change: while episodes remain to be planned, and after that."""
 
 Split = tuple[int, int]
 

@@ -267,7 +267,7 @@ class WorkQueue:
         """Number of indices by state."""
         self._peek()
         to_come = int(self._next is not None)
-        # The source is lazy: until it is read to its end, the caller's total stands in for what is still to come.
+        # The source is lazy: until it is read to its end, the caller's total is used to count the remaining requests.
         if not self._exhausted:
             to_come = max(to_come, self._total - self._drawn)
         planned_isolated = sum(self._held[index].state is QueueState.PLANNED for index in self._isolated)

@@ -20,12 +20,13 @@ from ray.core.generated import (  # pyright: ignore[reportMissingImports]
     ray_client_pb2,
     ray_client_pb2_grpc,
 )
-from ray.exceptions import RayError  # pyright: ignore[reportMissingImports]
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.on_ray.head_actor import HeadActor
+from nimbus.runner.cluster.on_ray.own_head import find_head
 from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
 from nimbus.runner.system.output import write_json
@@ -36,6 +37,9 @@ _CALLS = 128
 """Largest number of concurrent calls to the head actor, by nodes and by commands that follow the run."""
 _AWAY = 60.0
 """Time without an answer from the head actor after which the program gives up; Ray uses the same [s]."""
+
+_START = 300.0
+"""Time limit for the head actor to start, or to start again; a busy head node loads its libraries for minutes [s]."""
 
 
 class RayFollower:
@@ -78,7 +82,8 @@ class RayFollower:
                 status, end = ray.get([head.status.remote(), head.end.remote()], timeout=ANSWER_SECONDS)
                 heard = time.monotonic()
             except RayError as error:
-                if time.monotonic() - heard > _AWAY:
+                is_starting = isinstance(error, ActorUnavailableError)  # Ray restarts it
+                if time.monotonic() - heard > (_START if is_starting else _AWAY):
                     instead = "look at the head node; the same command joins the run, or continues it"
                     what = f"the head does not answer: {first_line(error)}"
                     raise InputError(what, where=self._where, instead=instead) from None
@@ -115,7 +120,11 @@ class RayFollower:
         head = options.remote(order.name, order.job, order.slots, order.version, order.platform)
         try:
             digest = ClusterJob.from_text(order.job).digest
-            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_AWAY)
+            answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_START)
+        except GetTimeoutError:
+            what = f"the head has not started within {_START:.0f} s"
+            instead = "look at the head node; the same command joins the run"
+            raise InputError(what, where=self._where, instead=instead) from None
         except RayError as error:
             instead = "install the same Nimbus on every node of the cluster, with the extra 'cluster'"
             raise InputError(
@@ -134,12 +143,13 @@ def connect(address: str) -> None:
         InputError: The cluster cannot be reached, the token is wrong, or versions differ.
     """
     where = f"--cluster {address}"
-    if address.startswith("ray://"):
-        _check_client_server(address.removeprefix("ray://"), where=where)
+    place = find_head(where=where) if address == "auto" else address
+    if place.startswith("ray://"):
+        _check_client_server(place.removeprefix("ray://"), where=where)
     try:
-        if address == "auto" and (place := services.canonicalize_bootstrap_address(address)):
-            _check_head(place, where=where)
-        ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+        if not place.startswith("ray://"):
+            _check_head(services.canonicalize_bootstrap_address(place) or place, where=where)
+        ray.init(address=place, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
     except InputError:
         raise
     except Exception as error:  # Ray raises various types of errors

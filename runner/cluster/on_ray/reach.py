@@ -150,5 +150,7 @@ def refusal(error: Exception, *, where: str) -> InputError:
 
 def first_line(error: Exception) -> str:
     """Return the last line of a traceback, or the first line of another text; at most 300 characters."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    details = getattr(error, "details", None)  # of gRPC, whose text begins with the name of the class
+    text = str(details() if callable(details) else error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[-1] if lines and "Error" in lines[-1] else lines[0] if lines else type(error).__name__)[:300]

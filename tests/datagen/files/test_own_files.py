@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import own_files
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.own_files import (
     create_file,
@@ -20,6 +21,8 @@ from nimbus.datagen.files.own_files import (
     make_subfolder,
     open_shared,
     own_path,
+    refuse_links,
+    refuse_other_owner,
     remove_file,
     remove_tree,
     write_new,
@@ -127,3 +130,21 @@ def test_links_are_found_at_every_depth(tmp_path: Path, mine: Path):
     (tmp_path / "data" / "deep").mkdir()
     (tmp_path / "data" / "deep" / "link").symlink_to(mine)
     assert has_links(tmp_path)
+
+
+def test_folders_with_pipes_are_not_continued(tmp_path: Path):
+    """A pipe as ``metrics.jsonl`` of a training run held its process forever."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "file").touch()
+    refuse_links(tmp_path)
+    os.mkfifo(tmp_path / "deep" / "metrics.jsonl")
+    with pytest.raises(InputError, match="metrics.jsonl: is neither a file nor a folder"):
+        refuse_links(tmp_path)
+
+
+def test_folders_of_other_users_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    refuse_other_owner(tmp_path)
+    monkeypatch.setattr(own_files, "is_own", lambda path: False)
+    refuse_other_owner(tmp_path / "not there")
+    with pytest.raises(InputError, match="it belongs to another user"):
+        refuse_other_owner(tmp_path)

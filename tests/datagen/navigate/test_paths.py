@@ -47,6 +47,12 @@ def test_lengths_equal_those_of_dijkstra(seed: int):
     np.testing.assert_allclose(
         [search.length(int(a), int(b)) for a, b in zip(starts, goals, strict=True)], expected, rtol=1e-12
     )
+    every = dijkstra(graph, indices=starts[0])[goals]
+    np.testing.assert_allclose(search.distances(int(starts[0]), goals), every, rtol=1e-12)
+    near = every <= 12.0
+    found = search.distances(int(starts[0]), goals, within=12.0)
+    np.testing.assert_allclose(found[near], every[near], rtol=1e-12)
+    assert np.all(found[~near] > 12.0)
 
 
 def test_straight_walks_are_those_of_fine_samples():

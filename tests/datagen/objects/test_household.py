@@ -110,7 +110,7 @@ def test_a_ball_falls_through_the_mouth_to_the_floor(library: str) -> None:
 
 
 def _check_mouth(model: ObjectModel, name: str, cavity: FloatArray, *, bail: bool) -> None:
-    """Drop a large ball in the middle and a small one at the edge, from below the bail over the mouth."""
+    """Drop a large ball in the middle and a small one at the edge; with a bail over the mouth, start below it."""
     radius = 0.4 * float((cavity[1] - cavity[0])[:2].min())
     middle = (cavity[0] + cavity[1]) / 2
     start = cavity[1, 2] - radius if bail else cavity[1, 2] + radius

@@ -96,6 +96,13 @@ def test_a_picture_that_cannot_be_read_says_what_is_wrong_with_it(tmp_path: Path
     assert f"not a readable environment map: {line}" in refusal(read_radiance, path)
 
 
+def test_the_size_that_is_checked_is_the_size_that_is_read(tmp_path: Path):
+    """FFmpeg ends the header at a line that begins with NUL, and read another size line than the checked one."""
+    head, pixels = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\0x\n-Y 16 +X 16\n.\n\n-Y 8 +X 8\n", bytes(range(128)) * 16
+    (tmp_path / "sky.hdr").write_bytes(head + pixels)
+    assert read_radiance(tmp_path / "sky.hdr").shape == (8, 8, 3)
+
+
 def test_light_from_above_and_below_is_weighed_by_the_part_of_the_sky_it_comes_from():
     picture = np.zeros((180, 4, 3), np.float32)
     picture[:90] = 1.0

@@ -12,6 +12,7 @@ import pytest
 
 from nimbus.datagen.datasets.export.publication import stage_of, staging
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import own_files
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.ledger.ledger import Ledger
@@ -121,6 +122,15 @@ def test_description_and_failures_replace_links(home: Path, data: Path):
         (data / name).symlink_to(home / "mine.txt")
     write_dataset(data, [make_rendered(1), make_rendered(2, outcome=failure())], keep_failures=True)
     assert is_untouched(home)
+
+
+def test_stage_of_another_user_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its name is known beforehand: episodes prepared in it were published, and sealed, as those of the dataset."""
+    stage_of(tmp_path / "out").mkdir(mode=0o777)
+    monkeypatch.setattr(own_files, "is_own", lambda path: False)
+    with pytest.raises(InputError, match="belongs to another user"), staging(tmp_path / "out", "key"):
+        pass
+    assert not list(stage_of(tmp_path / "out").iterdir())
 
 
 def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):

@@ -30,7 +30,9 @@ with open_dataset(Path(sys.argv[1])) as dataset:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("delay", "images"), [(0.012, "video"), (0.03, "lossless")])
+@pytest.mark.parametrize(
+    ("delay", "images"), [(0.012, "video"), pytest.param(0.03, "lossless", marks=pytest.mark.long)]
+)
 def test_a_killed_writer_loses_nothing_that_it_acknowledged_and_the_next_one_finishes(
     tmp_path: Path, delay: float, images: str
 ) -> None:

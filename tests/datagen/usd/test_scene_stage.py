@@ -29,7 +29,7 @@ def part(name: str, **values: Any) -> ScenePart:
 def written(folder: Path, **values: Any) -> Any:
     from pxr import Usd
 
-    parts = (part("seat 1", image=IMAGE), part("seat 1"), part("view", image=IMAGE, is_open=True))
+    parts = (part("seat 1", picture=IMAGE), part("seat 1"), part("view", picture=IMAGE, is_open=True))
     scene = NavigationScene(name="s", content_hash="h", parts=parts, lamps=np.array([[0.0, 0.0, 2.0]]), **values)
     write_scene_stage(folder / "scene.usda", scene)
     return Usd.Stage.Open(str(folder / "scene.usda"))

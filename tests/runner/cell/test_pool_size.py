@@ -44,7 +44,7 @@ def test_workers_of_fixed_roles_are_counted_by_role(tmp_path: Path) -> None:
 
 
 def test_isolated_plans_leave_a_fixed_renderer_alone(tmp_path: Path) -> None:
-    """For episodes that must be planned alone, a planner is replaced, one after the other."""
+    """For each episode that must be planned alone, one planner is replaced, one at a time."""
     with open_cell(tmp_path, episodes=2, variants=1, slots=2, resources=FIXED) as cell:
         sizer, lost = make_sizer(cell, 1, 1), [cell.employ("planner") for _ in range(2)]
         renderer = cell.employ("renderer")

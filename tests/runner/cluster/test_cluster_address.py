@@ -14,6 +14,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from nimbus.runner.cluster.cluster_address import ClusterAddress, parse_cluster
 from nimbus.runner.cluster.on_ray import reach
+from nimbus.runner.cluster.on_ray.own_head import find_head
 from nimbus.runner.cluster.on_ray.reach import (
     check_token,
     is_loopback,
@@ -205,3 +206,29 @@ def test_dashboard_that_is_none_is_one_line(reply: Step, line: str, monkeypatch:
         port = int(server.url.split(":")[2].split("/")[0])
         with pytest.raises(InputError, match=line):
             submit_to_ray(ClusterAddress(kind="http", host="127.0.0.1", port=port), ["run"])
+
+
+def add_process(folder: Path, *words: str, uids: tuple[int, ...]) -> None:
+    """Write a process as the kernel shows it."""
+    folder.mkdir(parents=True)
+    (folder / "cmdline").write_bytes("\0".join(words).encode() + b"\0")
+    (folder / "status").write_text(f"Name:\traylet\nUid:\t{' '.join(map(str, uids))}\n")
+
+
+def test_head_of_other_users_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ray connects to the head in the command line of any process, with the token, and loads its pickles."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    me, other = os.getuid(), os.getuid() + 1
+    add_process(tmp_path / "7", "raylet --gcs-address=192.0.2.7:6379", "60", uids=(other,) * 4)
+    add_process(tmp_path / "8", "raylet", "--gcs-address=192.0.2.8:6379", uids=(other, 0, 0, 0))  # setuid
+    add_process(tmp_path / "9", "grep", "--gcs-address=192.0.2.9:6379", uids=(me,) * 4)
+    with pytest.raises(InputError, match=r"no Ray cluster of this user .* RAY_ADDRESS"):
+        find_head(where="--cluster auto", processes=tmp_path)
+    for number, uid in (("10", me), ("11", 0)):
+        add_process(tmp_path / number, "/ray/raylet", "--x", "python a.py --gcs-address=10.0.0.1:6379", uids=(uid,) * 4)
+    assert find_head(where="--cluster auto", processes=tmp_path) == "10.0.0.1:6379"
+    add_process(tmp_path / "12", "/ray/raylet", "--gcs-address=10.0.0.2:6379", uids=(me,) * 4)
+    with pytest.raises(InputError, match="has 2 Ray clusters"):
+        find_head(where="--cluster auto", processes=tmp_path)
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.3:6379")
+    assert find_head(where="--cluster auto", processes=tmp_path) == "10.0.0.3:6379"

@@ -73,7 +73,7 @@ def test_progress_counts_stages_reasons_times_and_waits(tmp_path: Path) -> None:
 
 def test_variants_of_one_plan_count_its_planning_once(tmp_path: Path) -> None:
     kept = progress(tmp_path)
-    further = {"render": 20.0, "store": 1.0, "store_wait": 0.25}  # the first variant reported the others
+    further = {"render": 20.0, "store": 1.0, "store_wait": 0.25}  # the first variant reported the times of planning
     kept.add(good(0))
     kept.add(replace(good(0), variant=1, times=further))
     kept.add(bad(1, final=True))

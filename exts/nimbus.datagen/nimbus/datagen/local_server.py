@@ -121,7 +121,7 @@ class LocalServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write a traceback for a bug, and nothing for a client that has gone."""
+        """Write a traceback for a bug, and nothing for a client that has disconnected."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
 
@@ -143,7 +143,7 @@ class LocalHandler(BaseHTTPRequestHandler):
     def parse_request(self) -> bool:
         """Parse a request; one with a body ends its connection, because the body would be read as the next request."""
         is_valid = super().parse_request()
-        self.connection.settimeout(_SECONDS)  # for the answer
+        self.connection.settimeout(_SECONDS)  # time limit for the answer
         if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):
             self.close_connection = True
         return is_valid

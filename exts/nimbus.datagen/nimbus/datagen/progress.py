@@ -9,6 +9,8 @@ Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []
 _patience: list[Callable[[float], None]] = []
+_limits: list[float] = [0.0]
+"""Limits of the blocks that are being executed, from the outermost one [s]; 0 without a block."""
 
 
 def subscribe(listener: Listener, *, patience: Callable[[float], None] | None = None) -> None:
@@ -36,11 +38,16 @@ def tick(phase: str = "") -> None:
 
 @contextmanager
 def allow(seconds: float) -> Iterator[None]:
-    """Allow the block to take this long [s] without a progress signal, for example for a compilation on first use."""
+    """Allow the block to take this long [s] without a progress signal, for example for a compilation on first use.
+
+    Blocks may be nested: an inner block does not shorten the outer limit, and its end does not end it.
+    """
+    _limits.append(max(seconds, _limits[-1]))
     for ask in _patience:
-        ask(seconds)
+        ask(_limits[-1])
     try:
         yield
     finally:
+        _limits.pop()
         for ask in _patience:
-            ask(0.0)
+            ask(_limits[-1])

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing, sync_folder, write_atomic
-from nimbus.datagen.files.bounded import read_typed
+from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
 
 NAME = "checkpoint.json"
@@ -72,10 +72,17 @@ def load_tensors(path: Path) -> dict[str, torch.Tensor]:
     """Read tensors from a safetensors file.
 
     Raises:
-        InputError: The file does not exist or is damaged.
+        InputError: The file does not exist, is not a regular file, or is damaged.
     """
+    check_regular(path)
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
         instead = "give a complete .safetensors file"
         raise InputError(f"cannot be read: {error}", where=str(path), instead=instead) from None
+
+
+def unequal_shapes(mine: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> list[str]:
+    """Return the names of tensors that only one of two sets has, and then of those with unequal shapes."""
+    names = sorted(mine.keys() ^ found.keys())
+    return names + [name for name in sorted(mine.keys() & found.keys()) if mine[name].shape != found[name].shape]

@@ -10,6 +10,7 @@ import fcntl
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -27,6 +28,9 @@ RENDEZVOUS = "NIMBUS_RENDEZVOUS"
 """Environment variable with the rendezvous file of the ranks of one start."""
 _PARENT = "NIMBUS_RANKS_PARENT"
 """Environment variable with the process id of a rank's supervisor."""
+_LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
+"""Environment variables of PyTorch's libraries, unless the user sets others: the ranks of one machine listen on
+loopback only, because these libraries accept any connection."""
 _POLL_SECONDS = 0.1
 """Interval between checks of the ranks [s]."""
 _EXIT_SECONDS = 20.0
@@ -110,7 +114,7 @@ class Ranks:
         for number in range(self._count):
             own = {RANK: str(number), "LOCAL_RANK": str(number), RANKS: str(self._count)}
             own |= {RENDEZVOUS: str(rendezvous), _PARENT: str(os.getpid())}
-            process = subprocess.Popen(self._command, env=os.environ | own, pass_fds=(self._lock_file,))
+            process = subprocess.Popen(self._command, env=_LOOPBACK | os.environ | own, pass_fds=(self._lock_file,))
             self._ranks.append(_Rank(process))
 
     def _watch(self) -> str:

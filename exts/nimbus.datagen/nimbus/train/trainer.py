@@ -19,6 +19,7 @@ from torch import Tensor
 from nimbus.datagen.datasets.export.source import open_source
 from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
 from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.trained_policy import settings_of, write_conventions
 from nimbus.runner.system.output import write_out
 from nimbus.train import checkpoint
@@ -136,7 +137,11 @@ class Trainer:
         self.step = 0
         if held is not None:
             tensors, self.step = held
-            for name, target in self._tensors().items():
+            mine = self._tensors()
+            if names := checkpoint.unequal_shapes(mine, tensors):
+                what = f"the checkpoint belongs to another network: {', '.join(names[:3])} differ"
+                raise InputError(what, where=str(wanted.out), instead="restore it from a copy, or give another --out")
+            for name, target in mine.items():
                 fill(target, tensors[name])
             for state in self.optimizer.state.values():
                 state["step"].fill_(self.step)

@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.policy import Needs, PolicyEpisode, PolicyObservation
 from nimbus.datagen.policies.trained_policy import TrainedPolicy, TrainedSettings
 from nimbus.datagen.random_streams import generator
-from nimbus.train.checkpoint import load_tensors
+from nimbus.train.checkpoint import load_tensors, unequal_shapes
 from nimbus.train.network import VlaNetwork, VlaSizes
 from nimbus.train.sequences import pad_tokens
 
@@ -78,9 +78,7 @@ def begin_with(network: VlaNetwork, path: Path) -> None:
         InputError: The file is damaged, or belongs to another network.
     """
     tensors, mine = load_tensors(path), network.state_dict()
-    names = sorted(mine.keys() ^ tensors.keys())
-    names += [name for name in sorted(mine.keys() & tensors.keys()) if mine[name].shape != tensors[name].shape]
-    if names:
+    if names := unequal_shapes(mine, tensors):
         what = f"the weights belong to another network: {', '.join(names[:3])} differ"
         raise InputError(what, where=str(path), instead="give weights that this recipe wrote for these cameras")
     network.load_state_dict(tensors)

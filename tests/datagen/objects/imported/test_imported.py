@@ -335,7 +335,7 @@ scene: tabletop
 regions:
   start: {{on: table, center: [0.5, 0.0], size: [0.3, 0.4]}}
 objects:
-  things: {{library: "{folder}/", count: 6, distinct: true, region: start}}
+  things: {{library: "{folder}/", count: 2, distinct: true, region: start}}
 steps:
   - pick: things[0]
   - place: {{object: "things[0]", into: "bins[0]"}}
@@ -347,11 +347,10 @@ instructions: ["Put {{things}} away."]
 """
 
 
-def test_a_task_with_meshes_of_every_format_is_drawn_planned_and_executed(folder: Path) -> None:
-    for suffix in ("usda", "usdc"):
-        write_usd(folder / f"box_{suffix}.{suffix}")
-    for suffix in ("obj", "glb", "stl", "ply"):
-        painted_box().export(folder / f"box_{suffix}.{suffix}")
+def test_task_with_a_mesh_and_usd_is_executed(folder: Path) -> None:
+    """``test_every_format_gives_the_same_thing`` has the other formats."""
+    write_usd(folder / "box_usdc.usdc")
+    painted_box().export(folder / "box_obj.obj")
     task = folder / "tidy.yaml"
     task.write_text(TASK.format(folder=folder))
     assert successes(str(task), layouts=3) == 1

@@ -227,7 +227,16 @@ def test_options_of_servers_are_not_for_files(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "text",
-    ["ws://here", "ws:8000", "ws://h:1,groot://h:2", "ws://h:1,", "groot://:5555", "vla-eval://a:b", "ws://u@h:1"],
+    [
+        "ws://here",
+        "ws:8000",
+        "ws://h:1,groot://h:2",
+        "ws://h:1,",
+        "groot://:5555",
+        "vla-eval://a:b",
+        "ws://u@h:1",
+        "ws://h:99999",
+    ],
 )
 def test_addresses_have_a_host_and_a_port(text: str):
     with pytest.raises(InputError, match=r"is not an address; write (ws|groot|vla-eval)://HOST:PORT"):

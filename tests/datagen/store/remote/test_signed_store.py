@@ -30,6 +30,12 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.text.encode())
 
+    def do_GET(self) -> None:
+        """Answer without a size, as an endless answer does."""
+        self.send_response(self.code)
+        self.end_headers()
+        self.wfile.write(self.text.encode())
+
     def do_HEAD(self) -> None:
         self.send_response(404)
         self.end_headers()
@@ -117,6 +123,13 @@ def test_store_that_is_away_is_named_without_the_url():
     with pytest.raises(StoreAwayError, match="does not answer") as found:
         store.create("a", b"1")
     assert "secret" not in str(found.value)
+
+
+def test_answer_without_a_size_is_refused(tmp_path: Path):
+    """It could fill the disk."""
+    with serving(200, "content") as url, pytest.raises(InputError, match="declares no size"):
+        SignedStore(parse_address("s3://bucket/x"), lambda name, method: url).download("a", tmp_path / "a")
+    assert not (tmp_path / "a").exists()
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])

@@ -33,8 +33,7 @@ class CameraFrames:
     visibility: NDArray[np.float32]
     """(K, N) visible pixels divided by the area of the projected convex outline within the image, from 0 to 1.
 
-    NaN for instances without an outline: the robot and static parts.
-    """
+    NaN for instances without an outline: the robot and static parts."""
     intrinsics: NDArray[np.float64]
     """(3, 3) pinhole matrix [px]."""
     world_T_camera: NDArray[np.float64]
@@ -42,8 +41,7 @@ class CameraFrames:
     flow: NDArray[np.float16] | None = None
     """(K, H, W, 2) displacement of each point's pixel to the next step, right and down [px]; None if not requested.
 
-    NaN where nothing was hit, and in the last step of an episode.
-    """
+    NaN where nothing was hit, and in the last step of an episode."""
     keypoints_3d: NDArray[np.float32] | None = None
     """(K, Q, 3) positions in the frame of the camera, OpenCV axes [m]; None if not requested."""
     keypoints_2d: NDArray[np.float32] | None = None
@@ -52,7 +50,7 @@ class CameraFrames:
     """(K, Q) visibility: 2 for visible, 1 for hidden behind a surface, 0 for outside the image."""
 
     def only(self, modalities: Sequence[Modality]) -> CameraFrames:
-        """Keep the modalities that a camera stores; the arrays of others lose their rows."""
+        """Keep the modalities that a camera stores; the arrays of other modalities lose their rows."""
         arrays = {name for modality, name in ARRAYS.items() if modality not in modalities}
         return replace(self, **{name: getattr(self, name)[:0] for name in arrays})
 

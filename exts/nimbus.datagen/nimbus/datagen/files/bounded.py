@@ -31,7 +31,8 @@ sparse file is made in a moment, but reading it may take hours. Compressing file
 _BLOCK = 512
 """Unit of ``st_blocks`` [bytes]."""
 _DENSE, _LEAST_DENSE = 20, 1 << 30
-"""Smallest ratio of the size of files to their space on the disk, and smallest size [bytes], that are not copied."""
+"""Ratio of the total size of files to their space on the disk, and total size [bytes], at and above which files are not
+copied."""
 RESTORE = "restore it from a copy"
 
 Count = Annotated[int, Meta(ge=0, le=2**53)]

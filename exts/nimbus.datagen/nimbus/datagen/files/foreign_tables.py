@@ -12,7 +12,8 @@ _VALUES, _VALUES_BY_BYTE = 10_000_000, 64
 _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
 """Limits on the values and unpacked bytes of a table: a constant, and a factor on its size."""
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12, "BYTE_ARRAY": 8}
-"""Sizes of values in memory by their type in the file [bytes]; of a text, those of its number and its place."""
+"""Sizes of values in memory, by their type in the file [bytes]; for a text, the size of its dictionary number and its
+offset."""
 _OF_BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
@@ -63,7 +64,7 @@ def _texts(file: Any, size: int) -> list[str]:
             chunk = group.column(number)
             count = max(chunk.num_values, group.num_rows)
             values += count
-            # Run-length encoded numbers take nothing in the file, and their full width in memory.
+            # Run-length encoded numbers take almost no space in the file, but their full width in memory.
             unpacked += max(chunk.total_uncompressed_size, count * _WIDTHS.get(chunk.physical_type, 0))
             if chunk.physical_type in _OF_BYTES:
                 unpacked += count * max(0, metadata.schema.column(number).length or 0)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -161,11 +162,13 @@ def link_file(source: Path | str, target: Path | str) -> None:
 
 def has_links(folder: Path) -> bool:
     """Return True if there is a link in a folder or below it."""
-    return folder.is_symlink() or any(
-        os.path.islink(os.path.join(place, name))
-        for place, folders, names in os.walk(folder)
-        for name in (*folders, *names)
-    )
+    return folder.is_symlink() or any(os.path.islink(path) for path in _below(folder))
+
+
+def _below(folder: Path) -> Iterator[str]:
+    """Yield the paths of all files and folders below a folder; links are not followed."""
+    for place, folders, names in os.walk(folder):
+        yield from (os.path.join(place, name) for name in (*folders, *names))
 
 
 def is_own(path: Path) -> bool:
@@ -174,11 +177,25 @@ def is_own(path: Path) -> bool:
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse to continue in a folder with links, through which files elsewhere would be changed.
+    """Refuse to continue in a folder with links, through which files elsewhere would be changed, or with pipes.
 
     Raises:
-        InputError: There is a link in the folder or below it.
+        InputError: There is a link in the folder or below it, or anything else but files and folders.
     """
     if has_links(folder):
         what = "it has links, and continuing it would change other files"
         raise InputError(what, where=str(folder), instead="replace each link by a copy of its target")
+    for path in _below(folder):
+        if not (os.path.isfile(path) or os.path.isdir(path)) and os.path.lexists(path):
+            what = "is neither a file nor a folder, and opening it may never end"
+            raise InputError(what, where=path, instead="remove it")
+
+
+def refuse_other_owner(folder: Path) -> None:
+    """Refuse an existing folder of another user; its owner could change all that this process writes there.
+
+    Raises:
+        InputError: The folder belongs to another user.
+    """
+    if folder.exists() and not is_own(folder):
+        raise InputError("it belongs to another user", where=str(folder), instead=_MOVE)

@@ -23,7 +23,8 @@ _BELOW = 0.1
 _HIGHEST = 2.4
 """Height of a lamp where there is no ceiling [m]."""
 _COVERED = 0.3
-"""Fraction of the floors below a ceiling from which on lamps hang below ceilings alone, and none above a roof."""
+"""Fraction of the floors that are below a ceiling at which lamps are placed only below ceilings, so that none is above
+a roof."""
 
 
 @lru_cache(maxsize=2)
@@ -56,7 +57,7 @@ def ceiling_lamps(scene: NavigationScene) -> FloatArray:
 
 
 def _sees(mesh: CollisionMesh, lamp: FloatArray, places: FloatArray) -> BoolArray:
-    """Return True (n,) for the places (n, 3) near a lamp that it lights directly."""
+    """Return True (n,) for the positions (n, 3) that a nearby lamp lights directly."""
     way = places - lamp
     apart = np.linalg.norm(way, axis=1)
     near = np.linalg.norm(way[:, :2], axis=1) < _REACH

@@ -7,13 +7,12 @@ from functools import cached_property
 
 import numpy as np
 from scipy.ndimage import distance_transform_edt
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import BoolArray, Float32Array, FloatArray, IndexArray, IntArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.body import BodyShape
+from nimbus.datagen.navigate.links import NEIGHBORS, connected_sets, link_nodes
 from nimbus.datagen.navigate.triangle_tests import CollisionMesh
 
 CELL = 0.05
@@ -38,8 +37,6 @@ _FEWEST_RAYS = 500
 """Smallest number of upward rays; all cells are tested if a component has fewer."""
 _MOST_CELLS = 4_000_000
 """Largest number of cells in the plan of a scene, as for 100 m by 100 m."""
-NEIGHBORS = np.array([(1, 0), (1, 1), (0, 1), (-1, 1), (-1, 0), (-1, -1), (0, -1), (1, -1)], dtype=np.int32)
-"""Offsets (i, j) to the neighbors of a cell, counter-clockwise."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,18 +147,16 @@ def find_free_space(mesh: CollisionMesh, body: BodyShape, *, cell: float = CELL,
     origin = (float(low[0]), float(low[1]))
     middles = np.stack(np.meshgrid(*((np.arange(n) + 0.5) * cell for n in count), indexing="ij"), -1).reshape(-1, 2)
     columns = middles + origin
-    heights = mesh.find_floors(columns, most=LAYERS, slope=float(_SLOPE)).astype(float)
-    if np.isnan(heights).all():
+    heights = mesh.find_floors(columns, most=LAYERS, slope=float(_SLOPE))
+    heights = heights[~np.isnan(heights).all(axis=1)]
+    if not len(heights):
         raise InputError(
             "the scene has no floor",
             where=where,
             instead="rotate it so that z points up, and check that floors face up",
         )
-    layer, column = np.nonzero(~np.isnan(heights))
-    feet = np.column_stack([columns[column], heights[layer, column]])
-    blocked = mesh.is_blocked(feet + (-cell / 2, -cell / 2, body.step), feet + (cell / 2, cell / 2, body.height))
-    heights[layer[blocked], column[blocked]] = np.nan
-    space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(LAYERS, *count).astype(np.float32)))
+    mesh.drop_blocked(heights, columns, half=cell / 2, low=body.step, high=body.height)
+    space = _below_roofs(mesh, _connected(body, origin, cell, heights.reshape(-1, *count)))
     if space.area < _LEAST_AREA:
         what = f"the free area for a body of {body.radius * 200:.0f} cm diameter is {space.area:.1f} m^2"
         instead = f"give a scene with at least {_LEAST_AREA:g} m^2 of free area, or a smaller body"
@@ -183,7 +178,7 @@ def _connected(body: BodyShape, origin: tuple[float, float], cell: float, height
     node = np.full(heights.shape, -1, dtype=np.int32)
     free = ~np.isnan(heights)
     node[free] = np.arange(np.count_nonzero(free), dtype=np.int32)
-    neighbors = _neighbors(heights, node, max(body.step, 0.02) + 0.02)
+    neighbors = link_nodes(heights, node, max(body.step, 0.02) + 0.02)
     clearance = np.zeros(heights.shape, dtype=np.float32)
     clearance[free] = _measure_clearance(heights, free, neighbors, cell)
     component = np.full(heights.shape, -1, dtype=np.int32)
@@ -231,37 +226,11 @@ def is_roof(mesh: CollisionMesh, space: FreeSpace, component: int) -> bool:
     return float(np.mean(faces < 0)) > _MOSTLY
 
 
-def _neighbors(heights: Float32Array, node: IndexArray, rise: float) -> IndexArray:
-    """Find the neighbors (N, 8) that the body can reach from each node; -1 for none.
-
-    Their heights differ by at most ``rise`` [m]. A diagonal neighbor also requires that both cells beside the diagonal
-    can be reached.
-    """
-    nodes = np.argwhere(node >= 0)
-    layer, i, j = nodes.T
-    z = heights[layer, i, j]
-    _, width, depth = node.shape
-    found = np.full((len(nodes), 8), -1, dtype=np.int32)
-    for way, (di, dj) in enumerate(NEIGHBORS):
-        ni, nj = i + di, j + dj
-        inside = (ni >= 0) & (ni < width) & (nj >= 0) & (nj < depth)
-        ci, cj = np.clip(ni, 0, width - 1), np.clip(nj, 0, depth - 1)
-        off = np.abs(heights[:, ci, cj] - z)
-        off = np.where(np.isnan(off), np.inf, off)
-        best = off.argmin(axis=0)
-        near = inside & (off[best, np.arange(len(nodes))] <= rise)
-        found[near, way] = node[best, ci, cj][near]
-    for way in (1, 3, 5, 7):
-        sides = (found[:, way - 1] >= 0) & (found[:, (way + 1) % 8] >= 0)
-        found[~sides, way] = -1
-    return found
-
-
 def _measure_clearance(heights: Float32Array, free: BoolArray, neighbors: IndexArray, cell: float) -> FloatArray:
     """Return the distance (N,) from the center of each node to the nearest cell that is not free [m]."""
     layer, i, j = np.nonzero(free)
     found = np.zeros(len(i))
-    label = _labels(neighbors, np.ones(len(i), dtype=bool))
+    label = connected_sets(neighbors, np.ones(len(i), dtype=bool))
     order = np.argsort(label, kind="stable")
     for rows in np.split(order, np.flatnonzero(np.diff(label[order])) + 1):
         if len(rows) < _FEWEST_CELLS:
@@ -293,22 +262,12 @@ def _stacked(rows: IntArray, places: FloatArray, z: Float32Array, neighbors: Ind
     return KDTree(np.unique(np.round(np.concatenate(edges), 6), axis=0)).query(weighed)[0]
 
 
-def _labels(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
-    """Return the connected component (N,) of each node, in the graph of the chosen nodes."""
-    rows, ways = np.nonzero((neighbors >= 0) & chosen[:, None])
-    others = neighbors[rows, ways]
-    kept = chosen[others]
-    count = len(chosen)
-    links = coo_array((np.ones(kept.sum(), dtype=np.int8), (rows[kept], others[kept])), shape=(count, count))
-    return connected_components(links, directed=False)[1].astype(np.int64)
-
-
 def _components(neighbors: IndexArray, wide: BoolArray) -> IndexArray:
     """Return the component (N,) of each node in ``wide``, numbered by descending size; -1 for the other nodes."""
     found = np.full(len(wide), -1, dtype=np.int32)
     if not wide.any():
         return found
-    label = _labels(neighbors, wide)
+    label = connected_sets(neighbors, wide)
     sizes = np.bincount(label[wide], minlength=label.max() + 1)
     rank = np.empty(len(sizes), dtype=np.int32)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))

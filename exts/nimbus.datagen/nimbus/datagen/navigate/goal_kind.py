@@ -7,8 +7,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from nimbus.datagen.arrays import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -49,9 +47,3 @@ class GoalKind(ABC):
     def names(self, place: SceneMap) -> set[str]:
         """Return the classes or kinds that ``kinds`` may contain in a scene; empty if the goal kind has none."""
         return {target.object_class for target in self.targets(place, ()) if target.object_class}
-
-
-def nodes_by_room(place: SceneMap) -> dict[str, IntArray]:
-    """Return the nodes of component 0 by room; nodes outside all rooms are under the empty name."""
-    rooms = np.array(place.main_rooms)
-    return {str(name): place.space.main_nodes[rooms == name] for name in np.unique(rooms)}

@@ -72,7 +72,7 @@ class NavigationGoal:
 
     @classmethod
     def from_drawn(cls, drawn: Mapping[str, Any]) -> Self:
-        """Return the goal among the drawn values of a physical layout, which may come from a file of others.
+        """Return the goal among the drawn values of a physical layout, which may come from a foreign file.
 
         Raises:
             InputError: There is no goal, or a field of it is missing or of another type.
@@ -114,9 +114,7 @@ class GoalSampler:
         nodes = place.space.main_nodes
         self._tree = KDTree(place.space.positions[nodes])
         self._covered = np.zeros(len(nodes), dtype=bool)
-        self._row = {int(node): row for row, node in enumerate(nodes)}
         self._paths: dict[str, list[IndexArray]] = {}
-        self._rooms = np.array(place.main_rooms)
         self._pairs = self._room_pairs()
         self._made: list[NavigationGoal] = []
 
@@ -138,7 +136,7 @@ class GoalSampler:
 
     def _room_pairs(self) -> list[tuple[str, str]]:
         """Return the pairs of start room and goal room in random order; pairs of equal rooms are last."""
-        starts = sorted(set(self._rooms))
+        starts = list(self._place.nodes_by_room)
         goals = sorted({target.room for target in self._targets})
         pairs = [(one, other) for one in starts for other in goals]
         order = generator(self._seed, "navigation pairs", self._number).permutation(len(pairs))
@@ -169,19 +167,23 @@ class GoalSampler:
     ) -> tuple[NavigationGoal, IndexArray] | str:
         place, request = self._place, self._request
         start = self._start(rng, pair)
-        distance = place.search.distances(start)
         low, high = request.length
+        targets = [target for target in self._targets if not pair or target.room == pair[1]]
+        if not targets:
+            return f"{Reason.UNREACHABLE}: nothing between {low:g} m and {high:g} m away"
+        ends = np.concatenate([target.nodes for target in targets])
+        every = place.search.distances(start, ends, within=1.05 * high)
+        starts = np.cumsum([len(target.nodes) for target in targets])[:-1]
         choices = []
-        for target in self._targets:
-            if pair and target.room != pair[1]:
-                continue
-            nodes = target.nodes
-            nodes = nodes[np.isfinite(distance[nodes])]
+        for target, distance in zip(targets, np.split(every, starts), strict=True):
+            is_near = np.isfinite(distance)
+            nodes, distance = target.nodes[is_near], distance[is_near]
             if not len(nodes):
                 continue
             if self._kind.nearest:
-                nodes = nodes[[int(distance[nodes].argmin())]]
-            nodes = nodes[(distance[nodes] >= low) & (distance[nodes] <= 1.05 * high)]
+                nearest = [int(distance.argmin())]
+                nodes, distance = nodes[nearest], distance[nearest]
+            nodes = nodes[(distance >= low) & (distance <= 1.05 * high)]
             choices += [(target, int(node)) for node in rng.permutation(nodes)[:_CHOICES]]
         if not choices:
             return f"{Reason.UNREACHABLE}: nothing between {low:g} m and {high:g} m away"
@@ -222,7 +224,7 @@ class GoalSampler:
             facing=facing,
             name=target.name,
             object_class=target.object_class,
-            rooms=(str(self._rooms[self._row[start]]), target.room),
+            rooms=(self._room_of(start), target.room),
             geodesic=geodesic,
         )
 
@@ -234,11 +236,15 @@ class GoalSampler:
         return NavigationGoal(**{**asdict(made), "refused": reason})
 
     def _start(self, rng: np.random.Generator, pair: tuple[str, str] | None) -> int:
-        nodes = self._place.space.main_nodes
-        if pair is not None:
-            nodes = nodes[self._rooms == pair[0]]
+        nodes = self._place.space.main_nodes if pair is None else self._place.nodes_by_room[pair[0]]
         choices: IntArray = rng.choice(nodes, min(len(nodes), _CHOICES), replace=False)
         return int(max(choices, key=lambda node: self._news(int(node))))
+
+    def _room_of(self, node: int) -> str:
+        """Return the name of the room of a node; empty outside all rooms."""
+        row = np.searchsorted(self._place.space.main_nodes, node)
+        number = int(self._place.main_room_numbers[row])
+        return self._place.scene.rooms[number].name if number >= 0 else ""
 
     def _news(self, node: int) -> int:
         """Count the uncovered nodes near a node."""

@@ -133,4 +133,4 @@ def _part(name: str, kind: str, room: str, model: ObjectModel, made: _Place) -> 
         uvs=np.asarray(model.uvs, dtype=np.float32),
         colors=np.ones((len(made.vertices), 3), dtype=np.float32),
     )
-    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, image=model.texture)
+    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, picture=model.texture)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -128,14 +129,14 @@ def _part(name: str, kind: str, room: str, patches: list[Patch], slot: TextureSl
         uvs = _outdoors(patch) if slot.name == "outdoors" else piece.projected(slot.period).uvs
         pieces.append(_with_uvs(piece, uvs))
     is_open = slot.name == "outdoors"
-    image = paint_outdoors(slot.seed) if is_open else procedural_texture(slot.name, slot.seed)
+    paint = partial(paint_outdoors, slot.seed) if is_open else partial(procedural_texture, slot.name, slot.seed)
     triangles = Triangles.concatenate(pieces)
-    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, image=image, is_open=is_open)
+    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, picture=paint, is_open=is_open)
 
 
 def _plain(name: str, kind: str, room: str, patches: list[tuple[Patch, Color]]) -> ScenePart:
     triangles, image = Triangles.concatenate([_triangles(*entry) for entry in patches]).with_palette()
-    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, image=image)
+    return ScenePart(name=name, object_class=kind, room=room, triangles=triangles, picture=image)
 
 
 def _triangles(patch: Patch, color: Color) -> Triangles:

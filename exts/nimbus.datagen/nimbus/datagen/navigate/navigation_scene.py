@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.arrays import Float32Array, FloatArray
+from nimbus.datagen.arrays import Float32Array, FloatArray, IndexArray
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.meshes.triangles import Triangles
+from nimbus.datagen.progress import allow
 
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
 """Classes of the building itself; its parts are never goals or landmarks."""
+_SLOW = 60.0
+"""Time limit for painting a texture, for busy machines [s]."""
+_TOUCH = 1e-6
+"""Margin around a room within which its outline is tested [m]."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -28,11 +33,19 @@ class ScenePart:
     room: str
     """Name of the room that contains the object; empty if unknown."""
     triangles: Triangles
-    """Triangles in the world, z up [m]; vertex colors are used only if ``image`` is None."""
-    image: NDArray[np.uint8] | None = None
-    """(H, W, 3) sRGB texture with the bottom row at v = 0; None to use vertex colors."""
+    """Triangles in the world, z up [m]; vertex colors are used only if ``picture`` is None."""
+    picture: NDArray[np.uint8] | Callable[[], NDArray[np.uint8]] | None = None
+    """(H, W, 3) sRGB texture with the bottom row at v = 0, or a function that makes it; None to use vertex colors."""
     is_open: bool = False
     """True if the part emits light, as the view through a window does."""
+
+    @cached_property
+    def image(self) -> NDArray[np.uint8] | None:
+        """(H, W, 3) sRGB texture; made when it is first used, because paths need none. None for vertex colors."""
+        if not callable(self.picture):
+            return self.picture
+        with allow(_SLOW):
+            return self.picture()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +159,20 @@ class NavigationScene:
 
     def room_of(self, points: FloatArray) -> list[str]:
         """Return the name of the room of each point (n, 3) [m]; empty for points outside all rooms."""
+        names = np.array([*(room.name for room in self.rooms), ""])
+        found: list[str] = names[self.room_numbers(points)].tolist()
+        return found
+
+    def room_numbers(self, points: FloatArray) -> IndexArray:
+        """Return the number of the first room with each point (n, 3) [m]; -1 for points outside all rooms."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
-        found = [""] * len(points)
-        for room in self.rooms:
-            for place in np.flatnonzero(room.contains(points)):
-                found[place] = found[place] or room.name
+        found = np.full(len(points), -1, dtype=np.int32)
+        order = np.argsort(points[:, 0], kind="stable")
+        sorted_x = points[order, 0]
+        for number, room in enumerate(self.rooms):
+            x = [corner[0] for corner in room.outline]
+            start, stop = np.searchsorted(sorted_x, (min(x) - _TOUCH, max(x) + _TOUCH))
+            rows = order[start:stop]
+            rows = rows[found[rows] < 0]
+            found[rows[room.contains(points[rows])]] = number
         return found

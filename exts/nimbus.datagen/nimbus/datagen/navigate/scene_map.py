@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from nimbus.datagen.arrays import IndexArray, IntArray
 from nimbus.datagen.navigate.body import BodyShape
 from nimbus.datagen.navigate.free_space import FreeSpace, find_free_space
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
@@ -34,7 +37,24 @@ class SceneMap:
     @cached_property
     def main_rooms(self) -> tuple[str, ...]:
         """Name of the room of each node of component 0; empty outside all rooms."""
-        return tuple(self.scene.room_of(self.space.positions[self.space.main_nodes]))
+        return tuple(np.array([*(room.name for room in self.scene.rooms), ""])[self.main_room_numbers].tolist())
+
+    @cached_property
+    def main_room_numbers(self) -> IndexArray:
+        """(M,) number of the room of each node of component 0; -1 outside all rooms."""
+        return self.scene.room_numbers(self.space.positions[self.space.main_nodes])
+
+    @cached_property
+    def nodes_by_room(self) -> dict[str, IntArray]:
+        """Nodes of component 0 by room, sorted by its name; nodes outside all rooms are under the empty name."""
+        order = np.argsort(self.main_room_numbers, kind="stable")
+        numbers, starts = np.unique(self.main_room_numbers[order], return_index=True)
+        groups = np.split(self.space.main_nodes[order], starts[1:])
+        names = [self.scene.rooms[number].name if number >= 0 else "" for number in numbers]
+        found: dict[str, IntArray] = {}
+        for name, nodes in sorted(zip(names, groups, strict=True), key=lambda pair: pair[0]):
+            found[name] = np.sort(np.append(found[name], nodes)) if name in found else nodes
+        return found
 
     def geodesic(self, start: int, goal: int) -> float:
         """Return the length of the shortest path between two nodes [m]; infinite if there is none."""

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 import warp as wp
 
-from nimbus.datagen.arrays import BoolArray, FloatArray, IndexArray
+from nimbus.datagen.arrays import AnyArray, BoolArray, FloatArray, IndexArray, IntArray
 
 if TYPE_CHECKING:
     from nimbus.datagen.navigate.free_space import FreeSpace
@@ -19,42 +20,61 @@ _NONE = wp.constant(-1)
 
 
 @wp.func
-def _is_before(key: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), one: int, other: int):
-    """Order two entries of the heap by key, and equal ones by node; no path depends on the order of insertion."""
-    a, b = heap[one], heap[other]
-    return key[a] < key[b] or (key[a] == key[b] and a < b)
+def _is_before(key: wp.float64, node: int, other_key: wp.float64, other: int):
+    """Order entries of the heap by key, and equal ones by node; no path depends on the order of insertion."""
+    return key < other_key or (key == other_key and node < other)
 
 
 @wp.func
-def _swap(heap: wp.array(dtype=wp.int32), place: wp.array(dtype=wp.int32), one: int, other: int):
-    a = wp.int32(heap[one])
-    b = wp.int32(heap[other])
-    heap[one] = b
-    heap[other] = a
-    place[a] = other
-    place[b] = one
+def _rise(
+    keys: wp.array(dtype=wp.float64),
+    heap: wp.array(dtype=wp.int32),
+    place: wp.array(dtype=wp.int32),
+    entry: int,
+    key: wp.float64,
+    node: int,
+):
+    """Put a node into the heap, in which each entry has four children, at an entry or above it."""
+    at, done = wp.int32(entry), wp.bool(False)
+    while at > 0 and not done:
+        above = (at - 1) / 4
+        done = not _is_before(key, node, keys[above], heap[above])
+        if not done:
+            keys[at] = keys[above]
+            heap[at] = heap[above]
+            place[heap[at]] = at
+            at = wp.int32(above)
+    keys[at] = key
+    heap[at] = node
+    place[node] = at
 
 
 @wp.func
-def _rise(key: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), place: wp.array(dtype=wp.int32), entry: int):
-    at = wp.int32(entry)
-    while at > 0 and _is_before(key, heap, at, (at - 1) / 2):
-        _swap(heap, place, at, (at - 1) / 2)
-        at = (at - 1) / 2
-
-
-@wp.func
-def _sink(key: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), place: wp.array(dtype=wp.int32), size: int):
+def _drop_first(
+    keys: wp.array(dtype=wp.float64), heap: wp.array(dtype=wp.int32), place: wp.array(dtype=wp.int32), size: int
+):
+    """Remove the first of ``size`` entries; the last one takes its place and sinks."""
+    last = size - 1
+    key, node = wp.float64(keys[last]), wp.int32(heap[last])
     at, done = wp.int32(0), wp.bool(False)
     while not done:
-        least = wp.int32(at)
-        for child in range(2 * at + 1, wp.min(2 * at + 3, size)):
-            if _is_before(key, heap, child, least):
-                least = wp.int32(child)
-        done = least == at
+        child = 4 * at + 1
+        least, least_key, least_node = wp.int32(-1), wp.float64(key), wp.int32(node)
+        for entry in range(child, wp.min(child + 4, last)):
+            if _is_before(keys[entry], heap[entry], least_key, least_node):
+                least = wp.int32(entry)
+                least_key = wp.float64(keys[entry])
+                least_node = wp.int32(heap[entry])
+        done = least < 0
         if not done:
-            _swap(heap, place, at, least)
+            keys[at] = least_key
+            heap[at] = least_node
+            place[least_node] = at
             at = wp.int32(least)
+    if last > 0:
+        keys[at] = key
+        heap[at] = node
+        place[node] = at
 
 
 @wp.func
@@ -83,25 +103,33 @@ def _search(
     cell: wp.float64,
     start: int,
     goal: int,
+    wanted: wp.array(dtype=wp.uint8),
+    wanted_count: int,
+    within: wp.float64,
     cost: wp.array(dtype=wp.float64),
-    key: wp.array(dtype=wp.float64),
     parent: wp.array(dtype=wp.int32),
+    keys: wp.array(dtype=wp.float64),
     heap: wp.array(dtype=wp.int32),
     place: wp.array(dtype=wp.int32),
+    seen: wp.array(dtype=wp.int32),
+    seen_count: wp.array(dtype=wp.int32),
 ):
-    heap[0] = start
-    place[start] = 0
+    """Search until the goal, all wanted nodes, or all nodes within a distance are reached."""
+    _rise(keys, heap, place, 0, wp.float64(0.0), start)
     cost[start] = wp.float64(0.0)
     parent[start] = start
-    size = wp.int32(1)
+    seen[0] = start
+    count, size, left = wp.int32(1), wp.int32(1), wp.int32(wanted_count)
     while size > 0:
-        node = wp.int32(heap[0])
-        if node == goal:
+        node, key = wp.int32(heap[0]), wp.float64(keys[0])
+        if goal < 0 and wanted[node] == wp.uint8(1):
+            left -= 1
+        if node == goal or key > within or left == 0:
+            seen_count[0] = count
             return
+        _drop_first(keys, heap, place, size)
         size -= 1
-        _swap(heap, place, 0, size)
         place[node] = -2
-        _sink(key, heap, place, size)
         for way in range(8):
             other = neighbors[node, way]
             if other != _NONE and _is_wide(neighbors, weight, node, way):
@@ -110,21 +138,28 @@ def _search(
                     if way % 2 == 1:
                         length = cell * wp.float64(1.4142135623730951)
                     there = cost[node] + length * wp.float64(0.5) * (weight[node] + weight[other])
-                    if parent[other] == _NONE or there < cost[other]:
-                        if parent[other] == _NONE:
-                            heap[size] = other
-                            place[other] = size
+                    is_new = parent[other] == _NONE
+                    if is_new or there < cost[other]:
+                        entry = wp.int32(place[other])
+                        if is_new:
+                            entry = wp.int32(size)
                             size += 1
+                            seen[count] = other
+                            count += 1
                         cost[other] = there
-                        key[other] = there
-                        if goal >= 0:
-                            key[other] = there + _octile(positions, cell, other, goal)
                         parent[other] = node
-                        _rise(key, heap, place, place[other])
+                        estimate = wp.float64(there)
+                        if goal >= 0:
+                            estimate = there + _octile(positions, cell, other, goal)
+                        _rise(keys, heap, place, entry, estimate, other)
+    seen_count[0] = count
 
 
 class PathSearch:
-    """Path search in one free space.
+    """Path search in one free space, for one thread at a time.
+
+    Its arrays are kept between searches, and only the entries of visited nodes are reset, so that a search takes time
+    in proportion to the nodes that it visits.
 
     Args:
         space: Free space to search.
@@ -136,6 +171,13 @@ class PathSearch:
         self._allowed = space.node_clearance >= space.limit if allowed is None else allowed
         self._positions = wp.array(space.positions.astype(np.float32), dtype=wp.vec3, device="cpu")
         self._neighbors = wp.array(space.neighbors, dtype=wp.int32, device="cpu")
+        count = len(self._allowed)
+        self._weights: dict[float, wp.array] = {}
+        self._cost, self._keys = np.zeros(count), np.zeros(count)
+        self._parent, self._place = (np.full(count, -1, dtype=np.int32) for _ in range(2))
+        self._heap, self._seen = (np.zeros(count, dtype=np.int32) for _ in range(2))
+        self._wanted = np.zeros(count, dtype=np.uint8)
+        self._lock = Lock()
 
     def path(self, start: int, goal: int, *, wide: float = 0.0) -> IndexArray | None:
         """Return the nodes of the cheapest path, including both ends; None if there is no path.
@@ -146,43 +188,79 @@ class PathSearch:
             wide: Clearance below which nodes cost more, so that the path keeps away from walls [m]; 0 for the shortest
                 path.
         """
-        return self._search(start, goal, self._weights(wide))[0]
+        return self._search(start, goal, wide)[0]
 
     def length(self, start: int, goal: int) -> float:
         """Return the length of the shortest eight-connected path [m]; infinite if there is none."""
-        return self._search(start, goal, self._weights(0.0))[1]
+        return self._search(start, goal, 0.0)[1]
 
-    def distances(self, start: int) -> FloatArray:
-        """Return the length (N,) of the shortest eight-connected path to each node [m]; infinite if there is none."""
-        cost, parents = self._run(start, -1, self._weights(0.0))
-        return np.where(parents >= 0, cost, np.inf)
+    def distances(self, start: int, to: IntArray, *, within: float = float("inf")) -> FloatArray:
+        """Return the lengths of the shortest eight-connected paths to nodes [m]; infinite if there is none.
 
-    def _weights(self, wide: float) -> FloatArray:
+        Args:
+            start: First node.
+            to: (n,) last nodes.
+            within: Length up to which paths are searched for [m]; longer ones may be infinite or too long.
+        """
+        with self._lock:
+            self._wanted[to] = 1
+            seen = self._run(start, -1, 0.0, wanted=int(np.count_nonzero(self._wanted)), within=within)
+            found = np.where(self._parent[to] >= 0, self._cost[to], np.inf)
+            self._wanted[to] = 0
+            self._reset(seen)
+        return found
+
+    def _weights_of(self, wide: float) -> wp.array:
         """Return the cost per meter (N,) at each node; 0 at nodes that no path may use."""
-        space, limit = self._space, self._space.limit
-        near = np.clip((wide - space.node_clearance) / max(wide - limit, 1e-9), 0.0, 1.0) if wide > limit else 0.0
-        return np.where(self._allowed, 1.0 + 4.0 * np.square(near, dtype=float), 0.0)
+        if wide not in self._weights:
+            space, limit = self._space, self._space.limit
+            is_far = wide <= limit
+            near = 0.0 if is_far else np.clip((wide - space.node_clearance) / max(wide - limit, 1e-9), 0.0, 1.0)
+            values = np.where(self._allowed, 1.0 + 4.0 * np.square(near, dtype=float), 0.0)
+            self._weights[wide] = wp.array(values, dtype=wp.float64, device="cpu")
+        return self._weights[wide]
 
-    def _search(self, start: int, goal: int, weights: FloatArray) -> tuple[IndexArray | None, float]:
+    def _search(self, start: int, goal: int, wide: float) -> tuple[IndexArray | None, float]:
         if not (self._allowed[start] and self._allowed[goal]):
             return None, float("inf")
-        cost, parents = self._run(start, goal, weights)
-        if parents[goal] < 0:
-            return None, float("inf")
-        found = [goal]
-        while found[-1] != start:
-            found.append(int(parents[found[-1]]))
-        return np.array(found[::-1], dtype=np.int32), float(cost[goal])
+        with self._lock:
+            seen = self._run(start, goal, wide)
+            nodes, length = None, float("inf")
+            if self._parent[goal] >= 0:
+                found = [goal]
+                while found[-1] != start:
+                    found.append(int(self._parent[found[-1]]))
+                nodes, length = np.array(found[::-1], dtype=np.int32), float(self._cost[goal])
+            self._reset(seen)
+        return nodes, length
 
-    def _run(self, start: int, goal: int, weights: FloatArray) -> tuple[FloatArray, IndexArray]:
-        """Return the cost (N,) and the parent (N,) of each node; the parent is -1 for nodes that were not reached.
+    def _run(self, start: int, goal: int, wide: float, *, wanted: int = -1, within: float = float("inf")) -> IndexArray:
+        """Fill the cost and the parent of nodes, and return the nodes (n,) that have them.
 
-        If ``goal`` is -1, the search visits all nodes that it can reach.
+        Nodes whose cost is above that of the goal, of all wanted nodes, or above ``within`` are not final.
+
+        Args:
+            start: First node.
+            goal: Node at which the search ends; -1 for none.
+            wide: Clearance below which nodes cost more [m].
+            wanted: Number of marked nodes after which the search ends; -1 for all nodes.
+            within: Cost after which the search ends [m].
         """
-        count = len(weights)
-        cost, key = (wp.zeros(count, dtype=wp.float64, device="cpu") for _ in range(2))
-        parent, place = (wp.full(count, -1, dtype=wp.int32, device="cpu") for _ in range(2))
-        heap = wp.zeros(count + 1, dtype=wp.int32, device="cpu")
-        inputs = [self._positions, self._neighbors, wp.array(weights, dtype=wp.float64, device="cpu"), self._space.cell]
-        wp.launch(_search, dim=1, inputs=[*inputs, start, goal, cost, key, parent, heap, place], device="cpu")
-        return cost.numpy(), parent.numpy()
+        count = wp.zeros(1, dtype=wp.int32, device="cpu")
+        inputs = [self._positions, self._neighbors, self._weights_of(wide), self._space.cell, start, goal]
+        inputs += [_shared(self._wanted, wp.uint8), wanted, within]
+        filled = [(self._cost, wp.float64), (self._parent, wp.int32), (self._keys, wp.float64)]
+        filled += [(one, wp.int32) for one in (self._heap, self._place, self._seen)]
+        outputs = [*(_shared(values, dtype) for values, dtype in filled), count]
+        wp.launch(_search, dim=1, inputs=inputs, outputs=outputs, device="cpu")
+        return self._seen[: int(count.numpy()[0])]
+
+    def _reset(self, seen: IndexArray) -> None:
+        """Forget the nodes (n,) that a search has visited."""
+        self._parent[seen] = -1
+        self._place[seen] = -1
+
+
+def _shared(values: AnyArray, dtype: type) -> wp.array:
+    """Return an array of Warp in the memory of one of NumPy."""
+    return wp.array(values, dtype=dtype, device="cpu", copy=False)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from nimbus.datagen.arrays import BoolArray, Float32Array, FloatArray, IndexArray
+from nimbus.datagen.arrays import Float32Array, FloatArray, IndexArray
 
 wp.set_module_options({"enable_backward": False})
 
@@ -42,27 +42,48 @@ def _meets_box(a: wp.vec3, b: wp.vec3, c: wp.vec3, middle: wp.vec3, half: wp.vec
     return not apart
 
 
-@wp.kernel
-def _block(
-    mesh: wp.uint64,
-    lower: wp.array(dtype=wp.vec3),
-    upper: wp.array(dtype=wp.vec3),
-    found: wp.array(dtype=wp.uint8),
-):
-    box = wp.tid()
-    middle, half = 0.5 * (lower[box] + upper[box]), 0.5 * (upper[box] - lower[box])
-    query, face = wp.mesh_query_aabb(mesh, lower[box], upper[box]), wp.int32(0)
+@wp.func
+def _is_in_box(mesh: wp.uint64, lower: wp.vec3, upper: wp.vec3):
+    """Test a box against all triangles."""
+    middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
+    query, face = wp.mesh_query_aabb(mesh, lower, upper), wp.int32(0)
     while wp.mesh_query_aabb_next(query, face):
         a, b = wp.mesh_eval_position(mesh, face, 1.0, 0.0), wp.mesh_eval_position(mesh, face, 0.0, 1.0)
         if _meets_box(a, b, wp.mesh_eval_position(mesh, face, 0.0, 0.0), middle, half):
-            found[box] = wp.uint8(1)
-            return
+            return True
+    return False
+
+
+@wp.func
+def _corner(x: wp.float64, y: wp.float64, z: wp.float64):
+    return wp.vec3(wp.float32(x), wp.float32(y), wp.float32(z))
+
+
+@wp.kernel
+def _drop_blocked(
+    mesh: wp.uint64,
+    points: wp.array2d(dtype=wp.float64),
+    half: wp.float64,
+    low: wp.float64,
+    high: wp.float64,
+    heights: wp.array2d(dtype=wp.float32),
+):
+    layer, column = wp.tid()
+    if wp.isnan(heights[layer, column]):
+        return
+    x, y, z = points[column, 0], points[column, 1], wp.float64(heights[layer, column])
+    inset = wp.float64(1.0e-4)
+    lower = _corner(x - half + inset, y - half + inset, z + low + inset)
+    upper = _corner(x + half - inset, y + half - inset, z + high - inset)
+    if _is_in_box(mesh, lower, upper):
+        heights[layer, column] = wp.nan
 
 
 @wp.kernel
 def _find_floors(
     mesh: wp.uint64,
     points: wp.array(dtype=wp.vec2),
+    bottom: float,
     top: float,
     slope: float,
     heights: wp.array2d(dtype=wp.float32),
@@ -82,6 +103,8 @@ def _find_floors(
             heights[count, column] = z
             count += 1
         start = wp.vec3(start[0], start[1], z - 0.001)
+        if start[2] < bottom:
+            return
 
 
 @wp.func
@@ -199,12 +222,19 @@ class CollisionMesh:
             indices=wp.array(np.arange(len(points), dtype=np.int32), dtype=wp.int32, device="cpu"),
         )
 
-    def is_blocked(self, lower: FloatArray, upper: FloatArray) -> BoolArray:
-        """Test boxes with corners ``lower`` (n, 3) and ``upper`` (n, 3) [m]; True (n,) if a triangle is in the box."""
-        found = wp.zeros(len(lower), dtype=wp.uint8, device="cpu")
-        inputs = [self._mesh.id, _vectors(lower + 1e-4), _vectors(upper - 1e-4), found]
-        wp.launch(_block, dim=len(lower), inputs=inputs, device="cpu")
-        return found.numpy().astype(bool)
+    def drop_blocked(self, heights: Float32Array, points: FloatArray, *, half: float, low: float, high: float) -> None:
+        """Set the heights of floors to NaN that have a triangle in the box above them.
+
+        Args:
+            heights: (L, n) heights of floors [m]; NaN for none.
+            points: (n, 2) centers x, y of the boxes [m].
+            half: Half of the sides of the boxes [m].
+            low: Height above the floor at which the boxes start [m].
+            high: Height above the floor at which the boxes end [m].
+        """
+        filled = wp.array(heights, dtype=wp.float32, device="cpu", copy=False)
+        inputs = [self._mesh.id, wp.array(points, dtype=wp.float64, device="cpu", copy=False), half, low, high, filled]
+        wp.launch(_drop_blocked, dim=heights.shape, inputs=inputs, device="cpu")
 
     def find_floors(self, points: FloatArray, *, most: int, slope: float) -> Float32Array:
         """Find the floors at points of the plane: faces that point up.
@@ -218,12 +248,12 @@ class CollisionMesh:
             (most, n) heights of the floors, from the highest down [m]; NaN for none.
         """
         heights = wp.full((most, len(points)), float("nan"), dtype=wp.float32, device="cpu")
-        top = float(self.corners[..., 2].max()) + 1.0
+        bottom, top = float(self.corners[..., 2].min()) - 0.001, float(self.corners[..., 2].max()) + 1.0
         flat = wp.array(np.ascontiguousarray(points, dtype=np.float32), dtype=wp.vec2, device="cpu")
         wp.launch(
             _find_floors,
             dim=len(points),
-            inputs=[self._mesh.id, flat, top, float(np.cos(slope)), heights],
+            inputs=[self._mesh.id, flat, bottom, top, float(np.cos(slope)), heights],
             device="cpu",
         )
         return heights.numpy()

@@ -80,7 +80,7 @@ class Environment:
         self.task, self.assets, self._skill, self._renders = task, assets, skill, renders
         self._needs, self._device = needs or Needs(), device
         self.simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-        self.simulation.load(PhysicalLayout(objects=()))  # for the ranges of its joints
+        self.simulation.load(PhysicalLayout(objects=()))  # loaded for the ranges of the robot's joints
 
     @cached_property
     def features(self) -> SceneFeatures:

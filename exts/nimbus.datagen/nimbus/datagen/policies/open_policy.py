@@ -16,7 +16,7 @@ from nimbus.datagen.policies.recorded_policy import RecordedPolicy
 
 WHERE = "--policy"
 DEMONSTRATOR = "demonstrator"
-"""Name for the task's own skills in place of a policy, as an upper bound on the same layouts."""
+"""Name that selects the task's own skills instead of a policy; their success is an upper bound for the same layouts."""
 
 WEIGHTS_ONLY = "state"
 """Scheme of trained state policies that are read as weights only, so that no code of their folders runs."""
@@ -80,7 +80,8 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
     def _open(text: str, options: Mapping[str, str]) -> Policy:
         given = f"{scheme}:{text}".split(",")
         for one in given:
-            if not re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):[0-9]{{1,5}}/?", one):
+            form = re.fullmatch(rf"{scheme}://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9_.-]+):([0-9]{{1,5}})/?", one)
+            if form is None or not 0 < int(form[2]) < 1 << 16:
                 raise InputError(f"'{one}' is not an address", where=WHERE, instead=f"write {scheme}://HOST:PORT")
         if twice := next((one for one in given if given.count(one) > 1), ""):
             raise InputError(f"'{twice}' is given twice", where=WHERE, instead="give each server once")
@@ -112,7 +113,7 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
         options: Options of the policy by name.
 
     Raises:
-        InputError: There is no such policy, or an option is not for it.
+        InputError: There is no such policy, or the policy does not accept an option.
     """
     options = options or {}
     scheme, colon, rest = text.partition(":")

@@ -47,7 +47,7 @@ class Scope:
         """Return the result of a draw among a number of things.
 
         Raises:
-            InputError: The layout, which may come from a file of others, has no such result.
+            InputError: The layout, which may come from a foreign file, has no such result.
         """
         found = self.choices.get(address)
         if not isinstance(found, int) or not 0 <= found < count:

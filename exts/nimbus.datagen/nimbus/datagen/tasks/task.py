@@ -347,7 +347,7 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
         where: Command-line flag, for messages.
 
     Raises:
-        InputError: There is no such level, or the level has no randomizer of a name in ``only``.
+        InputError: There is no such level, or ``only`` contains a name that is not a randomizer of the level.
     """
     known = presets("randomizations")
     if level not in (AS_THE_TASK, *known):

@@ -139,7 +139,7 @@ class ProcessDevice(InputDevice):
 
 
 class JoinedInput(InputDevice):
-    """Several devices at once; for an arm that two of them move, the last one counts.
+    """Several devices at once; if two of them move the same arm, the last one takes precedence.
 
     Args:
         devices: The devices.

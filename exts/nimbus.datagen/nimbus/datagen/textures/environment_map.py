@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.textures.image_bytes import read_image_bytes
 
-_MAGIC = b"#?"
+_MAGIC, _FIRST = b"#?", b"#?RADIANCE"
 _FORMAT = b"FORMAT=32-bit_rle_rgbe"
 _MOST_PIXELS = 1 << 25
 """Largest number of pixels, 8192 x 4096; decoding takes 36 bytes for each."""
@@ -39,10 +39,10 @@ def _decoded(content: bytes) -> NDArray[np.float32]:
     if not empty_line:
         raise ValueError("its header does not end with an empty line; every line must end with LF, not with CR LF")
     size, _, data = rest.partition(b"\n")
-    _, width = _size(size)
-    image, same = (
-        _decode_frame(head + b"\n\n" + size + b"\n" + data + byte * (8 * width + 8)) for byte in (b"\xff", b"\xfe")
-    )
+    height, width = _size(size)
+    # FFmpeg ends the header elsewhere, for example at a line that begins with NUL, and would read another size.
+    head = b"%s\n%s\n\n-Y %d +X %d\n" % (_FIRST, _FORMAT, height, width)
+    image, same = (_decode_frame(head + data + byte * (8 * width + 8)) for byte in (b"\xff", b"\xfe"))
     if not np.array_equal(image, same):  # FFmpeg fills a last row that is cut off with whatever follows
         raise ValueError("it is cut off")
     return image

@@ -91,7 +91,7 @@ def _convert(robot: Robot, target: Path) -> None:
         with writing(target.parent):
             if all(piece.package for piece in robot.pieces):
                 _write(robot, work)
-            else:  # the converter's parsers read files that may come from others
+            else:  # the converter parses files that may come from other users
                 given = {"robot": robot.model_dump_json(), "folder": str(work)}
                 run_limited(f"{__name__}:write_usd", given, where=f"robot {robot.name}", seconds=_SECONDS)
         try:

@@ -18,7 +18,7 @@ _LOOKS = "/World/looks"
 _LAMP_RADIUS = 0.12
 """Radius of a ceiling lamp [m]."""
 _LAMP_INTENSITY = 30_000.0
-"""Intensity of a ceiling lamp [nit]; with its size this is about 17,000 lm, a part of which the walls reflect."""
+"""Intensity of a ceiling lamp [nit]; for its size, this is about 17,000 lm, before the losses at the walls."""
 _SKY_INTENSITY = 300.0
 """Intensity of the dome light [nit], which keeps rooms without a lamp from being black."""
 

@@ -63,7 +63,7 @@ class ConversionJobs:
         return self._seal(job).exists()
 
     def do(self, job: ConversionJob) -> None:
-        """Write the files of a job, and at last the record that they are complete.
+        """Write the files of a job; the record that they are complete is written last.
 
         Raises:
             InputError: A file of the source cannot be read, or contradicts its tables.

@@ -1,4 +1,4 @@
-"""Assembly of video files from segments of others: packets are copied, nothing is encoded again."""
+"""Assembly of video files from segments of other video files: packets are copied, and nothing is encoded again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nimbus.datagen.store.episode_file.decode import limit_pixels
 _TICKS = 1000
 """Ticks of a file's clock per frame; times are whole numbers in files of any length."""
 _FAR = 10**12
-"""Number of ticks above all times in a file; its negative is used before the first packet."""
+"""Number of ticks that exceeds all times in a file; its negative serves as the time before the first packet."""
 _OFF = 0.1
 """Largest accepted error of a time stamp, as a fraction of a frame's duration."""
 _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"

@@ -15,7 +15,15 @@ from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME
-from nimbus.datagen.files.own_files import check_own, has_links, make_subfolder, move, remove_file, remove_tree
+from nimbus.datagen.files.own_files import (
+    check_own,
+    has_links,
+    make_subfolder,
+    move,
+    refuse_other_owner,
+    remove_file,
+    remove_tree,
+)
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable, open_folder
 from nimbus.datagen.store.publish import disk, replace_text
 
@@ -124,6 +132,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
     """
     stage = stage_of(out)
     check_own(stage)
+    refuse_other_owner(stage)  # it could be prepared with episodes of others, which would be published as the dataset's
     lock = open_folder(stage)
     try:
         with disk(stage):

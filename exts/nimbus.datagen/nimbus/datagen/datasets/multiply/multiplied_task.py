@@ -20,7 +20,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.demonstration_file import SUFFIX, DemonstrationFile
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.own_files import is_own, make_subfolder
+from nimbus.datagen.files.own_files import make_subfolder, refuse_other_owner
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.robots.robot import Robot
@@ -118,8 +118,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     make_subfolder(folder)
-    if not is_own(folder):  # its owner would decide what the trusted task file says
-        raise InputError("it belongs to another user", where=str(folder), instead="give another --out")
+    refuse_other_owner(folder)  # its owner would decide what the trusted task file says
     names: dict[Key, str] = {}
     for number, (key, subtasks) in enumerate(cut.columns.items(), start=1):
         first = subtasks[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget
 from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
@@ -16,5 +16,5 @@ class PointGoal(GoalKind):
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
         """Return one target per room, with all nodes in the room."""
         return [
-            GoalTarget(name="", object_class="", room=room, nodes=nodes) for room, nodes in nodes_by_room(place).items()
+            GoalTarget(name="", object_class="", room=room, nodes=nodes) for room, nodes in place.nodes_by_room.items()
         ]

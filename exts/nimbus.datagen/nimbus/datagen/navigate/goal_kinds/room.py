@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget
 from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
@@ -23,7 +23,7 @@ class RoomGoal(GoalKind):
         doors = np.array([passage.position for passage in place.scene.passages]).reshape(-1, 3)
         rooms = {room.name: room for room in place.scene.rooms}
         found = []
-        for name, nodes in nodes_by_room(place).items():
+        for name, nodes in place.nodes_by_room.items():
             if name not in rooms or (kinds and rooms[name].kind not in kinds):
                 continue
             off = place.space.positions[nodes][:, None, :2] - doors[None, :, :2]

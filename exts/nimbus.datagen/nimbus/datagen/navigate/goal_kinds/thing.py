@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget, nodes_by_room
+from nimbus.datagen.navigate.goal_kind import GoalKind, GoalTarget
 from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
@@ -27,7 +27,7 @@ class ObjectGoal(GoalKind):
 
     def targets(self, place: SceneMap, kinds: Collection[str]) -> list[GoalTarget]:
         """Return the objects that the body can approach in the same room."""
-        by_room, found = nodes_by_room(place), []
+        by_room, found = place.nodes_by_room, []
         for thing in place.scene.goals:
             if (kinds and thing.object_class not in kinds) or thing.object_class in NO_GOALS:
                 continue

@@ -123,9 +123,8 @@ def _check_pass(record: DriveRecord, step: InstructionStep) -> str:
         named = [number for number in named if record.shares[rows, number].max() >= _SEEN]
     if not named:
         return f"no {claim.noun} is seen"
-    if (
-        claim.is_unique and len(named) > 1 and record.shares is not None
-    ):  # without masks, the others may be out of sight
+    # Without stored masks, other objects of the kind may be out of sight, so they do not make the claim false.
+    if claim.is_unique and len(named) > 1 and record.shares is not None:
         return f"{len(named)} objects '{claim.noun}' are seen, not one"
     near = min(named, key=lambda number: _apart(record, row, number))
     if (apart := _apart(record, row, near)) > _PASSED:

@@ -57,7 +57,7 @@ def make_part(
         object_class=object_class,
         room=room,
         triangles=triangles_of(corners, uvs=surface.uvs.reshape(-1, 2)),
-        image=surface.texture,
+        picture=surface.texture,
     )
 
 

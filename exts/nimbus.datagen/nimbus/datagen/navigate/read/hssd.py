@@ -16,7 +16,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import RESTORE, read_plain
 from nimbus.datagen.geometry import transforms
-from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
+from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import (
     check_face_count,
     class_name,
@@ -72,11 +72,7 @@ def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
         kind = name.rpartition("_")[0]
         parts += [make_part(name, kind, surface, world_T_part=place) for _, surface in meshes[template][1]]
     files = [stage_file, *(file for file, _ in meshes.values())]
-    return make_scene(path, _distinct(parts), is_lit=False, others=files)
-
-
-def _distinct(parts: list[ScenePart]) -> list[ScenePart]:
-    return [part for part in parts if len(part.triangles.faces)]
+    return make_scene(path, parts, is_lit=False, others=files)
 
 
 def _structure(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Reading of scenes of others in a limited process; this process reads only the arrays that the other one writes."""
+"""Reading of foreign scenes in a limited child process; this process reads only the arrays that the child writes."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _scene(outline: _Outline, arrays: Arrays) -> NavigationScene:
             object_class=part.object_class,
             room=part.room,
             triangles=Triangles(**{name: arrays[name][one if name == "faces" else at] for name in _TRIANGLES}),
-            image=None if part.image < 0 else arrays[f"image_{part.image}"],
+            picture=None if part.image < 0 else arrays[f"image_{part.image}"],
         )
         for part, at, one in zip(outline.parts, points, faces, strict=True)
     ]

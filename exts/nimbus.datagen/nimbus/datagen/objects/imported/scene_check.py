@@ -37,7 +37,7 @@ programs, read memory, write files, and open connections."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """Beginning of an address. Isaac Sim loads it from a server or a device; the USD of this process takes it for a folder
-of that name, which a scene of others may contain."""
+of that name, which a foreign scene may contain."""
 _LAYERS = (*USD_SUFFIXES, ".mtlx")
 """Suffixes of files of which a stage may consist. Isaac Sim has parsers of its own for others."""
 

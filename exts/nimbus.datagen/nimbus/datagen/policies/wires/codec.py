@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.files.npy_files import read_npy_header
+from nimbus.datagen.policies.wires.frame_structure import FrameError, check_structure
 
 LARGEST = 64 * 2**20
 """Largest frame in either direction [bytes], enough for forty images of 640 x 480."""
@@ -29,10 +30,6 @@ _NUMBERS = re.compile(r"[<>|=]?(b1|[iu][1248]|f[248])")
 Array: TypeAlias = NDArray[np.generic]
 Value: TypeAlias = object
 """None, booleans, numbers, texts, bytes and arrays, in tuples and in maps with text keys."""
-
-
-class FrameError(ValueError):
-    """Raised for a frame that is damaged, too large, or has unsupported content."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +62,13 @@ class Marking:
         """
         if len(frame) > LARGEST:
             raise FrameError(f"{len(frame) / 2**20:.0f} MiB, a frame has at most {LARGEST // 2**20}")
-        count = _EntryCount()
-
-        def take_map(held: dict[object, object]) -> object:
-            count.add(len(held))
-            return self.decode(held)
-
-        def take_list(held: tuple[object, ...]) -> tuple[object, ...]:
-            count.add(len(held))
-            return held
-
+        check_structure(frame, most_entries=_MOST_ENTRIES, most_levels=_MOST_LEVELS)
         try:
-            value: object = msgpack.unpackb(
-                frame,
-                object_hook=take_map,
-                list_hook=take_list,
-                use_list=False,
-                max_array_len=_MOST_ENTRIES,
-                max_map_len=_MOST_ENTRIES,
-                max_ext_len=0,
-            )
+            return msgpack.unpackb(frame, object_hook=self.decode, use_list=False, max_ext_len=0)
         except FrameError:
             raise
         except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:
             raise FrameError(f"invalid msgpack: {str(error) or type(error).__name__}") from None
-        _check_levels(value)
-        return value
 
     def _default(self, value: object) -> object:
         if isinstance(value, np.ndarray):
@@ -100,32 +78,6 @@ class Marking:
         if isinstance(value, np.generic):
             return value.item()
         raise FrameError(f"a {type(value).__name__} is not a plain value")
-
-
-class _EntryCount:
-    """Counter of a frame's entries during decoding, which prevents a small frame from becoming a large value."""
-
-    def __init__(self) -> None:
-        self._total = 0
-
-    def add(self, count: int) -> None:
-        self._total += 1 + count
-        if self._total > _MOST_ENTRIES:
-            raise FrameError(f"lists and maps with more than {_MOST_ENTRIES} entries in total")
-
-
-def _check_levels(value: object) -> None:
-    """Refuse a value that is nested too deeply to be compared, sorted or written."""
-    level: list[object] = [value]
-    for _ in range(_MOST_LEVELS):
-        level = [entry for held in level if isinstance(held, dict | tuple) for entry in _entries(held)]
-        if not level:
-            return
-    raise FrameError(f"lists and maps nested more than {_MOST_LEVELS} levels deep")
-
-
-def _entries(held: dict[object, object] | tuple[object, ...]) -> Iterable[object]:
-    return held.values() if isinstance(held, dict) else held
 
 
 def _array(data: object, kind: object, shape: object, *, columns_first: bool = False) -> Array:

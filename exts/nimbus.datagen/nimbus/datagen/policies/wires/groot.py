@@ -16,8 +16,9 @@ import zmq.utils.monitor
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
-from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST, FrameError
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST
 from nimbus.datagen.policies.wires.conventions import Declaration
+from nimbus.datagen.policies.wires.frame_structure import FrameError
 from nimbus.datagen.policies.wires.name_map import NameMap, PictureView, Question
 from nimbus.datagen.policies.wires.openpi import decode_map
 from nimbus.datagen.policies.wires.remote_policy import Wire

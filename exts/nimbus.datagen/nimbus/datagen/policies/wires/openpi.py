@@ -12,8 +12,9 @@ from typing import cast
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
-from nimbus.datagen.policies.wires.codec import OPENPI, FrameError, Marking
+from nimbus.datagen.policies.wires.codec import OPENPI, Marking
 from nimbus.datagen.policies.wires.conventions import Declaration, read_declaration
+from nimbus.datagen.policies.wires.frame_structure import FrameError
 from nimbus.datagen.policies.wires.name_map import NameMap, PictureView, Question
 from nimbus.datagen.policies.wires.remote_policy import Wire
 from nimbus.datagen.policies.wires.websocket import Socket

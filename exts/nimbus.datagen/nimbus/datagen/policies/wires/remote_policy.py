@@ -20,8 +20,8 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyFault, PolicyObservation, PolicyTask
-from nimbus.datagen.policies.wires.codec import FrameError
 from nimbus.datagen.policies.wires.conventions import Declaration, compare_conventions
+from nimbus.datagen.policies.wires.frame_structure import FrameError
 from nimbus.datagen.policies.wires.name_map import NameMap, Question, Translation
 from nimbus.datagen.progress import allow
 

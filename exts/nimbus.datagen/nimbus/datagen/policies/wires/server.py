@@ -27,7 +27,8 @@ from nimbus.datagen.files.codec import from_plain
 from nimbus.datagen.files.server_tokens import keep_token, new_token
 from nimbus.datagen.local_server import why_foreign, without_token
 from nimbus.datagen.policies.policy import Policy, PolicyEpisode, PolicyObservation, PolicyTask
-from nimbus.datagen.policies.wires.codec import LARGEST, OPENPI, FrameError
+from nimbus.datagen.policies.wires.codec import LARGEST, OPENPI
+from nimbus.datagen.policies.wires.frame_structure import FrameError
 from nimbus.datagen.policies.wires.openpi import EPISODE, IMAGES, SCENE, STATE, VELOCITY
 
 T = TypeVar("T")

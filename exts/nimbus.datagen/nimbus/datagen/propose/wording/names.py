@@ -83,7 +83,7 @@ class SceneNames:
         return rest if article in self.words.words.articles else f"{article} {rest}".strip()
 
     def _variants(self, bare: str, count: int) -> tuple[str, ...]:
-        """Return the forms of a name: for several objects the plural, also with a number or the word for both."""
+        """Return the forms of a name: for several objects, its plural, alone and with a number or the word for both."""
         if count == 1:
             return (bare,)
         noun, words = bare.partition(" ")[2], self.words.words

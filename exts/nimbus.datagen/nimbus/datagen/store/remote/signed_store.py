@@ -17,7 +17,7 @@ from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStat
+from nimbus.datagen.store.remote.object_store import LARGEST_OBJECT, MissingObjectError, ObjectStat
 
 _PATIENCE = 60.0
 """Time without progress after which a connection is abandoned [s]."""
@@ -80,11 +80,16 @@ class SignedStore:
         """Write an object to a new file, replacing an existing one; see :meth:`ObjectStore.download`."""
         written = 0
         with disk(path), closing(self._request("GET", name)) as answer:
+            expected = answer.length
+            if expected is None or expected > LARGEST_OBJECT:  # an answer without a size could be endless
+                what = (
+                    f"declares {'no size' if expected is None else f'{expected} bytes'}; the limit is {LARGEST_OBJECT}"
+                )
+                raise InputError(what, where=self.place(name), instead="check the address of the store")
             remove_file(path)
             with os.fdopen(create_file(path), "wb") as file:
                 while block := self._read(answer, name):
                     written += file.write(block)
-            expected = written if answer.length is None else written + answer.length
         if written != expected:
             raise StoreAwayError(f"returned {written} of {expected} bytes", where=self.place(name))
         return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))

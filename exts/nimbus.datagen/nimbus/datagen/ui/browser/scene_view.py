@@ -196,7 +196,7 @@ class SceneView:
                 aspect=camera.width / camera.height,
                 scale=0.06 if camera.mount else 0.12,
                 thickness=2.0,
-                thickness_units="screen",  # viser draws lines with a width in meters twice
+                thickness_units="screen",  # viser draws lines twice if their width is in meters
                 color=(40, 40, 40),
                 wxyz=_OPENGL_TO_OPENCV,
                 cast_shadow=False,

@@ -63,5 +63,5 @@ def replace_content(path: Path, content: bytes) -> None:
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
     path = path.resolve()  # the target of a link is replaced, and the link stays
     with replacing(path, durable=True, shared=True) as temporary:
-        temporary.chmod(mode)  # before the file has content that others could read
+        temporary.chmod(mode)  # set before the file has content that other users could read
         temporary.write_bytes(content)
