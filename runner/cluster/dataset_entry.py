@@ -54,7 +54,12 @@ class DatasetEntry:
         self._started = time.monotonic()
         self._closing = ExitStack()
         self._entry = open_entry(self.dataset, self._closing)
-        self._known_faults: set[tuple[str, float, str, str, int]] = set()
+        self._known_faults = {
+            (*row.worker.split("/", 1), row.time, row.kind, row.idx)
+            for row in self.dataset.ledger.faults()
+            if "/" in row.worker
+        }
+        """Node, worker, time, kind and episode of each fault, also of those from before this head was restarted."""
         self._learned: DatasetInfo | None = None
         """Description of the episodes, merged from those of all nodes; None until a node sends one."""
 
@@ -124,7 +129,7 @@ class DatasetEntry:
         """
         new: list[Fault] = []
         for row in rows:
-            if (key := (node, row.time, row.worker, row.kind, row.idx)) not in self._known_faults:
+            if (key := (node, row.worker, row.time, row.kind, row.idx)) not in self._known_faults:
                 self._known_faults.add(key)
                 new.append(row)
         self.dataset.fault(*(replace(row, worker=f"{node}/{row.worker}", run=self.run.id) for row in new))

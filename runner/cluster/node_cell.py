@@ -278,7 +278,8 @@ class NodeCell:
             ended = parse_json(lines[-1])
         sweep(cell_tag(self.folder))
         self._forget_process()
-        self._ends += 1
+        if not (self._is_closed and ended.get("state") in ("done", "short")):  # an idle cell ends when its feed does
+            self._ends += 1
         if ended.get("state") == "failed":
             self.failure = str(ended.get("line") or describe(code)).strip().splitlines()[-1]
         elif self._ends >= _MOST_ENDS:

@@ -15,7 +15,9 @@ from nimbus.datagen.store.dataset import Dataset
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.version import nimbus_version
+from nimbus.runner.cluster.dataset_entry import DatasetEntry
 from nimbus.runner.cluster.delivery import FolderUploader
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.job import ClusterJob
@@ -172,3 +174,15 @@ def test_refused_rows_are_not_counted(nodes: Nodes):
     nodes.report("n1")
     assert nodes.commit() == [Reported()]
     assert nodes.server.progress.status.stored == 2 and nodes.server.head.balance.is_settled("first", 0)
+
+
+def test_faults_are_known_after_a_restart(tmp_path: Path):
+    """A restarted agent repeats its faults, also to a restarted head."""
+    row = Fault(time=1.0, run=1, worker="planner-0", kind="exit", idx=0, detail="killed")
+    (task,) = job_of(make_spec(tmp_path / "job")).tasks
+    for new in ([row], []):
+        entry = DatasetEntry(task)
+        assert entry.record_faults("n1", [row]) == new
+        entry.flush()
+        assert len(entry.dataset.ledger.faults()) == 1
+        entry.close("interrupted")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -112,6 +113,18 @@ def test_cell_that_starts_again_is_read_again(agent: NodeAgent):
     finally:
         writer.close()
         cell.kill()
+
+
+def test_idle_cell_ends_without_a_fault(agent: NodeAgent):
+    """Five stops of a cell without work once made a node leave."""
+    cell = NodeCell(agent._cells.tasks["drive"], agent._options.folder, slots=1)
+    ended = "import json; print(json.dumps({'code': 1, 'state': 'short', 'line': ''}))"
+    for closed, failures in ((True, 0), (False, 1)):
+        cell._is_closed = closed
+        cell._process = subprocess.Popen([sys.executable, "-c", ended], stdout=subprocess.PIPE, text=True)
+        cell._process.wait()
+        cell._note_end(0.0)
+        assert cell._ends == failures and not cell.failure
 
 
 def test_folder_that_a_node_does_not_reach_is_named(tmp_path: Path):

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.datasets.training.reader import Reader
-from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.store.remote import lru, working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.block_memory import MEMORY
@@ -205,3 +206,16 @@ def test_huge_description_in_store_is_not_fetched(address: str, monkeypatch: pyt
     ObjectStore(parse_address(address)).create("dataset.json", b" " * 11)
     with pytest.raises(InputError, match="the limit is 10"):
         open_dataset(address)
+
+
+def test_full_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A full disk once ended the uploader with a traceback every two seconds."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "a").touch()
+    monkeypatch.setattr(working_copy, "move", full)
+    with pytest.raises(StorageError, match="disk of the cache folder is full"):
+        working_copy.keep_entry(tmp_path / "copy", "episodes/a", tmp_path / "a")
+    assert (tmp_path / "a").exists()

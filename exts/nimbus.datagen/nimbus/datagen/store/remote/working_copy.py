@@ -16,6 +16,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_plain, read_typed
+from nimbus.datagen.files.cache import writing
 from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
@@ -178,11 +179,16 @@ def fetched_ahead(paths: Iterable[Path], *, count: int = AHEAD) -> Iterator[Path
 
 
 def keep_entry(copy: Path, name: str, path: Path) -> None:
-    """Move a file that is now in the store into its dataset's copy."""
-    make_folder(copy)
-    target = make_place(copy, name)
-    size = path.stat().st_size
-    move(path, target)
+    """Move a file that is now in the store into its dataset's copy.
+
+    Raises:
+        StorageError: The disk of the cache is full.
+    """
+    with writing(copy):
+        make_folder(copy)
+        target = make_place(copy, name)
+        size = path.stat().st_size
+        move(path, target)
     BUDGET.add(size)
 
 
