@@ -208,7 +208,7 @@ def read_store(folder: Path, random: np.random.Generator) -> None:
     copy = working_copy.copy_folder(address)
     working_copy.note_origin(copy, str(address))
     for _ in range(2):
-        working_copy._refresh(copy, store)
+        working_copy._refresh(copy, store, has_ledger=True, may_be_empty=False)
         verify(copy)
         if working_copy.address_of(copy) != str(address):
             raise AssertionError("the copy stands for another place")

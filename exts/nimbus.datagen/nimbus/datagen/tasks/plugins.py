@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Collection, Iterable
 from functools import lru_cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError
 
@@ -21,6 +22,9 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.tasks.plugin_guard import UnendingImportError, guarded_import
 from nimbus.datagen.tasks.plugin_origin import find_user_frame
 from nimbus.datagen.tasks.statements import Predicate, Randomization, Skill
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _BASES = {"skill": Skill, "predicate": Predicate}
 _ANOTHER_NAME = "give yours another name"
@@ -222,6 +226,16 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
         raise InputError(what, where=where, instead="repair or uninstall the package") from error
 
 
+class _UncachedLoader(SourceFileLoader):
+    """Loader of a user's file that writes no bytecode.
+
+    Python takes bytecode as current if size and second of the file are the same, and so would not see a quick change.
+    """
+
+    def set_data(self, path: str, data: ReadableBuffer, *, _mode: int = 0o666) -> None:
+        """Write nothing."""
+
+
 def _import_package(name: str) -> None:
     try:
         package = importlib.import_module(name)
@@ -238,7 +252,7 @@ def _import_file(path: Path) -> None:
     name = "nimbus_skills." + "_".join(path.with_suffix("").parts[1:])
     if name in sys.modules:
         return
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
     assert spec and spec.loader
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     before = registry.registered()
