@@ -11,7 +11,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
 
 _FULL = 6
-"""Joints of an arm that reaches every pose of its tool exactly."""
+"""Number of joints of an arm that reaches every pose of its tool exactly."""
 
 
 def solve_ik(

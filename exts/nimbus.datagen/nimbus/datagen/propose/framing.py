@@ -1,4 +1,4 @@
-"""Camera of a proposed task: as near as possible while everything is in the image."""
+"""Camera of a proposed task, as near as it can be with everything in the image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARGIN = 0.05
 _TURNS = 3
 """Number of corrections by which the work is moved to the middle of the image."""
 _LEAST = 22.0
-"""Smallest width of an object in the image [px]; above the doctor's limit, because layouts vary."""
+"""Smallest width of an object in the image [px]; it is above the doctor's limit, because layouts vary."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
 """Factors on the size of the preset's images that are tried until objects are large enough."""
 

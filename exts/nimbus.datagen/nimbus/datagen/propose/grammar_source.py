@@ -1,4 +1,5 @@
-"""Grammar as a source of goal graphs. Refused graphs are repaired: another kind, other positions, or fewer goals."""
+"""Grammar as a source of goal graphs. Refused graphs are repaired with another kind, other positions, or fewer
+goals."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ class GrammarSource:
         self._families, self._weights = families, weights
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Draw the graph with an index; return None if it has no goals."""
+        """Draw the graph with the given index; return None if it has no goals."""
         graph = draw_graph(
             self._vocabulary,
             seed=self._seed,

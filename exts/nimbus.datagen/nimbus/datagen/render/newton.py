@@ -26,7 +26,7 @@ class NewtonRendererSettings(StrictModel):
 
 
 class NewtonRenderer(Renderer["VisibleAssets"]):
-    """Renders trajectories in chunks of K steps, on the writer's demand.
+    """Renderer of trajectories in chunks of K steps, on the writer's demand.
 
     Args:
         stack: K; chosen for the device by default.

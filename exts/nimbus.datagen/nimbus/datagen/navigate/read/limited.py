@@ -1,4 +1,5 @@
-"""Reading of foreign scenes in a limited child process; this process reads only the arrays that the child writes."""
+"""Reader of foreign scenes in a limited child process; the calling process reads only the arrays that the child
+writes."""
 
 from __future__ import annotations
 

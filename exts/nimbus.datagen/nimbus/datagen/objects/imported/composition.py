@@ -1,4 +1,5 @@
-"""Limit of the prims of a USD stage before composition, because nested references multiply in a small file."""
+"""Check of the number of prims of a USD stage before it is composed, because a small file can multiply them by
+references."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -120,7 +121,8 @@ class _Growth:
 
 
 def outer_file(place: str) -> Path:
-    """Return the file on the disk of a place in USD: a file, or a package that contains it, as in ``a.usdz[b.png]``.
+    """Return the file on disk for a place in USD: the file itself, or the package that contains it, as in
+    ``a.usdz[b.png]``.
 
     Folders and files may have brackets in their names, too.
     """

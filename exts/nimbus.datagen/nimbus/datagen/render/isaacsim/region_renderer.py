@@ -66,7 +66,7 @@ class RegionRenderer:
         libraries: Object libraries of the task, in its order.
         stack: K, the number of regions.
         folder: Folder for the stage.
-        settle: Frames rendered for each batch.
+        settle: Number of frames rendered for each batch.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class RegionRenderer:
                 self._is_placed = True
 
     def _step(self) -> dict[str, Images]:
-        """Render one batch; returns the images of every camera.
+        """Render one batch; return the images of every camera.
 
         Raises:
             NoImageError: There is no image after several steps, or no new one.
@@ -236,7 +236,7 @@ class RegionRenderer:
     def _read(
         self, images: Images, camera: Camera, eyes: FloatArray, turns: FloatArray
     ) -> tuple[CameraFrames, NDArray[np.int16]]:
-        """Return the frames, and (K, H, W) the visible body."""
+        """Return the frames, and the row (K, H, W) of the visible body."""
         count = len(eyes)
         buffers = {name: image[:count] for name, (image, _) in images.items()}
         ids, paths = buffers.pop(_IDS), images[_IDS][1]["idToLabels"]

@@ -29,7 +29,8 @@ def mipmap(image: NDArray[np.uint8]) -> Mipmap:
         large = sizes[-1]
         height, width = large.shape[0] // 2, large.shape[1] // 2
         blocks = large[: 2 * height, : 2 * width].reshape(height, 2, width, 2, 3)
-        # Integers with rounding, so that every machine computes the same bytes; an odd last row or column is dropped.
+        # Averages are rounded integers, so that every machine computes the same bytes; an odd last row or column is
+        # dropped.
         sizes.append(((blocks.sum(axis=(1, 3), dtype=np.uint16) + 2) // 4).astype(np.uint8))
     texels = [_packed(size) for size in sizes]
     return Mipmap(

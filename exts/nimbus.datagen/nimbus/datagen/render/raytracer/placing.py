@@ -1,7 +1,7 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Poses of meshes and rectangles, as the light and the cameras see them; computed on the device in double precision.
 
-Rows of every table are those of one step or view after the other, as many as the largest scene needs.
+Every table has the rows of one step or view after the other, with as many rows for each as the largest scene needs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, SEAM, DeviceL
 wp.set_module_options({"enable_backward": False})
 
 _WIDER = wp.constant(wp.float64(1.01))
-"""Margin around a mesh in its height map [px]: the four pixels around a point, and rounding."""
+"""Margin around a mesh in its height map [px]; it covers the four pixels around a point, and rounding."""
 _ROUNDING = wp.constant(wp.float64(1e-5))
 """Margin above the error of single precision [m]."""
 _SEAM = wp.constant(wp.float64(SEAM))
