@@ -94,7 +94,7 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
     if (points := _kept(path)) is None:
-        points = _reached(stage, robot, surface, low, high).round(4)  # as in the cache, so that later runs draw the same
+        points = _reached(stage, robot, surface, low, high).round(4)  # as in the cache, so that later runs draw equally
         with writing(path.parent):
             write_atomic(path, json.dumps(points.tolist()), durable=False, shared=True)
     distance = np.linalg.norm(points - base, axis=1) if len(points) else np.zeros(0)

@@ -34,7 +34,7 @@ _ALONE = (
     "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image must have all of its textures
     "--/app/settings/persistent=false",  # settings of an earlier instance must not change this one
 )
-"""Settings for unattended operation: no prompts, no waiting, no saved preferences."""
+"""Settings for unattended operation: no prompts, no waiting, and no saved preferences."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
@@ -88,7 +88,7 @@ def experience() -> Path:
     Raises:
         InputError: The file is missing.
     """
-    folder = os.environ.get("EXP_PATH", "")  # set when isaacsim is imported
+    folder = os.environ.get("EXP_PATH", "")  # it is set when isaacsim is imported
     path = Path(folder, EXPERIENCE)
     if folder and path.is_file():
         return path
@@ -131,7 +131,7 @@ def progress_by_update() -> Iterator[None]:
 
 
 def _set_rendering() -> None:
-    """Set the options for stacked rendering; for each stage, because a stage may override them."""
+    """Set the options for stacked rendering; this is done for each stage, because a stage may override them."""
     import carb.settings
 
     carb.settings.get_settings().set_int("/rtx/post/aa/op", _NATIVE)

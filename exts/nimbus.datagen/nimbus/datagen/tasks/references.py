@@ -133,7 +133,8 @@ class ReferenceParser:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Return the names of objects, groups, fixtures, regions and variables in a reference, also inside brackets."""
+    """Return the names of objects, groups, fixtures, regions and variables in a reference, including those inside
+    brackets."""
     match expression:
         case NameRef(name):
             return {name}

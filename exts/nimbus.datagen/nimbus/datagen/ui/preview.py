@@ -29,7 +29,8 @@ MakeSimulation = Callable[[SceneAssets, VisualLayout], NewtonSimulation]
 
 
 class Preview:
-    """Draws layouts, plans and renders; every call computes in the caller's thread, for the task that it gets."""
+    """Preview that draws layouts, plans and renders; every call computes in the caller's thread, for the task that it
+    gets."""
 
     def __init__(self) -> None:
         self._assets: tuple[str, SceneAssets] | None = None

@@ -119,7 +119,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
             with nullcontext() if self._has_rendered else allow(_PATIENCE):
                 seen = renderer.render(positions, wxyz, following=following, flow=self._flow)
             self._has_rendered = True
-            tick()  # this is done once per batch, because iterations of Kit's loop do not show progress of the rendering
+            tick()  # once per batch: iterations of Kit's loop do not show progress of the rendering
             taken = {name: sensors[name].take(frames, first_step=start) for name, frames in seen.items()}
             yield Observation(start=start, cameras=taken)
             start += len(positions)

@@ -1,4 +1,4 @@
-"""Rows of the ledger other than attempts: episode states, faults, worker time, runs."""
+"""Rows of the ledger other than attempts: episode states, faults, worker time and runs."""
 
 from __future__ import annotations
 

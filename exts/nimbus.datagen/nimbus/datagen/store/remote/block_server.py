@@ -14,11 +14,11 @@ from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.object_store import MissingObjectError
 
 _MOST_NUMBER = 1 << 40
-"""Largest accepted block number; it is at 10¹⁸ bytes."""
+"""Largest accepted block number; its block is at 10¹⁸ bytes."""
 
 
 class BlockServer(LocalServer):
-    """Serves blocks for requests with the token; a missing block is fetched from the store once and cached.
+    """Server of blocks for requests with the token; a missing block is fetched from the store once and cached.
 
     Args:
         host: Address to listen on.

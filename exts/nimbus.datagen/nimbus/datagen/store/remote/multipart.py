@@ -1,4 +1,4 @@
-"""Multipart uploads of large objects, resumable after a crash: the id of the upload is kept beside the file."""
+"""Multipart uploads of large objects. The id of an upload is kept beside the file, so it can continue after a crash."""
 
 from __future__ import annotations
 

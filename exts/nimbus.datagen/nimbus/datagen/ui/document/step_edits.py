@@ -1,4 +1,4 @@
-"""Edits of the list of steps or conditions: order, loops, new entries."""
+"""Edits of the list of steps or conditions: order, loops and new entries."""
 
 from __future__ import annotations
 

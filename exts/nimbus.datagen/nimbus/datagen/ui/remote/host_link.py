@@ -22,7 +22,8 @@ class StoppedByUser(Exception):
 
 
 class HostLink:
-    """Sends orders in the thread that runs the skills, and receives the answers from the thread that reads requests.
+    """Link that sends orders in the thread that runs the skills, and receives answers from the thread that reads
+    requests.
 
     Args:
         send: Sends an order; None for a host without a stage.
