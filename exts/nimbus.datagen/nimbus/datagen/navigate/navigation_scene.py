@@ -41,8 +41,7 @@ class ScenePart:
 
     @cached_property
     def image(self) -> NDArray[np.uint8] | None:
-        """(H, W, 3) sRGB texture; None for vertex colors. It is made at its first use, because paths need no
-        texture."""
+        """(H, W, 3) sRGB texture; None for vertex colors. It is made at its first use, because paths need none."""
         if not callable(self.picture):
             return self.picture
         with allow(_SLOW):

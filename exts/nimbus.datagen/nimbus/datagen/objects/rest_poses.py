@@ -63,8 +63,7 @@ def _best(faces: list[Face]) -> Face:
 
 
 def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
-    """Return the faces of the hull on which the object is stable, because its center of mass is above their
-    interior."""
+    """Return the faces of the hull on which the object is stable: its center of mass is above their interior."""
     hull = qhull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []

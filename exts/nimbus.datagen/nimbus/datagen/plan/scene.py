@@ -124,8 +124,7 @@ class PlanningScene:
 
     @contextmanager
     def allow(self, *bodies: str) -> Iterator[None]:
-        """Ignore contact with these bodies in the block; of the held body, only its contact with the world is
-        ignored."""
+        """Ignore contact with these bodies in the block; of the held body, ignore only contact with the world."""
         before = self._allowed
         self._allowed = before | {self._model.body(name).id for name in bodies}
         self._write_masks()

@@ -78,8 +78,7 @@ class ControlMode(ABC):
 
     @abstractmethod
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
-        """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; ``posture`` is as in
-        :meth:`to_commands`."""
+        """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; see :meth:`to_commands`."""
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and largest actions (M,) for the smallest and largest commands (A,)."""

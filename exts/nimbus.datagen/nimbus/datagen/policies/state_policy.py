@@ -24,8 +24,7 @@ _SHAPE = 10
 
 
 def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Return the input of the network: joints, velocities and scene, and each object's shape and pose in the tool
-    frame.
+    """Return the input of the network: joints, velocities, scene, and the shape and tool-frame pose of each object.
 
     The shape of an object does not change when the frame of a symmetric box is rotated by a symmetry. It consists of
     the extents as a tensor in the world, ``R diag(extents) Rᵀ`` (6), and the anisotropy of its ground plan (4).

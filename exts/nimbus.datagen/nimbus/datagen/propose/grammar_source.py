@@ -1,5 +1,4 @@
-"""Grammar as a source of goal graphs. Refused graphs are repaired with another kind, other positions, or fewer
-goals."""
+"""Grammar as a source of goal graphs. It repairs refused graphs with another kind, other positions or fewer goals."""
 
 from __future__ import annotations
 

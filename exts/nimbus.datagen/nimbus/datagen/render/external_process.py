@@ -1,5 +1,4 @@
-"""Process of an external renderer. It exchanges lines of JSON through pipes, and arrays as NPY files in a shared
-folder."""
+"""Process of an external renderer, with lines of JSON through pipes, and arrays as NPY files in a shared folder."""
 
 from __future__ import annotations
 
@@ -136,8 +135,7 @@ class ExternalProgram:
         return found
 
     def _wait(self, reading: Sequence[int], writing: Sequence[int], seconds: float) -> bool:
-        """Wait for a pipe for at most a second, and read standard error meanwhile, so that it does not block the
-        program.
+        """Wait for a pipe for at most a second; meanwhile read standard error, so that it does not block the program.
 
         Returns:
             True if one of the pipes is ready.

@@ -50,8 +50,7 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
 
 
 def convert_into_cache(file: str, angles: str = "") -> str:
-    """Convert an MJCF file, and return the path of the URDF in the cache; this function is called in a separate
-    process.
+    """Convert an MJCF file, and return the path of the URDF in the cache; this is called in a separate process.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
@@ -213,8 +212,8 @@ class _Conversion:
         return Element("mesh", filename=name)
 
     def _joints(self, body: int) -> None:
-        """Convert the joints between a body and its parent, with links between several joints, and for joints off the
-        origin."""
+        """Convert the joints between a body and its parent; several joints, or one off the origin, need further
+        links."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
         # This is the pose of the body relative to the last link made.

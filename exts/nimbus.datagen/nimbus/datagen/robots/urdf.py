@@ -286,8 +286,7 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
 
 
 def set_origin(element: Element, matrix: FloatArray) -> None:
-    """Add the ``origin`` of a pose (4, 4); URDF rotates about the fixed x, y and z axes, so the rotation is Rz Ry
-    Rx."""
+    """Add the ``origin`` of a pose (4, 4); URDF rotates about fixed x, y and z axes, so the rotation is Rz Ry Rx."""
     pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
     if abs(matrix[2, 0]) < 1.0 - 1e-9:
         roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])

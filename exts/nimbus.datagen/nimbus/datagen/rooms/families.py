@@ -186,8 +186,7 @@ def furnish_workshop(plan: Plan) -> None:
 
 
 def furnish_shop(plan: Plan) -> None:
-    """Furnish a shop: the bench as its counter, shelves of goods along the walls, and stands and gondolas on the
-    floor."""
+    """Furnish a shop: the bench as the counter, shelves of goods along the walls, stands and gondolas on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("counter_base")
     open_somewhere(plan, "front", "door", low=0.0)

@@ -167,8 +167,7 @@ def _floor_faces(ground: BoolArray, lower: FloatArray, height: float) -> Float32
 
 
 def _voxel_faces(solid: BoolArray, lower: FloatArray, *, tops_below: int) -> Float32Array:
-    """Return the triangles of the uncovered sides of solid voxels; upward sides are included only below a given
-    layer."""
+    """Return the triangles of the uncovered sides of solid voxels; upward sides are omitted from a given layer on."""
     padded, found = np.pad(solid, 1), []
     for axis in range(3):
         for is_upper in (False, True):

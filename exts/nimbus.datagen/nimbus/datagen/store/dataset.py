@@ -332,8 +332,7 @@ class Dataset:
             self._written = self.info
 
     def _recover(self) -> None:
-        """Recover from an interrupted run; files without a ledger row are moved aside, and rows without a file are
-        removed."""
+        """Recover from an interrupted run; move files without a ledger row aside, and remove rows without a file."""
         stored = self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):

@@ -33,8 +33,7 @@ class RecoveryReport:
 
 
 def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
-    """Complete or undo unfinished commits, revoke leases, and clear ``stage/``; this is safe to interrupt and
-    repeat."""
+    """Complete or undo unfinished commits, revoke leases, and clear ``stage/``; it may be interrupted and repeated."""
     whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()

@@ -133,8 +133,7 @@ class ReferenceParser:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Return the names of objects, groups, fixtures, regions and variables in a reference, including those inside
-    brackets."""
+    """Return the names of objects, groups, fixtures, regions and variables in a reference, even inside brackets."""
     match expression:
         case NameRef(name):
             return {name}

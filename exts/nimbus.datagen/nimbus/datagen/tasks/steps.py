@@ -179,12 +179,11 @@ class Composite(ABC):
         yield scope
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Run the steps; composites whose ``kinds`` include ``skill`` implement this."""
+        """Run the steps; composites with the kind ``skill`` implement this."""
         raise TypeError(f"{type(self).__name__} is only allowed among conditions")
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """Return the failure, or None if the conditions hold; composites whose ``kinds`` include ``predicate``
-        implement this."""
+        """Return the failure, or None if the conditions hold; composites with the kind ``predicate`` implement this."""
         raise TypeError(f"{type(self).__name__} is only allowed among steps")
 
 

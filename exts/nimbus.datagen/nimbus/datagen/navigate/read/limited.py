@@ -1,5 +1,4 @@
-"""Reader of foreign scenes in a limited child process; the calling process reads only the arrays that the child
-writes."""
+"""Reader of foreign scenes in a limited child process; the parent reads only the arrays that the child writes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Check of the number of prims of a USD stage before it is composed, because a small file can multiply them by
-references."""
+"""Limit of the number of prims of a USD stage before composition, because references can multiply them."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -121,7 +120,7 @@ class _Growth:
 
 
 def outer_file(place: str) -> Path:
-    """Return the file on disk for a place in USD: the file itself, or the package that contains it, as in
+    """Return the file on disk of a place in USD: the file itself, or a package that contains it, as in
     ``a.usdz[b.png]``.
 
     Folders and files may have brackets in their names, too.

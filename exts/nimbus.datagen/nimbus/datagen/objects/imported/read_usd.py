@@ -175,8 +175,7 @@ def _shaders(mesh: Any) -> Iterator[Any]:
 
 
 def _texture(mesh: Any) -> Any:
-    """Find the file of a mesh's colors, as named by its UsdPreviewSurface or by its MDL material (OmniPBR and
-    similar)."""
+    """Find the file of a mesh's colors, which its UsdPreviewSurface or its MDL material (OmniPBR and similar) names."""
     from pxr import UsdShade
 
     for shader in _shaders(mesh):
@@ -193,7 +192,7 @@ def _texture(mesh: Any) -> Any:
 
 
 def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
-    """Return the color of a mesh without texture: the mean of an unmapped texture, or the material's or display
+    """Return the color of a mesh without texture: the mean of an unmapped texture, its material's or its display
     color."""
     colors = mesh.GetDisplayColorAttr().Get()
     said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)

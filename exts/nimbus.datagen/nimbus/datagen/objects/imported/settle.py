@@ -107,8 +107,7 @@ def settle(
 
 
 def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on: str = "any") -> tuple[RestPose, ...]:
-    """Name rest poses by the direction of the object's z axis. Upright poses come first, and one is always named
-    ``lying``.
+    """Name rest poses by the direction of the object's z axis, upright ones first; one is always named ``lying``.
 
     Args:
         ways: Rest poses found by :func:`settle`.

@@ -211,8 +211,7 @@ def _put_grids(
 
 
 def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return the texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges, and their
-    validity (R,).
+    """Return texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges, and validity (R,).
 
     Args:
         uvs: (6 R, 2) texture coordinates of the corners of each rectangle's two faces, which share the diagonal from

@@ -103,8 +103,7 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
 def _from_map(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, mesh: int, point: wp.vec3, normal: wp.vec3
 ) -> int:
-    """Test four pixels of a mesh's height map at a point; return 0 if none shades the point, 1 if all do, and -1
-    otherwise.
+    """Test four pixels of a mesh's height map at a point; return 0 if none shades it, 1 if all do, and -1 otherwise.
 
     A pixel does not shade when nothing in it rises above the plane of the point's face.
     """

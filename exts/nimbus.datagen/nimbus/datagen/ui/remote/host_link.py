@@ -22,8 +22,7 @@ class StoppedByUser(Exception):
 
 
 class HostLink:
-    """Link that sends orders in the thread that runs the skills, and receives answers from the thread that reads
-    requests.
+    """Link that sends orders in the thread of the skills, and receives answers from the thread that reads requests.
 
     Args:
         send: Sends an order; None for a host without a stage.
