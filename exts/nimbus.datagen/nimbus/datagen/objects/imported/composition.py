@@ -120,8 +120,7 @@ class _Growth:
 
 
 def outer_file(place: str) -> Path:
-    """Return the file on disk of a place in USD: the file itself, or a package that contains it, as in
-    ``a.usdz[b.png]``.
+    """Return the file on disk of a place in USD: a file, or the package that contains it, as in ``a.usdz[b.png]``.
 
     Folders and files may have brackets in their names, too.
     """

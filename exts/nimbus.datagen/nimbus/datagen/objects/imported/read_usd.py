@@ -192,8 +192,7 @@ def _texture(mesh: Any) -> Any:
 
 
 def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
-    """Return the color of a mesh without texture: the mean of an unmapped texture, its material's or its display
-    color."""
+    """Return the color of an untextured mesh: the mean of an unmapped texture, or its material's or display color."""
     colors = mesh.GetDisplayColorAttr().Get()
     said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)
     linear = next((value.Get() for value in said if value and value.Get() is not None), None)
