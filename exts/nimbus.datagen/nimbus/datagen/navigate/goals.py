@@ -89,7 +89,8 @@ class NavigationGoal:
 
 
 class GoalSampler:
-    """Draws the goals of one scene. The goal of a rank depends only on the scene, the request, the seed and the rank.
+    """Sampler of the goals of one scene. The goal of a rank depends only on the scene, the request, the seed and the
+    rank.
 
     Args:
         place: Scene with its free space.

@@ -91,7 +91,7 @@ class ArmKinematics:
                 return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
             # Within 2 cm the position becomes an equality constraint, so that rotating cannot move the tool away again.
             step = self._step([self._turn], [self._point]) if error[:3].max() < 0.02 else None
-            if step is None:  # no step reaches the point exactly: approach it, and rotate meanwhile
+            if step is None:  # no step reaches the point exactly, so this one approaches it, and rotates
                 step = self._step([self._task])
             if step is None:
                 return None

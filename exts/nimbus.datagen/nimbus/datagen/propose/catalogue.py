@@ -1,4 +1,4 @@
-"""Catalogue of the measured properties of kinds, for planning and packing; kept in the cache."""
+"""Catalogue of the measured properties of kinds, for planning and packing; it is kept in the cache."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from nimbus.datagen.propose.proposals import Trial
 from nimbus.datagen.random_streams import generator
 
 RoomCheck: TypeAlias = Callable[[GoalGraph, int, int], bool]
-"""Function of a graph, its index and the number of the repair; returns True if the things fit on the table."""
+"""Function of a graph, its index and the number of the repair, which returns True if the things fit on the table."""
 _KINDS_TRIED = 30
 """Largest number of kinds tried as a replacement for one kind."""
 

@@ -26,7 +26,7 @@ _LONGEST_LOADING = 6000
 _MANY_TILES = "--/rtx/viewTile/limit=1000000"
 """Setting of the largest number of cameras per tiled sensor (one per region); Kit reads it at startup only."""
 _NATIVE = 4
-"""Number of the antialiasing mode that renders every pixel; DLSS renders fewer pixels, also of masks and depth."""
+"""Number of the antialiasing mode that renders every pixel; DLSS renders fewer, including those of masks and depth."""
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
 """Settings that disable temporal caches, because a camera jumps by K steps from batch to batch."""
 _ALONE = (
@@ -112,7 +112,8 @@ def _unlicensed() -> InputError:
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress in the block; used while a stage loads, but not during rendering.
+    """Count each iteration of Kit's loop as progress in the block; for use while a stage loads, but not during
+    rendering.
 
     Replicator's rendering step has inner loops that may run forever without an image.
     """

@@ -68,7 +68,7 @@ class TeleoperationSession:
         assets: Loaded assets of the task.
         seed: Seed of the layouts.
         operator: Name of the operator, stored with each demonstration.
-        device: Kind of the device, also stored.
+        device: Kind of the device, which is also stored.
     """
 
     def __init__(self, task: Task, assets: SceneAssets, *, seed: int = 0, operator: str = "", device: str = "") -> None:

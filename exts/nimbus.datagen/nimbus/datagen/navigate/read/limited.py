@@ -88,7 +88,7 @@ def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[Navigati
 
 
 def write_scene(file: str, up: str, target: str) -> Any:
-    """Read a scene, write its arrays to an NPZ file, and return the rest; called in a limited process.
+    """Read a scene, write its arrays to an NPZ file, and return the rest; this is called in a limited process.
 
     Raises:
         InputError: The file is unusable.

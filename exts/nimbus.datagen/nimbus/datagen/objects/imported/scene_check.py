@@ -60,7 +60,7 @@ def check_scene(path: Path) -> None:
 
 
 def read_scene(file: str) -> list[str]:
-    """Read a scene in full, and return the paths of its files; called in a limited process.
+    """Read a scene in full, and return the paths of its files; this is called in a limited process.
 
     Raises:
         InputError: The scene is unusable.

@@ -1,4 +1,4 @@
-"""Client of cuRobo's process: finds cuRobo, starts the process and sends requests."""
+"""Client of cuRobo's process, which finds cuRobo, starts the process and sends requests."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class _BoundedServer:
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS + _MOST_GREETING)
         self._is_over = threading.Event()
         self._wake, self._woken = socket.socketpair()
-        listening.setblocking(False)  # a client may have gone between the wait and the call
+        listening.setblocking(False)  # a client may have disconnected between the wait and the call
 
     def serve_forever(self) -> None:
         """Accept connections until :meth:`shutdown`."""

@@ -40,7 +40,7 @@ _IDS = "instance_id_segmentation"
 _TRIES = 4
 """Largest number of steps until every annotator has returned an image; the first steps may return none."""
 _UNDONE = "STEPPING"
-"""Replicator's status while it renders a frame. It also keeps this status after it gave up on a frame."""
+"""Replicator's status while it renders a frame. It also keeps this status after it has given up on a frame."""
 _WRITTEN = 1e-3
 """Tolerance of a pose that is read back [m]."""
 _AFTER_STOP = 3

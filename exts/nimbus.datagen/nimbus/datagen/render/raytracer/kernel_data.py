@@ -233,7 +233,7 @@ class Steps:
 
 @wp.struct
 class Views:
-    """Views of one size, each of a step."""
+    """Views of one size, each of one step."""
 
     layouts: wp.array(dtype=wp.int32)
     """Number of the scene of each view."""
@@ -268,7 +268,7 @@ class Views:
 
 @wp.struct
 class Images:
-    """Outputs of one camera, flat."""
+    """Outputs of one camera, as flat arrays."""
 
     with_normals: wp.bool
     with_meshes: wp.bool

@@ -129,7 +129,7 @@ def _place_map(steps: Steps, placed: Placed, row: int, slot: int, turned: wp.mat
     """
     middle = turned * box[0] + offset
     half = box[1]
-    # The box around the rotated bounding box: absolute values select its furthest corner on each axis.
+    # This is the box around the rotated bounding box: absolute values select its furthest corner on each axis.
     reach = wp.vec3d(wp.dot(wp.abs(turned[0]), half), wp.dot(wp.abs(turned[1]), half), wp.dot(wp.abs(turned[2]), half))
     side = wp.float64(wp.float32(MAP))
     scale = wp.vec3d(side / wp.max(_TWO * reach[0], _SMALLEST), side / wp.max(_TWO * reach[1], _SMALLEST), _ONE)

@@ -40,7 +40,7 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
             return wp.bool(True)
     wide = float(raster.width)
     tall = float(raster.height)
-    # Clip planes of the right and bottom edge, multiplied by the depth to avoid a division.
+    # The clip planes of the right and bottom edge are multiplied by the depth to avoid a division.
     right = matrix[0] - wide * deep
     bottom = matrix[1] - tall * deep
     return (

@@ -34,7 +34,7 @@ class CachePeers:
     """Nodes whose caches hold the blocks of datasets in stores.
 
     Args:
-        urls: URLs of their servers; the same set in every process, in any order.
+        urls: URLs of their servers; every process has the same set, in any order.
         token: Token that they require.
     """
 

@@ -24,8 +24,8 @@ class BlockServer(LocalServer):
         host: Address to listen on.
         port: Port; 0 for any.
         addresses: Datasets.
-        token: Token that requests must carry. The server reads the store with this user's keys, also for other users of
-            the machine.
+        token: Token that requests must carry. The server reads the store with this user's keys, even for other users of
+        the machine.
 
     Raises:
         InputError: There is no token, or the port is taken.

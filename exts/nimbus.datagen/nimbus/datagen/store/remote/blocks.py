@@ -35,7 +35,7 @@ class ObjectBlocks:
     Args:
         address: Address of the dataset in a store.
         name: Name of the object below it.
-        asks_peers: False to query no other node; used by the cache server itself.
+        asks_peers: False to query no other node, as in the cache server itself.
     """
 
     def __init__(self, address: str, name: str, *, asks_peers: bool = True) -> None:

@@ -141,7 +141,7 @@ class EditorConnection:
         self._deaths = 0
         self._orders: list[dict[str, Any]] = []
         self._last_open: EditorState = empty_state()
-        """Last state with an open task, which the next editor opens if this one dies."""
+        """Last state with an open task, which the next editor opens if this one crashes."""
         self.state: EditorState = empty_state()
         """The last state that arrived."""
         self.problem = ""
