@@ -112,8 +112,7 @@ def _unlicensed() -> InputError:
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress in the block; for use while a stage loads, but not during
-    rendering.
+    """Count each iteration of Kit's loop as progress in the block; for the loading of a stage, but not for rendering.
 
     Replicator's rendering step has inner loops that may run forever without an image.
     """
