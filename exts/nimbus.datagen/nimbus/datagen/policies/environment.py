@@ -1,4 +1,4 @@
-"""Environment of a task. It runs physics, images and success conditions by one action at a time, without planning."""
+"""Environment of a task: physics, images and success conditions, advanced by one action at a time, without planning."""
 
 from __future__ import annotations
 

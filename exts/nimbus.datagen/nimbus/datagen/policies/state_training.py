@@ -123,7 +123,7 @@ class Demonstrations:
 
 
 def find_learned_rows(trajectory: Trajectory, *, without: str = "") -> NDArray[np.bool_]:
-    """Find the rows (T,) to learn from: excluded are rows of a push, and rows whose answer would reach into a push.
+    """Find the rows (T,) to learn from, without rows of a push and without rows whose answer would reach into one.
 
     Args:
         trajectory: Trajectory of the episode.

@@ -112,7 +112,7 @@ def _unlicensed() -> InputError:
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress in the block; for the loading of a stage, but not for rendering.
+    """Count each iteration of Kit's loop as progress in the block, as while a stage loads, but not during rendering.
 
     Replicator's rendering step has inner loops that may run forever without an image.
     """

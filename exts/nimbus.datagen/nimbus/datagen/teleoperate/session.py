@@ -206,7 +206,7 @@ class TeleoperationSession:
         self.pause("continued from an unfinished recording")
 
     def step(self, given: OperatorInput) -> SessionState:
-        """Advance by one period, unless time does not advance in this phase.
+        """Advance by one period, except in phases in which time does not advance.
 
         Raises:
             InputError: The input does not fit this robot; the state is unchanged.

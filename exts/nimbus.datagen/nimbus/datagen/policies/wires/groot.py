@@ -158,7 +158,7 @@ class GrootWire(Wire):
 
 
 def _decoded(frame: bytes) -> Mapping[object, object]:
-    """Decode an answer into a map; the pair of ``get_action`` becomes ``action``, and that of ``reset`` is empty."""
+    """Decode an answer into a map: the pair of ``get_action`` becomes ``action``; the answer of ``reset`` is empty."""
     try:
         value = GROOT.unpack(frame)
     except FrameError as error:

@@ -48,8 +48,7 @@ def _see_lamps(
             facing = wp.dot(ray, normal) * ray[2]
             if wp.dot(ray, normal) > 0.0 and ray[2] > 0.0:
                 if not wp.mesh_query_ray_anyhit(mesh, start, ray, distance):
-                    # Light follows the inverse-square law; the lower bound, (10 cm)^2, avoids a pole at points near a
-                    # lamp.
+                    # Light follows the inverse-square law; the lower bound, (10 cm)^2, avoids a pole near a lamp.
                     total += facing / wp.max(distance * distance, 0.01)
     found[sample, lamp] = total / float(_LAMP_RAYS * _LAMP_RAYS)
 

@@ -87,8 +87,7 @@ class VideoReader:
         except ValueError as error:
             self._container.close()
             raise self._unreadable(error) from None
-        # The decoder has one thread, because readers run in many processes at once, whose threads would compete for the
-        # cores.
+        # The decoder has one thread, because readers run in many processes, whose threads would compete for the cores.
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())

@@ -59,8 +59,7 @@ class EpisodeJobs:
         self._is_open = True
         key = item.layout.key
         self._lease = shelf.lease_of(key.index, key.variant)
-        # The name contains the lease and the process id, so that two workers with the same episode never write into one
-        # file.
+        # The name contains the lease and the process id, so that two workers with the same episode never share a file.
         self._path = shelf.stage / f"{key.id}.{self._lease}.{os.getpid()}.tmp"
         self._videos: dict[str, VideoRecord] = {}
         with disk(self._path):

@@ -1,4 +1,4 @@
-"""Multipart uploads of large objects. The id of an upload is kept beside the file, so it can continue after a crash."""
+"""Multipart uploads of large objects, which continue after a crash: the id of the upload is kept beside the file."""
 
 from __future__ import annotations
 
