@@ -33,8 +33,7 @@ class RecoveryReport:
 
 
 def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
-    """Complete or undo unfinished commits, revoke leases, and clear ``stage/``; this may be interrupted and
-    repeated."""
+    """Complete or undo unfinished commits, revoke leases and clear ``stage/``; this can be interrupted and repeated."""
     whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()
