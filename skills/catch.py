@@ -20,7 +20,7 @@ from nimbus.datagen.plugin import (
 )
 
 _DOWN, _CLOSE, _UP = 15, 6, 10
-"""Record periods for the descent, for closing the fingers, and for the lift."""
+"""Numbers of record periods for the descent, for closing the fingers, and for the lift."""
 _MOST = 12
 """Largest number of grasps that are tried."""
 

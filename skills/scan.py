@@ -19,7 +19,7 @@ from nimbus.datagen.plugin import (
 
 _TURNS = np.radians([0, 90, -90, 180])
 _PAUSE = 3
-"""Record periods at each view, for a few sharp images."""
+"""Number of record periods at each view, for a few sharp images."""
 
 
 @register("skill", "scan")

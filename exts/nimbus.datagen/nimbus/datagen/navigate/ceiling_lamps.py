@@ -17,7 +17,7 @@ _BODY = BodyShape(radius=0.15, height=1.2, step=0.1)
 """Body whose free space is lit."""
 _MOST_LAMPS, _MOST_PLACES = 64, 4000
 _REACH = 4.0
-"""Largest horizontal distance from a lamp of a floor that it lights [m]."""
+"""Largest horizontal distance between a lamp and a floor that it lights [m]."""
 _BELOW = 0.1
 """Distance of a lamp from its ceiling [m]."""
 _HIGHEST = 2.4
@@ -68,7 +68,7 @@ def _sees(mesh: CollisionMesh, lamp: FloatArray, places: FloatArray) -> BoolArra
 
 
 def _distance(mesh: CollisionMesh, origins: FloatArray, directions: FloatArray) -> FloatArray:
-    """Return the length (n,) of rays with unit directions (n, 3) up to the first face [m]; infinite for none."""
+    """Return the length (n,) of rays with unit directions (n, 3) up to the first face [m]; infinite without one."""
     faces = mesh.first_faces(origins, directions)
     a, b, c = np.moveaxis(mesh.corners[np.maximum(faces, 0)].astype(float), 1, 0)
     normals = np.cross(b - a, c - a)

@@ -1,4 +1,4 @@
-"""Drive model: a differential-drive body follows a path within limits on speed, turn rate and acceleration."""
+"""Drive model, in which a differential-drive body follows a path within limits on speed, turn rate and acceleration."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _shape(points: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _speeds(along: FloatArray, curvature: FloatArray, limits: DriveLimits) -> FloatArray:
-    """Compute the speed (n,) at each point [m/s] in a forward and a backward pass; low at both ends, never 0."""
+    """Compute the speed (n,) at each point [m/s] in a forward and a backward pass; low at both ends, but never 0."""
     least = 0.1 * limits.speed
     speed = np.minimum(limits.speed, 0.8 * limits.turn / np.maximum(np.abs(curvature), 1e-6))
     speed[[0, -1]] = least

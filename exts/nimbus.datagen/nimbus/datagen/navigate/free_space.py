@@ -19,8 +19,7 @@ CELL = 0.05
 """Side of a cell [m]."""
 CELL_SLACK = 0.71
 """Distance from the center of a cell to its corner [cells]. It is added to limits, because clearance is measured
-between
-centers of cells."""
+between centers of cells."""
 LAYERS = 14
 """Largest number of floors above each other, including tops of furniture."""
 _SLOPE = np.radians(45.0)
@@ -32,9 +31,9 @@ _FEWEST_CELLS = 40
 _LEAST_AREA = 4.0
 """Smallest free area of a usable scene [m^2]."""
 _MOSTLY = 0.5
-"""Lower limit of two fractions of a roof: of its cells above other floors, and of its upward rays that hit nothing."""
+"""Smallest fraction of a roof's cells that are above other floors, and of its upward rays that hit nothing."""
 _FEWEST_RAYS = 500
-"""Smallest number of upward rays; all cells are tested if a component has fewer."""
+"""Smallest number of upward rays; all cells are tested if a component has fewer cells."""
 _MOST_CELLS = 4_000_000
 """Largest number of cells in the plan of a scene, as for 100 m by 100 m."""
 

@@ -89,7 +89,7 @@ class NavigationGoal:
 
 
 class GoalSampler:
-    """Draws the goals of one scene. The goal of a rank depends only on the scene, the request, the seed and the rank.
+    """Sampler of one scene's goals. The goal of a rank depends only on the scene, the request, the seed and the rank.
 
     Args:
         place: Scene with its free space.

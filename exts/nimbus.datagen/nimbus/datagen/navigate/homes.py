@@ -1,4 +1,4 @@
-"""Generated homes as navigation scenes: furnishings become textured parts, doors become passages."""
+"""Conversion of generated homes to navigation scenes: furnishings become textured parts, and doors become passages."""
 
 from __future__ import annotations
 

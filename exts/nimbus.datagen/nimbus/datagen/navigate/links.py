@@ -66,7 +66,7 @@ def _join(neighbors: wp.array2d(dtype=wp.int32), chosen: wp.array(dtype=wp.uint8
                         one, two = _root(label, node), _root(label, other)
                         label[wp.max(one, two)] = wp.min(one, two)
     for node in range(label.shape[0]):
-        # Roots come before the other nodes of their sets, and parents have their numbers already.
+        # The root of a set comes before its other nodes, so a parent already has its number.
         if label[node] == node:
             label[node] = -1 - count
             count += 1

@@ -17,7 +17,7 @@ from nimbus.datagen.progress import allow
 STRUCTURE = frozenset({"wall", "floor", "ceiling", "backdrop", "stairs", "skirting", "other"})
 """Classes of the building itself; its parts are never goals or landmarks."""
 _SLOW = 60.0
-"""Time limit for painting a texture, for busy machines [s]."""
+"""Time limit for painting a texture [s]; it is long enough for busy machines."""
 _TOUCH = 1e-6
 """Margin around a room within which its outline is tested [m]."""
 
@@ -41,7 +41,7 @@ class ScenePart:
 
     @cached_property
     def image(self) -> NDArray[np.uint8] | None:
-        """(H, W, 3) sRGB texture; made when it is first used, because paths need none. None for vertex colors."""
+        """(H, W, 3) sRGB texture; None for vertex colors. It is made at its first use, because paths need none."""
         if not callable(self.picture):
             return self.picture
         with allow(_SLOW):
@@ -127,8 +127,8 @@ class NavigationScene:
     is_lit: bool = False
     """True if textures and colors already contain the lighting, as in scans; then no lighting is baked."""
     classes: tuple[str, ...] = ()
-    """All classes that scenes of the same source may contain, so that class numbers agree; empty for its own
-    classes."""
+    """All classes that scenes of the same source may contain, so that class numbers agree; empty if there are no others
+    than those of this scene."""
     credits: Mapping[str, AssetCredit] = field(default_factory=dict)
     """Source and license of third-party content, by name."""
 
@@ -164,7 +164,7 @@ class NavigationScene:
         return found
 
     def room_numbers(self, points: FloatArray) -> IndexArray:
-        """Return the number of the first room with each point (n, 3) [m]; -1 for points outside all rooms."""
+        """Return the number of the first room that contains each point (n, 3) [m]; -1 for points outside all rooms."""
         points = np.asarray(points, dtype=float).reshape(-1, 3)
         found = np.full(len(points), -1, dtype=np.int32)
         order = np.argsort(points[:, 0], kind="stable")

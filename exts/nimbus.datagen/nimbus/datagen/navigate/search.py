@@ -34,7 +34,7 @@ def _rise(
     key: wp.float64,
     node: int,
 ):
-    """Put a node into the heap, in which each entry has four children, at an entry or above it."""
+    """Insert a node into the heap, at an entry or above it; each entry of the heap has four children."""
     at, done = wp.int32(entry), wp.bool(False)
     while at > 0 and not done:
         above = (at - 1) / 4
@@ -237,7 +237,8 @@ class PathSearch:
     def _run(self, start: int, goal: int, wide: float, *, wanted: int = -1, within: float = float("inf")) -> IndexArray:
         """Fill the cost and the parent of nodes, and return the nodes (n,) that have them.
 
-        Nodes whose cost is above that of the goal, of all wanted nodes, or above ``within`` are not final.
+        The cost of a node is not final if it is above that of the goal, above those of all wanted nodes, or above
+        ``within``.
 
         Args:
             start: First node.
@@ -262,5 +263,5 @@ class PathSearch:
 
 
 def _shared(values: AnyArray, dtype: type) -> wp.array:
-    """Return an array of Warp in the memory of one of NumPy."""
+    """Return a Warp array that shares the memory of a NumPy array."""
     return wp.array(values, dtype=dtype, device="cpu", copy=False)

@@ -25,7 +25,7 @@ _AROUND = np.array([(i, j) for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2)
 
 @wp.func
 def _step(neighbors: wp.array2d(dtype=wp.int32), allowed: wp.array(dtype=wp.uint8), node: int, di: int, dj: int):
-    """Return the neighbor of a node to one of four sides; -1 if none is allowed."""
+    """Return the neighbor on one of the four sides of a node; -1 if there is no allowed one."""
     way = wp.where(di > 0, 0, wp.where(dj > 0, 2, wp.where(di < 0, 4, 6)))
     other = neighbors[node, way]
     if other < 0:

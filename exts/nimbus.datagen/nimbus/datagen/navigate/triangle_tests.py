@@ -131,7 +131,7 @@ def _edge_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, low: float, high: float):
 
 @wp.func
 def _cut_distance(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, height: float):
-    """Return the distance in the plane to the segment in which a triangle intersects a height."""
+    """Return the distance in the plane to the segment in which a triangle intersects the plane at a height."""
     ends, count = wp.mat22(), wp.int32(0)
     for edge in range(3):
         u, v = a, b
@@ -223,7 +223,7 @@ class CollisionMesh:
         )
 
     def drop_blocked(self, heights: Float32Array, points: FloatArray, *, half: float, low: float, high: float) -> None:
-        """Set the heights of floors to NaN that have a triangle in the box above them.
+        """Set to NaN the heights of floors that have a triangle in the box above them.
 
         Args:
             heights: (L, n) heights of floors [m]; NaN for none.

@@ -1,1 +1,1 @@
-"""Procedural objects: a library file declares kinds, from which any variant is made by seed."""
+"""Procedural objects. A library file declares kinds, and a seed determines every variant of a kind."""

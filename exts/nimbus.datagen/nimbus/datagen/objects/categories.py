@@ -34,7 +34,7 @@ def categories() -> dict[str, Category]:
 
 
 def find_category(names: Iterable[str]) -> tuple[str, Category, str] | None:
-    """Find the category that names mention; the longest run of words wins, and the last run of equal length.
+    """Find the category that names mention; the longest run of words wins, and among equally long runs the last one.
 
     Args:
         names: Names of files and folders, such as ``003_cracker_box`` or ``AlphabetSoup``; the most likely first.

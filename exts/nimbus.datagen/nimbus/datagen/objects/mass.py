@@ -20,8 +20,8 @@ def mass_properties(
         density: (m,) relative density of the volume that each face bounds; uniform by default.
     """
     corners = vertices[faces]
-    # Exact integrals over triangles, or over the signed tetrahedra between the triangles and the origin: the first
-    # moment is the mean of the corners, the second follows from the products of all pairs of corners.
+    # These are exact integrals over triangles, or over the signed tetrahedra between the triangles and the origin: the
+    # first moment is the mean of the corners, the second follows from the products of all pairs of corners.
     total = corners.sum(axis=1)
     outer = np.einsum("fci,fcj->fij", corners, corners) + np.einsum("fi,fj->fij", total, total)
     if in_surface:

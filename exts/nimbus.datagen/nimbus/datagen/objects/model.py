@@ -115,7 +115,7 @@ class TriedGrasp:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectModel:
-    """Variant of a kind, in its own frame: the origin is the center of its bounds, z its upright axis."""
+    """Variant of a kind, in its own frame: the origin is the center of its bounds, and z is its upright axis."""
 
     library: str
     kind: str
@@ -131,7 +131,8 @@ class ObjectModel:
     uvs: FloatArray
     """(n, 2), v up: v = 1 is the texture's first row."""
     painter: Callable[[], ImageArray]
-    """Function that paints :attr:`texture`; called on demand, because it is slow and USD files contain the result."""
+    """Function that paints :attr:`texture`; it is called on demand, because it is slow and USD files contain the
+    result."""
     convex_pieces: tuple[tuple[FloatArray, IndexArray], ...]
     """Contact geometry: vertices and faces of convex hulls, at most 32 vertices each."""
     mass: float
@@ -173,15 +174,15 @@ class ObjectModel:
 
     @property
     def texture(self) -> ImageArray:
-        """Texture (H, W, 3) sRGB, read-only; painted on demand, or from the asset."""
+        """Texture (H, W, 3) sRGB, read-only; it is painted on demand, or comes from the asset."""
         return self.painter()
 
     def part(self, name: str) -> MovingPart:
-        """Return the part with a name."""
+        """Return the part with the given name."""
         return next(part for part in self.parts if part.name == name)
 
     def rest_pose(self, name: str) -> RestPose | None:
-        """Return the rest pose with a name, or None."""
+        """Return the rest pose with the given name, or None."""
         return next((pose for pose in self.rest_poses if pose.name == name), None)
 
 

@@ -58,12 +58,12 @@ def rest_poses(
 
 
 def _best(faces: list[Face]) -> Face:
-    """Return the face with the largest tilt margin, and the first of equal ones."""
+    """Return the face with the largest tilt margin; of equal ones, the first."""
     return max(faces, key=lambda face: round(face[1], 6))
 
 
 def _supporting_faces(points: FloatArray, center_of_mass: FloatArray) -> list[Face]:
-    """Return the faces of the hull on which the object is stable: its center of mass is above their inside."""
+    """Return the faces of the hull on which the object is stable: its center of mass is above their interior."""
     hull = qhull(points)
     normals, offsets = hull.equations[:, :3], hull.equations[:, 3]
     found: list[Face] = []

@@ -27,7 +27,8 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
-    # A full disk raises an error of Pillow; it is recognized by the free space before the temporary file is removed.
+    # On a full disk Pillow raises an error of its own; the cause is recognized by the free space before the temporary
+    # file is removed.
     with replacing(texture, durable=False, shared=True) as temporary, writing(path.parent):
         PillowImage.fromarray(model.texture).save(temporary, format="PNG")
     with writing(path.parent):
@@ -129,7 +130,7 @@ def add_touch(stage: Usd.Stage, path: str, friction: float) -> Any:
 
 
 def add_contact(stage: Usd.Stage, path: str, thing: ObjectModel | MovingPart, touch: Any, *, ball: float = 0.0) -> None:
-    """Add the collision shapes of a body below a prim; a radius of ``ball`` [m] replaces the pieces by a sphere."""
+    """Add the collision shapes of a body below a prim; a radius ``ball`` [m] replaces the pieces with a sphere."""
     from pxr import UsdGeom, UsdPhysics
 
     if ball:

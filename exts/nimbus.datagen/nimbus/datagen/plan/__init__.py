@@ -1,1 +1,1 @@
-"""Motion planning: inverse kinematics, collision checks, paths, timing, grasps."""
+"""Motion planning: inverse kinematics, collision checks, paths, timing and grasps."""

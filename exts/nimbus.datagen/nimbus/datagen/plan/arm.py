@@ -32,7 +32,7 @@ class ArmKinematics:
     rotation."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
-        import mink  # slow, because it loads SciPy; checking the names of skills does not need it
+        import mink  # this import is slow, because mink loads SciPy; checking the names of skills needs neither
 
         self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) limits of solutions [rad or m]."""
@@ -91,7 +91,7 @@ class ArmKinematics:
                 return configuration.q.copy() if error[3:].max() < self.rotation_slack else None
             # Within 2 cm the position becomes an equality constraint, so that rotating cannot move the tool away again.
             step = self._step([self._turn], [self._point]) if error[:3].max() < 0.02 else None
-            if step is None:  # no step reaches the point exactly: approach it, and rotate meanwhile
+            if step is None:  # no step reaches the point exactly, so this one approaches it, and rotates
                 step = self._step([self._task])
             if step is None:
                 return None
@@ -180,7 +180,7 @@ def arm_model(
 
 
 _INERTIA = {"mass": 1.0, "inertia": (0.01, 0.01, 0.01), "explicitinertial": True}
-"""Placeholder inertia, which MuJoCo requires of a moving body and kinematics does not use."""
+"""Placeholder inertia, which MuJoCo requires of a moving body, but kinematics does not use."""
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:

@@ -17,7 +17,7 @@ from nimbus.datagen.plan.timing import RECORD_PERIOD
 
 
 class MotionExchange(Protocol):
-    """Answers a query together with those of other episodes."""
+    """Exchange that answers a query together with those of other episodes."""
 
     def __call__(self, planner: BatchPlanner, query: MotionQuery) -> MotionPlan:
         """Return the plan of one query; the caller's other work continues until the batch is planned."""

@@ -86,7 +86,7 @@ def blend_corners(waypoints: FloatArray, is_free: IsFree, *, radii: Sequence[flo
 
 
 def _corner_is_free(corner: FloatArray, radius: float, turn: float, is_free: IsFree) -> bool:
-    # Distance of the arc's middle from the corner: 3/16 of the replaced length times the change of direction.
+    # The distance of the arc's middle from the corner is 3/16 of the replaced length times the change of direction.
     if 0.19 * radius * turn < NEGLIGIBLE:
         return True
     edges = np.diff(corner, axis=0)

@@ -1,4 +1,4 @@
-"""Canonical grasps: straight down on an object's center, the closing axis near that of the arm's home posture."""
+"""Canonical grasps: straight down on an object's center, with the closing axis near that of the home posture."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def distance_from_canonical(
 
 
 def price_of_support(support: FloatArray) -> FloatArray:
-    """Return the additional distance (C,) from the canonical grasp by the covered fraction of the pads."""
+    """Return the distance (C,) from the canonical grasp that the covered fraction of the pads adds."""
     return _BADLY_SUPPORTED * (1.0 - np.minimum(support / _WELL_SUPPORTED, 1.0))
 
 
@@ -250,7 +250,7 @@ class _Cuts:
 
 
 def _hits(x: FloatArray, y: FloatArray, z: FloatArray, lines: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Intersect lines along y with triangles: (K, m) y [m], NaN for misses; y of the unit normals (m,).
+    """Intersect lines along y with triangles; return y of hits (K, m) [m], NaN for misses, and y of unit normals (m,).
 
     Args:
         x: (m, 3) x of the corners [m].
@@ -273,7 +273,7 @@ def _hits(x: FloatArray, y: FloatArray, z: FloatArray, lines: FloatArray) -> tup
 
 
 def _pairs(places: FloatArray, gripper: GripperShape | None) -> Iterator[tuple[int, int]]:
-    """Yield first and last of the sorted hits between two pads: the outermost ones, or those of a wall of a hollow."""
+    """Yield the first and last of the sorted hits between two pads: the outermost ones, or those of a hollow's wall."""
     if len(places) < 2:
         return
     inner = np.flatnonzero(np.diff(places) > 1e-5)

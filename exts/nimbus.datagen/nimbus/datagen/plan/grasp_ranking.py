@@ -146,7 +146,7 @@ def _hands(
 def _off_the_table(
     gripper: GripperShape, frames: FloatArray, origins: FloatArray, height: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Retreat origins along the approach until the open finger tips are above a height; also returns the distances."""
+    """Retreat origins along the approach until the open finger tips are above a height; also return the distances."""
     half = 0.5 * np.array([gripper.pad_width, gripper.opening + 2 * gripper.finger_thickness, gripper.pad_height])
     reach = np.abs(frames[:, 2]) @ half
     missing = np.maximum(0.0, height + reach - origins[:, 2])

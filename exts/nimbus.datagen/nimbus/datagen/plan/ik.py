@@ -11,7 +11,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.plan.scene import PlanningScene
 
 _FULL = 6
-"""Joints of an arm that reaches every pose of its tool exactly."""
+"""Number of joints of an arm that reaches every pose of its tool exactly."""
 
 
 def solve_ik(
@@ -49,8 +49,8 @@ def solve_ik(
         if q is None:
             continue
         if not is_free(q):
-            # The tool blocks every posture of a pose only for full arms: with fewer joints, the reached pose of the
-            # tool differs between restarts.
+            # The tool blocks every posture of a pose only for arms with six or more joints: with fewer, the reached
+            # pose of the tool differs between restarts.
             is_hopeless = accept is None and len(q) >= _FULL and scene.blocks_tool(q)
             continue
         if any(np.abs(q - other).max() < 0.1 for other in found):

@@ -1,4 +1,4 @@
-"""Default motion planner: mink for postures, OMPL for paths, TOPP-RA for timing, MuJoCo for collisions."""
+"""Default motion planner, with mink for postures, OMPL for paths, TOPP-RA for timing, and MuJoCo for collisions."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _state(space: base.RealVectorStateSpace, q: FloatArray) -> Any:
 
 @register("planner", "ompl")
 class OmplPlanner(TimedPlanner):
-    """Plans on the CPU, one query at a time, with limits on iterations and never on time.
+    """Planner that plans one query at a time on the CPU, with limits on iterations and never on time.
 
     Args:
         velocity_limits: As in :class:`~nimbus.datagen.plan.timed.TimedPlanner`, like the next four.
@@ -251,7 +251,7 @@ class OmplPlanner(TimedPlanner):
             for goal in targets:
                 if edge_is_free(start, goal, is_free, step=step):
                     return np.array([start, goal])
-            # A seed for each search, so that a repeated search explores differently.
+            # Each search has a seed of its own, so that a repeated search explores differently.
             seed = int(rng.integers(1, 2**31))
             path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:

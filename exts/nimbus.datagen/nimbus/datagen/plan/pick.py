@@ -1,4 +1,4 @@
-"""Planning of a pick: the first of several ranked grasps that can be approached, reached and lifted."""
+"""Planning of a pick with the first of several ranked grasps that can be approached, reached and lifted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plan_grasp(
     speed: float,
     in_order: bool = False,
 ) -> GraspPlan:
-    """Plan the first feasible of several ranked grasps of a body: approach, reach, lift.
+    """Plan the first feasible of several ranked grasps of a body: approach, reach and lift.
 
     Args:
         planner: Plans the single motions.

@@ -27,8 +27,8 @@ _WORLD = 1
 class PlanningScene:
     """Private copy of a simulation's model, in which only the robot and the held object can collide.
 
-    Only contacts that a plan can avoid are detected: robot with world, held object with world and arm, and robot with
-    itself except for pairs always in contact. Contact begins at ``margin``.
+    Only contacts that a plan can avoid are detected: of the robot with the world, of the held object with the world and
+    the arm, and of the robot with itself, except for pairs that are always in contact. Contact begins at ``margin``.
 
     Args:
         model: The simulation's model. Movable objects are free bodies, listed after the tool body.
@@ -55,7 +55,8 @@ class PlanningScene:
     ) -> None:
         self.margin = margin
         self.check_count = 0
-        # A copy, because masks, margins and the held body are changed below while physics uses the original.
+        # The model is copied, because masks, margins and the held body are changed below while physics uses the
+        # original.
         self._model = copy.copy(model)
         self._data = mujoco.MjData(self._model)
         self._tool = model.body(tool_body).id
@@ -123,7 +124,7 @@ class PlanningScene:
 
     @contextmanager
     def allow(self, *bodies: str) -> Iterator[None]:
-        """Ignore contact with these bodies in the block; for the held body, its contact with the world."""
+        """Ignore contact with these bodies in the block; of the held body, ignore only contact with the world."""
         before = self._allowed
         self._allowed = before | {self._model.body(name).id for name in bodies}
         self._write_masks()
@@ -176,7 +177,7 @@ class PlanningScene:
         return self._data.ncon > 0
 
     def touches(self, q: ArrayLike) -> bool:
-        """Return True if anything touches at ``q`` (J,) [rad or m]: the same check without a margin."""
+        """Return True if anything touches at ``q`` (J,) [rad or m]; this is the same check without a margin."""
         return self.in_collision(q) and bool(self._data.contact.dist.min() < 0.0)
 
     def contacts(self, q: ArrayLike) -> dict[BodyPair, float]:
@@ -328,7 +329,7 @@ class PlanningScene:
 
 
 def _chain(model: mujoco.MjModel, body: int) -> list[int]:
-    """List a body and those above it, without the world."""
+    """List a body and its ancestors, without the world."""
     return [body, *_chain(model, int(model.body_parentid[body]))] if body else []
 
 

@@ -1,4 +1,4 @@
-"""Timing of paths: as fast as the limits allow, sampled at the period of the commands."""
+"""Timing of paths, which are followed as fast as the limits allow and sampled at the period of the commands."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def time_path(
 
 def _commands_are_free(commands: FloatArray, is_free: IsFree, step: float) -> bool:
     """Return True if the lines between commands (N, J) and the B-spline that rounds their corners are free."""
-    # Midpoints of the spans of the quadratic B-spline that has the commands as control points.
+    # These are the midpoints of the spans of the quadratic B-spline that has the commands as control points.
     rounded = (commands[:-2] + 6.0 * commands[1:-1] + commands[2:]) / 8.0
     return path_is_free(commands, is_free, step=step) and all(map(is_free, rounded))
 
@@ -120,7 +120,7 @@ def join_motions(motions: Sequence[Timed]) -> TimedPath:
 
 
 def _ticks(count: int, period: float) -> FloatArray:
-    # Multiples of the period, not a running sum, which would accumulate rounding errors.
+    # Times are multiples of the period, because a running sum would accumulate rounding errors.
     return period * np.arange(count + 1, dtype=float)
 
 

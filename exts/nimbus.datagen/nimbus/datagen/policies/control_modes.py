@@ -78,7 +78,7 @@ class ControlMode(ABC):
 
     @abstractmethod
     def from_commands(self, commands: FloatArray, posture: FloatArray) -> FloatArray:
-        """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; ``posture`` as in :meth:`to_commands`."""
+        """Convert commands (K, A) [rad or m] to actions (K, M) in this mode; see :meth:`to_commands`."""
 
     def limits(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the smallest and largest actions (M,) for the smallest and largest commands (A,)."""
@@ -110,7 +110,7 @@ class JointControl(ControlMode):
 
 
 class RelativeJointControl(JointControl):
-    """Arm joints relative to the posture at which the action is given, grippers absolute."""
+    """Positions of arm joints relative to the posture at which the action is given, and absolute ones of grippers."""
 
     base = "measured joint positions of the same row; grippers are absolute"
 
@@ -216,7 +216,7 @@ class ToolControl(ControlMode):
         return pose
 
     def _reference(self, arm: str, home: tuple[float, ...]) -> FloatArray:
-        """Return the rotation (3, 3) that quaternions and angles stay near to: the tool's in the home posture."""
+        """Return the rotation (3, 3) near which quaternions and angles stay: that of the tool in the home posture."""
         return self._scenes[arm].tool_pose(home)[:3, :3]
 
 

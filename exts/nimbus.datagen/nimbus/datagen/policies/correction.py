@@ -39,7 +39,7 @@ POLICY = "policy"
 """Skill of the rows in which the policy acts and the arm comes to rest; they are not a demonstration."""
 _SHARE = (0.08, 0.6)
 """Range in which the demonstrator takes over, as fractions of the rollout. A failed rollout has the largest number of
-steps, twice the longest demonstration: after this range it shows mostly a policy that waits."""
+steps, twice the longest demonstration: after this range, it shows mostly a policy that waits."""
 
 
 class CorrectionSettings(StrictModel):
@@ -50,7 +50,7 @@ class CorrectionSettings(StrictModel):
 
 
 class CorrectionPlanner(Planner["SceneAssets"]):
-    """Demonstrates the task from states that a policy reached in failed rollouts.
+    """Planner that demonstrates the task from states that a policy reached in failed rollouts.
 
     Args:
         task: The task.

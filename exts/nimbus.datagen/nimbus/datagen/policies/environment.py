@@ -1,4 +1,4 @@
-"""Environment of a task: physics, images and success conditions, one action at a time, without planning."""
+"""Environment of a task: physics, images and success conditions, advanced by one action at a time, without planning."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Environment:
         self.task, self.assets, self._skill, self._renders = task, assets, skill, renders
         self._needs, self._device = needs or Needs(), device
         self.simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
-        self.simulation.load(PhysicalLayout(objects=()))  # loaded for the ranges of the robot's joints
+        self.simulation.load(PhysicalLayout(objects=()))  # this gives the ranges of the robot's joints
 
     @cached_property
     def features(self) -> SceneFeatures:
@@ -185,7 +185,7 @@ class Environment:
 
         Args:
             action: (A,) commanded positions of all arms and grippers [rad or m].
-            phase: Label of the row; by default from the activity of the hands.
+            phase: Label of the row; by default, it is derived from the activity of the hands.
         """
         target, part = self._activity()
         self.scene.advance(action, skill=self._skill, target=target, phase=part if phase is None else phase)

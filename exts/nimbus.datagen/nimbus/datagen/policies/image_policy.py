@@ -22,7 +22,7 @@ CONVOLUTIONS = ((24, 6, 4), (32, 4, 2), (32, 3, 1))
 
 
 class ImagePolicy(TrainedPolicy):
-    """Runs a trained network.
+    """Policy that runs a trained network on images.
 
     Args:
         folder: Folder with weights and settings.

@@ -27,7 +27,7 @@ class Scheme:
     """Kind of policy."""
 
     open: Callable[[str, Mapping[str, str]], Policy]
-    """Makes the policy from the text after the scheme and from options."""
+    """Function that makes the policy from the text after the scheme and from options."""
     form: str
     """Example for messages."""
     options: tuple[str, ...]
@@ -91,7 +91,7 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
             wire = getattr(import_module(f"nimbus.datagen.policies.wires.{module}"), name)
         except ImportError as error:
             raise InputError(f"needs the package {error.name}", where=WHERE, instead=INSTALL) from None
-        # Spreads workers, because a server may answer one at a time.
+        # Workers are spread over the servers, because a server may answer one request at a time.
         own = int(os.environ.get(WORKER, "0")) % len(given)
         servers = [
             RemoteServer(wire(address + one.removeprefix(scheme).rstrip("/")), WHERE, one)

@@ -65,7 +65,7 @@ class PolicySettings(StrictModel):
 
 
 class PolicyPlanner(Planner["SceneAssets"]):
-    """Runs a policy once at each layout; faults of the policy are retried, failures are not.
+    """Planner that runs a policy once at each layout; faults of the policy are retried, but failures are not.
 
     Args:
         task: The task.
@@ -77,7 +77,7 @@ class PolicyPlanner(Planner["SceneAssets"]):
     """
 
     version: ClassVar[int] = 2
-    """2: episodes count clipped actions."""
+    """Version of the planner's results; since version 2, episodes count clipped actions."""
 
     @classmethod
     def create(cls, context: RunContext, settings: PolicySettings) -> Self:
@@ -204,7 +204,7 @@ def roll_out(
 
 
 def _answer_spread(environment: Environment, policy: Policy, signals: RobotSignals, episode: PolicyEpisode) -> float:
-    """Query a policy twice with the same seed; returns the largest difference between its next actions."""
+    """Query a policy twice with the same seed; return the largest difference between its next actions."""
     answers = []
     for _ in range(2):
         policy.reset(episode)

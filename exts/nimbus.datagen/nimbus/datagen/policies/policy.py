@@ -46,7 +46,7 @@ class WildAction(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTask:
-    """Conventions of a task's observations and actions; the same in all of its episodes."""
+    """Conventions of a task's observations and actions; they are the same in all of its episodes."""
 
     name: str
     robot: str
@@ -135,7 +135,7 @@ class Policy(ABC):
     """Indices of the layouts that the policy was trained on, by :func:`layout_source`; empty if unknown."""
 
     def begin_task(self, task: PolicyTask) -> None:
-        """Receive the conventions of the task; called once, before the first episode.
+        """Receive the conventions of the task; this method is called once, before the first episode.
 
         Raises:
             InputError: They differ from the conventions of the policy.
@@ -176,8 +176,8 @@ class CheckedAnswer:
 
 
 _MOST_ROWS = 10_000
-"""Largest number of actions of an answer: ten minutes at 15 Hz, far beyond any horizon. A frame of small integers has
-millions, which take gigabytes once they are converted."""
+"""Largest number of actions of an answer: ten minutes at 15 Hz, far beyond any horizon. A frame of small integers can
+hold millions, which take gigabytes once they are converted."""
 _FURTHEST = 0.5
 """Largest distance of the first action from the posture [rad or m]; a larger one is a jump. In our demonstrations the
 largest distance is 0.2."""

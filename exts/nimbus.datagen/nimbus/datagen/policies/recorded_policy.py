@@ -21,7 +21,7 @@ _AHEAD = 1000
 
 
 class RecordedPolicy(Policy):
-    """Replays the stored actions of the evaluated layout.
+    """Policy that replays the stored actions of the evaluated layout.
 
     Args:
         folder: The dataset.

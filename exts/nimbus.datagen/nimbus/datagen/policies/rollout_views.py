@@ -19,14 +19,15 @@ Pictures = Mapping[str, NDArray[np.uint8]]
 
 
 class RolloutViews:
-    """Renders the present states of environments, each with its own layout.
+    """Renderer of the present states of environments, each with its own layout.
 
     Args:
         assets: Assets of the task.
         cameras: Names of the cameras to render.
         device: ``cpu`` or ``cuda``.
-        together: Render all in one launch per camera. By default, a GPU does; a CPU, where that saves no time, renders
-            one after the other and keeps pixels that do not change. Pictures are bit-identical either way.
+        together: Render all in one launch per camera. This is the default on a GPU. On a CPU it would save no time;
+        there, environments are rendered one after the other, and pixels that do not change are kept. Pictures are
+        bit-identical either way.
     """
 
     def __init__(

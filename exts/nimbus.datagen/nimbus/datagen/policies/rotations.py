@@ -32,7 +32,7 @@ def rotation_numbers(rotation: FloatArray, form: str, *, near: FloatArray) -> Fl
     Args:
         rotation: The matrix.
         form: A key of :data:`ROTATION_NAMES`.
-        near: (3, 3) reference. Sign of the quaternion and full turns of the angles are chosen nearest to it, so that
+        near: (3, 3) reference. The sign of a quaternion and the full turns of angles are chosen nearest to it, so that
             the entries do not jump where the tool works. It must be the same for all rows of a dataset.
     """
     if form == "6d":

@@ -24,7 +24,7 @@ _SHAPE = 10
 
 
 def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """Return the input of the network: joints, velocities, scene, and each object's pose in the tool frame and shape.
+    """Return the input of the network: joints, velocities, scene, and the shape and tool-frame pose of each object.
 
     The shape of an object does not change when the frame of a symmetric box is rotated by a symmetry. It consists of
     the extents as a tensor in the world, ``R diag(extents) Rᵀ`` (6), and the anisotropy of its ground plan (4).
@@ -33,7 +33,7 @@ def state_vector(state: FloatArray, velocity: FloatArray, scene: FloatArray, nam
         state: (T, J) joint positions [rad or m].
         velocity: (T, J)
         scene: (T, F) values of :class:`~nimbus.datagen.policies.features.SceneFeatures`.
-        names: (F,) of its entries.
+        names: (F,) names of its entries.
 
     Returns:
         (T, D)
@@ -54,8 +54,8 @@ def input_choices(joint_count: int, names: tuple[str, ...]) -> tuple[NDArray[np.
     """Return the two choices (D,) of inputs from :func:`state_vector`: with the rotations of objects, or with shapes.
 
     Args:
-        joint_count: J
-        names: (F,) of the scene's entries.
+        joint_count: Number J of joints.
+        names: (F,) names of the scene's entries.
     """
     objects, first = _objects(names), 2 * joint_count
     count = first + len(names) + 3 * len(objects)
@@ -102,7 +102,7 @@ def _columns(scene: FloatArray, place: dict[str, int], name: str, *entries: str)
 
 
 class StatePolicy(TrainedPolicy):
-    """Runs a trained network.
+    """Policy that runs a trained network on states.
 
     Args:
         folder: Folder with weights and settings.

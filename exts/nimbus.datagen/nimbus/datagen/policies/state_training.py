@@ -34,7 +34,7 @@ class Demonstrations:
     """Rows of all episodes of a dataset."""
 
     inputs: FloatArray
-    """(N, D) of :func:`~nimbus.datagen.policies.state_policy.state_vector`."""
+    """(N, D) inputs from :func:`~nimbus.datagen.policies.state_policy.state_vector`."""
     targets: FloatArray
     """(N, H, A) next actions of each row; those of arm joints are relative to its posture [rad or m], and the last
     action of an episode is repeated."""
@@ -123,7 +123,7 @@ class Demonstrations:
 
 
 def find_learned_rows(trajectory: Trajectory, *, without: str = "") -> NDArray[np.bool_]:
-    """Find the rows (T,) to learn from: rows of a push are excluded, and rows whose answer would reach into a push.
+    """Find the rows (T,) to learn from, without rows of a push and without rows whose answer would reach into one.
 
     Args:
         trajectory: Trajectory of the episode.
@@ -146,7 +146,7 @@ def train_state_policy(
     start: Mapping[str, NDArray[np.floating]] | None = None,
     report: Callable[[int, float], None] | None = None,
 ) -> dict[str, NDArray[np.float32]]:
-    """Clone demonstrations.
+    """Train a policy by behavior cloning.
 
     Args:
         data: Demonstrations.

@@ -126,7 +126,7 @@ def group_layouts(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]
 
 
 class TrainedPolicy(Policy):
-    """Base of policies in a folder; compares the folder's conventions with the task's.
+    """Base of policies in a folder; it compares the folder's conventions with the task's.
 
     Args:
         folder: Folder with weights and settings.

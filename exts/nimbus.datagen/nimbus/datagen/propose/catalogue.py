@@ -1,4 +1,4 @@
-"""Catalogue of the measured properties of kinds, for planning and packing; kept in the cache."""
+"""Catalogue of the measured properties of kinds, for planning and packing; it is kept in the cache."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
     gripper_hash = versioned_hash(repr(gripper).encode(), VERSION)
     path = cache_folder("catalogue") / f"{library.name}-{library.content_hash}-{gripper_hash}.json"
     if path.is_file():
-        with suppress(ValidationError):  # from another version, or incomplete: measure again
+        with suppress(ValidationError):  # the file is of another version or incomplete, so the kinds are measured again
             return _FILE.validate_json(path.read_bytes())
     entries = [_measure(library, kind, gripper) for kind in library.kinds]
     with writing(path.parent):

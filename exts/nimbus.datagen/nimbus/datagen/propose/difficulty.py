@@ -1,4 +1,4 @@
-"""Difficulty of tasks, from the number of steps and the measured failures of skills; curriculum."""
+"""Difficulty of tasks, from the number of steps and the measured failures of skills, and the resulting curriculum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Camera of a proposed task: as near as possible while everything is in the image."""
+"""Camera of a proposed task, as near as it can be with everything in the image."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARGIN = 0.05
 _TURNS = 3
 """Number of corrections by which the work is moved to the middle of the image."""
 _LEAST = 18.0
-"""Smallest width of a handled object in the image [px]; above the doctor's limit, because layouts vary."""
+"""Smallest width of a handled object in the image [px]; it is above the doctor's limit, because layouts vary."""
 _HEADINGS = np.radians(np.arange(0, 180, 10))
 """Headings of an object that may have any; the outline is equally wide from both sides [rad]."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)

@@ -72,7 +72,7 @@ class GoalGraph:
     goals: tuple[Goal, ...]
 
     def thing(self, name: str) -> Thing:
-        """Return the thing with a name."""
+        """Return the thing with the given name."""
         return next(one for one in self.things if one.name == name)
 
     @property

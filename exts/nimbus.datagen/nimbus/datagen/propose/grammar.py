@@ -347,7 +347,8 @@ def draw_graph(
         scene: Name of the scene.
         families: Names of the families to draw from; all if empty.
         weights: Weights of kinds, relations and lengths, from measured yields.
-        has_room: Function that returns True if the things of a graph fit on the table; others are dropped.
+        has_room: Function that returns True if the things of a graph fit on the table; additions that do not fit are
+        dropped.
     """
     rng, weights = generator(seed, "propose", index, VERSION), weights or DrawingWeights()
     counts = np.array(_COUNTS) * [weights.of_goals(count + 1) for count in range(MOST_GOALS)]

@@ -1,4 +1,4 @@
-"""Grammar as a source of goal graphs. Refused graphs are repaired: another kind, other positions, or fewer goals."""
+"""Grammar as a source of goal graphs. It repairs refused graphs with another kind, other positions or fewer goals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nimbus.datagen.propose.proposals import Trial
 from nimbus.datagen.random_streams import generator
 
 RoomCheck: TypeAlias = Callable[[GoalGraph, int, int], bool]
-"""Function of a graph, its index and the number of the repair; returns True if the things fit on the table."""
+"""Function of a graph, its index and the number of the repair, which returns True if the things fit on the table."""
 _KINDS_TRIED = 30
 """Largest number of kinds tried as a replacement for one kind."""
 
@@ -51,7 +51,7 @@ class GrammarSource:
         self._families, self._weights = families, weights
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Draw the graph with an index; return None if it has no goals."""
+        """Draw the graph with the given index; return None if it has no goals."""
         graph = draw_graph(
             self._vocabulary,
             seed=self._seed,

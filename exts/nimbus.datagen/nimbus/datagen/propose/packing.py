@@ -37,7 +37,7 @@ _FURNITURE = (0.5, 0.68)
 _FURNITURE_YAW = 0.09
 """Largest rotation of furniture [rad]."""
 _TRIES = (0.0, 0.0, 0.11, 0.11, 0.11, 0.11, 0.06, 0.06, 0.06, 0.06)
-"""Radius for each try above which things are aligned with the table [m]; 0 aligns none."""
+"""Radius above which things are aligned with the table, for each try [m]; 0 aligns none."""
 _LONG = 1.5
 """Ratio of the sides above which a thing is long."""
 TURN = 0.17

@@ -1,4 +1,4 @@
-"""Proposals: goal graphs become task files that pass the doctor and succeed in physics.
+"""Proposals: conversion of goal graphs to task files that pass the doctor and succeed in physics.
 
 Each graph is planned, packed, checked by the doctor, and tried in three layouts; two successes accept it. Findings are
 returned to the source of the graph, which may repair it for a few rounds. Limits are counts, so that equal seeds give
@@ -80,7 +80,7 @@ class GraphSource(Protocol):
     """Source of goal graphs: the grammar, or a language model."""
 
     def draw(self, index: int) -> GoalGraph | None:
-        """Return the graph with an index; None if there is none."""
+        """Return the graph with the given index; None if there is none."""
         ...
 
     def repair(self, trial: Trial, *, index: int, attempt: int) -> GoalGraph | None:
@@ -205,7 +205,7 @@ class Workshop:
 
 @dataclass
 class Proposal:
-    """Graph of a source with the results of all its trials; without any if no reply of a model was usable."""
+    """Graph of a source with the results of all its trials; it has no trials if no reply of a model was usable."""
 
     index: int
     trials: list[Trial] = field(default_factory=list)

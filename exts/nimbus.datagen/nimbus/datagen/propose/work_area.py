@@ -1,4 +1,4 @@
-"""Work area: the points of a surface where a robot can pick and place easily; kept in the cache."""
+"""Work area: the points of a surface where a robot can pick and place easily. It is kept in the cache."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PITCH = 0.02
 _RATE = 15.0
 """Rate of the simulation that determines the reach [Hz]; postures do not depend on it."""
 _NEAR, _FAR = 0.5, 0.88
-"""Fractions of the largest reach between which objects are placed: nearer, the arm folds up; farther, it cannot
-lift."""
+"""Fractions of the largest reach between which objects are placed: nearer to the base, the arm folds up, and farther
+away, it cannot lift."""
 _AHEAD = 0.6
 """Smallest cosine between the direction to an object and straight ahead; cameras and home postures look ahead."""
 _LOW, _RISE = 0.04, 0.18
@@ -80,7 +80,7 @@ class WorkArea:
 
 
 def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") -> WorkArea:
-    """Find the area of a surface where a robot works well; kept in the cache.
+    """Find the area of a surface where a robot works well; the result is kept in the cache.
 
     Raises:
         InputError: The scene has no such surface, or the robot cannot reach it.

@@ -91,7 +91,8 @@ class _GroupDrawing:
         """Draw the number of objects; a crowded layout omits the last ones, down to the task's minimum."""
         low, high = self.group.count
         asked = int(self.streams(self.name, "count").integers(low, high + 1))
-        # Names and their streams do not depend on the number: with one object less, the others keep kind and variant.
+        # Names and their streams do not depend on the number: with one object fewer, the others keep their kinds and
+        # variants.
         for count in range(asked, low - 1, -1):
             try:
                 return self._place(count)

@@ -113,7 +113,7 @@ def find_places(
     Raises:
         NoRoomError: No arrangement was found.
     """
-    # An overfull region is refused at once, because the search below would need all its tries to find out.
+    # An overfull region is refused at once, because the search below would need all its tries to find that out.
     if not _fit_by_area(outlines, size, clearance):
         raise NoRoomError
     low, high = np.subtract(center, np.divide(size, 2)), np.add(center, np.divide(size, 2))
@@ -187,7 +187,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
     while len(points) < len(models):
         if floor + height / 2 > high[2]:
             raise NoRoomError
-        # Shuffled, because the last layer is rarely full and would otherwise always have the same gaps.
+        # The points are shuffled, because the last layer is rarely full and would otherwise always have the same gaps.
         points += [np.array([*(middle + layer[index]), floor]) for index in rng.permutation(len(layer))]
         floor += height + _GAP
     return points[: len(models)]

@@ -189,7 +189,7 @@ def _apply(task: Task, part: str, draft: Draft, streams: Streams, simulator: str
     left_out = not_applied(simulator, part)
     chosen = {
         name: settings
-        # Sorted by name, so that the order of entries in the task file does not matter.
+        # Randomizers are sorted by name, so that the order of entries in the task file does not matter.
         for name, settings in sorted(task.randomize.items())
         if isinstance(settings, LayoutRandomization) and settings.part == part
     }

@@ -37,7 +37,7 @@ class BlenderSettings(StrictModel):
 
 
 class BlenderRenderer(ExternalRenderer):
-    """Sends scenes and poses to Blender, and receives its images.
+    """Renderer that sends scenes and poses to Blender, and receives its images.
 
     Each worker has its own Blender process. A process that exits or hangs is replaced, and its request is repeated.
     """

@@ -32,7 +32,7 @@ _WITHOUT_SHADOW = ("floor", "backdrop", "ceiling")
 _SUN_ANGLE = 0.05
 """Angular diameter of directional lights [rad]."""
 _PINHOLE = 0.01
-"""Width of the pixel filter for depth and masks [px]; so small that they are sampled at the center of a pixel."""
+"""Width of the pixel filter for depth and masks [px]; it is so small that they are sampled at the center of a pixel."""
 _FARTHEST = 1e6
 """Depth beyond which a pixel counts as empty [m]."""
 _SHOULDER = 0.8
@@ -66,7 +66,7 @@ class Engine:
         for name, backend in _BACKENDS.items():
             try:
                 found[name] = [one for one in preferences.get_devices_for_type(backend) if one.type == backend]
-            except (TypeError, ValueError):  # another platform's
+            except (TypeError, ValueError):  # the backend of another platform
                 found[name] = []
         if wanted == "auto":
             wanted = next((name for name, devices in found.items() if devices), "cpu")
@@ -120,7 +120,7 @@ class Engine:
         layer = bpy.context.view_layer
         layer.use_pass_z = layer.use_pass_object_index = True
         output = scene.render.image_settings
-        if hasattr(output, "media_type"):  # since 5.0
+        if hasattr(output, "media_type"):  # Blender has it since 5.0
             output.media_type = "MULTI_LAYER_IMAGE"
         output.file_format, output.color_depth, output.exr_codec = "OPEN_EXR_MULTILAYER", "32", "NONE"
 
@@ -294,7 +294,7 @@ def _set_world(sky: np.ndarray, ground: np.ndarray) -> None:
     place, split = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeSeparateXYZ")
     ramp, shader = tree.nodes.new("ShaderNodeValToRGB"), tree.nodes.new("ShaderNodeBackground")
     output, shift = tree.nodes.new("ShaderNodeOutputWorld"), tree.nodes.new("ShaderNodeMath")
-    shift.operation = "MULTIPLY_ADD"  # from -1..1 to 0..1
+    shift.operation = "MULTIPLY_ADD"  # maps -1..1 to 0..1
     shift.inputs[1].default_value = shift.inputs[2].default_value = 0.5
     brightest = max(*sky, *ground, 1e-6)
     ramp.color_ramp.elements[0].color = (*(ground / brightest), 1.0)

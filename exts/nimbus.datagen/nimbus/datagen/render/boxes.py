@@ -30,7 +30,7 @@ def _measure(
         here = instance[line * width + x]
         if x + 1 == width or instance[line * width + x + 1] != here:
             place = (line // height) * count + wp.int32(here)
-            # A run needs five atomics, however long it is; one for each pixel would collide far more often.
+            # A run needs five atomics, however long it is; atomics for each pixel would collide far more often.
             wp.atomic_add(pixels, place, x + 1 - first)
             wp.atomic_min(lower, place, 0, first)
             wp.atomic_min(lower, place, 1, y)
@@ -71,6 +71,6 @@ def measure_boxes(instance: wp.array, steps: int, width: int, height: int, *, co
     lower = wp.full((size, 2), max(width, height), dtype=wp.int32, device=device)
     upper = wp.zeros((size, 2), dtype=wp.int32, device=device)
     inputs = [instance, width, height, count, pixels, lower, upper]
-    # Minima, maxima and sums of integers: atomics give the same result in any order of threads.
+    # Atomic minima, maxima and sums of integers give the same result in any order of threads.
     wp.launch(_measure, dim=steps * height, inputs=inputs, device=device)
     return MeasuredBoxes(steps=steps, pixels=pixels, lower=lower, upper=upper)

@@ -63,7 +63,7 @@ class CameraShot:
 
     @cached_property
     def group(self) -> tuple[str, int, int, int, bool, tuple[Modality, ...]]:
-        """Shots of equal groups can be rendered in one launch."""
+        """Key of the shots that can be rendered in one launch."""
         camera = self.pinhole
         samples = camera.sensor.antialiasing
         return camera.name, camera.width, camera.height, samples, bool(camera.mount), self.made
@@ -77,9 +77,9 @@ class ShotImages:
 
     Args:
         images: ``Images`` of the kernels, which the next launch overwrites.
-        count: V
-        width: [px]
-        height: [px]
+        count: Number V of views.
+        width: Width [px].
+        height: Height [px].
         rgb: (V, H, W, 3) antialiased colors, in place of those of the images.
     """
 

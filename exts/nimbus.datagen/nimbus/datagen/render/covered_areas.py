@@ -97,7 +97,7 @@ def _measure_outlines(
     for point in range(start, start + outlines.counts[layout, thing]):
         world = turn * outlines.points[point] + away
         seen = to_camera * (world - eyes.positions[view])
-        # Axes of OpenGL: the camera looks along -z, and y points up.
+        # In OpenGL axes, the camera looks along -z, and y points up.
         depth = -seen[2]
         if depth > _NEAR:
             is_in_front = wp.bool(True)

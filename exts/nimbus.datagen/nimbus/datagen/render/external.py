@@ -51,10 +51,10 @@ class ExternalSettings(StrictModel):
 
 
 class ExternalRenderer(Renderer[Any]):
-    """Sends scenes, cameras and poses to a program, and receives its images.
+    """Renderer that sends scenes, cameras and poses to a program, and receives its images.
 
-    A program that exits or hangs is replaced, and the request repeated. An episode that no program can draw is a fault,
-    which the cell retries and finally quarantines.
+    A program that exits or hangs is replaced, and its request is repeated. An episode that no program can draw is a
+    fault, which the cell retries and finally quarantines.
 
     Args:
         settings: Settings of the pipeline file.
@@ -63,7 +63,7 @@ class ExternalRenderer(Renderer[Any]):
 
     version: ClassVar[int] = 5
     modalities: ClassVar[tuple[Modality, ...]] = _MADE
-    """Modalities that it provides."""
+    """Modalities that the renderer provides."""
 
     @classmethod
     def create(cls, context: RunContext, settings: ExternalSettings) -> Self:
@@ -77,7 +77,7 @@ class ExternalRenderer(Renderer[Any]):
         self._inputs: RenderInputs | None = None
         self._loaded: Layout | None = None
         self._sent: RenderInputs | None = None
-        """Inputs that the program has received; compared by identity, and therefore kept alive."""
+        """Inputs that the program has received; they are compared by identity, and therefore kept alive."""
         self._lamps: tuple[PlacedLamp, ...] = ()
         self._glow: tuple[float, ...] = ()
 

@@ -1,4 +1,4 @@
-"""Process of an external renderer: lines of JSON through its pipes, arrays as NPY files in a shared folder."""
+"""Process of an external renderer, with lines of JSON through pipes, and arrays as NPY files in a shared folder."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class ExternalProgram:
         return found
 
     def _wait(self, reading: Sequence[int], writing: Sequence[int], seconds: float) -> bool:
-        """Wait for a pipe for at most a second, and read standard error meanwhile, which must not block the program.
+        """Wait for a pipe for at most a second; meanwhile read standard error, so that it does not block the program.
 
         Returns:
             True if one of the pipes is ready.
@@ -209,7 +209,7 @@ class ExternalProgram:
 
     def _last_words(self) -> str:
         self.kill()
-        for _ in range(_READS):  # bounded, because a process that it left behind may keep writing
+        for _ in range(_READS):  # bounded, because a process that the program left behind may keep writing
             if not self._stderr.closed and select.select([self._stderr], [], [], 0.0)[0]:
                 self._hear()
         text = self._heard.decode(errors="replace").strip()

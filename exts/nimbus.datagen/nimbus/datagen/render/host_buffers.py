@@ -15,7 +15,7 @@ _MOST_BYTES = 4 << 30
 
 
 class HostBuffers:
-    """Copies images to the host, into page-locked buffers that are reused when no array uses them.
+    """Page-locked buffers for copies of images to the host; a buffer is reused when no array uses it.
 
     Copies from an H100 to new ordinary arrays ran at only 2.2 GB/s, because the system creates every page during the
     copy, and the launch of the next camera waited for them. Copies to page-locked memory run while the host continues.
@@ -42,7 +42,7 @@ class HostBuffers:
         wp.copy(buffer, values, count=count)
         shown = np.asarray(buffer)
         unused = self._unused[values.dtype, values.size]
-        # Called in any thread, when the last array that uses a part of the buffer is deleted.
+        # The callback runs in any thread, when the last array that uses a part of the buffer is deleted.
         weakref.finalize(shown, unused.append, buffer).atexit = False
         return shown[:count]
 
@@ -65,5 +65,5 @@ class HostBuffers:
     def _drop_unused(self) -> None:
         """Free the buffers that no array uses."""
         for buffers in self._unused.values():
-            while buffers:  # another thread may return one meanwhile
+            while buffers:  # another thread may return a buffer meanwhile
                 self.size -= buffers.pop().capacity

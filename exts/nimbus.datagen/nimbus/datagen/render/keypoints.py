@@ -1,4 +1,4 @@
-"""Keypoints of objects and grippers: named points fixed to bodies, the same for every renderer."""
+"""Keypoints of objects and grippers: named points fixed to bodies, which are the same for every renderer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the indices in masks; independent of the simulator, so that all renderers share them."""
+"""Names of the indices in masks; they are independent of the simulator, so that all renderers share them."""
 
 from __future__ import annotations
 

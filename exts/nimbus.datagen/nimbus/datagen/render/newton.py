@@ -26,7 +26,7 @@ class NewtonRendererSettings(StrictModel):
 
 
 class NewtonRenderer(Renderer["VisibleAssets"]):
-    """Renders trajectories in chunks of K steps, on the writer's demand.
+    """Renderer of trajectories in chunks of K steps, on the writer's demand.
 
     Args:
         stack: K; chosen for the device by default.
@@ -108,7 +108,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         positions, wxyz = shown_poses(*motion, rate=trajectory.rate, latency=layout.visual.latency)
         while start < trajectory.step_count:
             # The layout is loaded again if another one was rendered meanwhile: observations are rendered only when the
-            # writer asks for them.
+            # writer requests them.
             self._load(renderer, layout)
             steps, later = (slice(start + ahead, start + ahead + renderer.stack) for ahead in (0, 1))
             following = positions[later], wxyz[later]

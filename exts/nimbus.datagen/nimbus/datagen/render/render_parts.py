@@ -26,7 +26,7 @@ _VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 
 def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
-    """Return all static parts and the robot links: fixtures, table, floor, backdrop."""
+    """Return the robot links and all static parts: fixtures, table, floor and backdrop."""
     return _scene_parts(stage.content_hash, _Key(stage, robot))
 
 

@@ -1,4 +1,4 @@
-"""Stacked renderer for the episodes of a stage; derives its inputs from layouts."""
+"""Stacked renderer for the episodes of a stage; it derives its inputs from layouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEFORE = 0.45
 
 
 class SceneRenderer(StackedRenderer):
-    """Renders states of episodes on one stage, one episode at a time.
+    """Renderer of the states of episodes on one stage, one episode at a time.
 
     Args:
         stage: The scene.

@@ -37,10 +37,10 @@ class SceneViewSettings(StrictModel):
 
 
 class SceneViewRenderer(Renderer["NavigationAssets"]):
-    """Renders the views of a body along its path.
+    """Renderer of the views of a body along its path.
 
     Args:
-        stack: Steps rendered together; chosen for the device when not given.
+        stack: Number of steps rendered together; it is chosen for the device when it is not given.
         device: ``cpu`` or ``cuda``.
         baked: Bake the light of lamps; when False, a single sun lights the scene.
         render_failures: Also render failed attempts.
@@ -101,7 +101,7 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
 
 
 class SceneViews(StackedRenderer):
-    """Renders states of navigation episodes, to check stored images.
+    """Renderer of the states of navigation episodes, for checks of stored images.
 
     Args:
         device: ``cpu`` or ``cuda``.

@@ -44,7 +44,7 @@ class SplatViewSettings(SceneViewSettings):
 
 
 class SplatViewRenderer(SceneViewRenderer):
-    """Renders the splats of a scene; masks, normals and boxes are those of its proxy.
+    """Renderer of the splats of a scene; masks, normals and boxes are those of its proxy.
 
     If the proxy is a mesh of the place, depth is the depth of the proxy, and the expected depth of the splats where the
     proxy has none. If the proxy was made from the splats, the depth of the splats has priority, because voxels are
@@ -138,7 +138,7 @@ class SplatViewRenderer(SceneViewRenderer):
 
 
 class SplatViews(SceneViews):
-    """Renders states of navigation episodes through splats, to check stored images.
+    """Renderer of the states of navigation episodes through splats, for checks of stored images.
 
     Args:
         device: ``cpu`` or ``cuda``.

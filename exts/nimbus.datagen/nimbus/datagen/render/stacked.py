@@ -36,7 +36,7 @@ LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
 
 
 class StackedRenderer:
-    """Renders states of one layout, or of several at a time; independent of stages and trajectories.
+    """Renderer of the states of one or several layouts at a time; it is independent of stages and trajectories.
 
     The images of a state depend on neither its companions nor their number.
 
@@ -175,7 +175,7 @@ class StackedRenderer:
             size = {"width": first.width, "height": first.height}
             together.areas = self._outlines.measure(self._names, placed, seen, **size)
         together.fetch(needed_images(made), self._buffers)
-        # One call for all shots, because small arrays cost NumPy as much time as large ones.
+        # All shots share one call, because small arrays cost NumPy as much time as large ones.
         poses = [
             np.concatenate(values) for values in zip(*((shot.positions, shot.wxyz) for shot in shots), strict=True)
         ]

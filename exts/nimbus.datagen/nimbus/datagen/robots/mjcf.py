@@ -50,7 +50,7 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
 
 
 def convert_into_cache(file: str, angles: str = "") -> str:
-    """Convert an MJCF file, and return the path of the URDF in the cache; called in a separate process.
+    """Convert an MJCF file, and return the path of the URDF in the cache; this is called in a separate process.
 
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
@@ -212,10 +212,10 @@ class _Conversion:
         return Element("mesh", filename=name)
 
     def _joints(self, body: int) -> None:
-        """Convert the joints between a body and its parent, with links between several or off-origin joints."""
+        """Convert the joints between a body and its parent; several joints, or one off the origin, need more links."""
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
-        # Pose of the body relative to the last link made.
+        # This is the pose of the body relative to the last link made.
         here = make_transform(model.body_pos[body], model.body_quat[body])
         moves = self._moves(body)
         for joint in moves:

@@ -1,4 +1,4 @@
-"""Checks that a URDF is a valid robot: one tree of links, valid joints, physical inertias."""
+"""Checks that a URDF is a valid robot: one tree of links, valid joints, and physical inertias."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NUMBERS = {
     "sphere": {"radius": 1},
     "cylinder": {"radius": 1, "length": 1},
 }
-"""Number of values of an attribute, by tag."""
+"""Number of values of an attribute, by tag and attribute."""
 _LARGEST = {
     "xyz": 1e3,
     "rpy": 1e3,

@@ -235,7 +235,7 @@ class Robot(StrictModel):
 
     @property
     def arm(self) -> Arm:
-        """The first arm."""
+        """First arm."""
         return self.arms[0].arm
 
     @property
@@ -255,7 +255,7 @@ class Robot(StrictModel):
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Every movable joint, arm by arm, the arm's joints before the gripper's."""
+        """Names of all movable joints, arm by arm, with the arm's joints before the gripper's."""
         return tuple(name for one in self.arms for name in (*one.arm.joints, *one.gripper.joints))
 
     @property

@@ -35,7 +35,7 @@ _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 @lru_cache(maxsize=16)
 def package_folder(package: str) -> Path:
-    """Return the folder of a package's shared data, ``package://<package>/`` in its URDFs.
+    """Return the folder of a package's shared data, which is ``package://<package>/`` in its URDFs.
 
     Raises:
         InputError: The package is not installed, or has no such folder.
@@ -77,7 +77,7 @@ def model_path(piece: Piece, *, robot: str) -> Path:
         InputError: The piece has no such file.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
-    with suppress(OSError):  # a name that is too long, or a folder that may not be read
+    with suppress(OSError):  # the name is too long, or the folder may not be read
         if path.is_file():
             return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
@@ -286,7 +286,7 @@ def lock_joints(root: Element, positions: Mapping[str, float]) -> None:
 
 
 def set_origin(element: Element, matrix: FloatArray) -> None:
-    """Add the ``origin`` of a pose (4, 4); URDF rotates about the fixed x, y and z axes: the rotation is Rz Ry Rx."""
+    """Add the ``origin`` of a pose (4, 4); URDF rotates about fixed x, y and z axes, so the rotation is Rz Ry Rx."""
     pitch = float(np.arcsin(np.clip(-matrix[2, 0], -1.0, 1.0)))
     if abs(matrix[2, 0]) < 1.0 - 1e-9:
         roll, yaw = np.arctan2(matrix[2, 1], matrix[2, 2]), np.arctan2(matrix[1, 0], matrix[0, 0])

@@ -1,4 +1,4 @@
-"""Arrangements for floor plans: rows along walls, objects scattered over the floor, two rows of lamps."""
+"""Arrangements for floor plans: rows along walls, objects scattered over the floor, and two rows of lamps."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def furnish_storage(plan: Plan) -> None:
 
 
 def furnish_workshop(plan: Plan) -> None:
-    """Furnish a workshop: benches and machines along the walls, tools above them, lumber and drums on the floor."""
+    """Furnish a workshop: benches and machines along the walls, tools above them, and lumber and drums on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("workshop_base")
     open_somewhere(plan, "front", "roller_door" if rng.uniform() < 0.5 else "door", low=0.0)
@@ -186,7 +186,7 @@ def furnish_workshop(plan: Plan) -> None:
 
 
 def furnish_shop(plan: Plan) -> None:
-    """Furnish a shop: the bench as its counter, shelves of goods along the walls, stands and gondolas on the floor."""
+    """Furnish a shop: the bench as the counter, shelves of goods along the walls, stands and gondolas on the floor."""
     rng, (busy, other) = plan.rng, busy_sides(plan)
     plan.below_bench("counter_base")
     open_somewhere(plan, "front", "door", low=0.0)

@@ -10,7 +10,7 @@ from nimbus.datagen.rooms.modeling import Color, Modeler
 
 
 def front(m: Modeler, low: tuple[float, float], high: tuple[float, float], y: float, *, handle: str = "bar") -> None:
-    """Add a door or drawer front between two corners (x, z) [m]; handle: ``bar``, ``knob``, ``side``, or none."""
+    """Add a door or drawer front between two corners (x, z) [m]; ``handle`` is ``bar``, ``knob``, ``side`` or none."""
     gap = 0.002
     m.box((low[0] + gap, y - 0.019, low[1] + gap), (high[0] - gap, y, high[1] - gap), "front", omit=("back",))
     middle = (low[0] + high[0]) / 2

@@ -50,7 +50,7 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
     floating = False if anchored else None
-    limit_formats()  # textures are opened by Newton
+    limit_formats()  # Newton opens the textures of the file
     builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
     unmirror(builder)
     return builder
@@ -131,7 +131,7 @@ def _set_gains(builder: newton.ModelBuilder, robot: Robot, first_joint: int) -> 
 
 
 class SceneBuilder:
-    """Assembles worlds of one stage and one robot with any objects.
+    """Assembler of worlds of one stage and one robot with any objects.
 
     Bodies have short unique labels: the name of a fixture, an object or a robot link. A part of an object and its joint
     are labeled as in ``cabinet_0.drawer_0``.

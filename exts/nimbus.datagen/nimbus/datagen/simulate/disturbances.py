@@ -16,7 +16,7 @@ _SLIPPERY_PRIORITY = 1
 
 
 class DisturbanceForce:
-    """Applies a disturbance to a model while it lasts.
+    """Force of a disturbance on a model while the disturbance lasts.
 
     Args:
         model: Model of the world with the body; the body's friction is changed while it is slippery.

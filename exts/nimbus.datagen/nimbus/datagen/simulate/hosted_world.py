@@ -121,7 +121,7 @@ def parts_of(order: Order) -> WorldParts:
 
 
 def obey(world: PhysicsWorld, order: Order) -> dict[str, Any]:
-    """Apply the changes and steps of an order; returns the state after it."""
+    """Apply the changes and steps of an order; return the state after it."""
     groups: dict[str, JointGroup] = {"": world.robot, **world.parts}
     for name, *values in order.get("calls", ()):
         if name in ("put", "command"):

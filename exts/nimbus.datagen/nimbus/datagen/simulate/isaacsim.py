@@ -52,7 +52,7 @@ class IsaacSimSimulation(NewtonSimulation):
     """Randomizers that this simulator does not apply."""
     touch_gap: ClassVar[float] = 0.0005
     visual = VisualLayout(light=_DARK, cameras=())
-    """Visual part of the stages that it writes: without light and cameras, because only physics uses them."""
+    """Visual part of the written stages; it has no light and no cameras, because only physics uses these stages."""
 
     def __init__(self, stage: StageInfo, robot: Robot, *, rate: float) -> None:
         steps_per_period(STEP_RATE, rate)
@@ -160,7 +160,7 @@ class IsaacSimSimulation(NewtonSimulation):
         self._write_state()
 
     def rewind(self, snapshot: PhysicsSnapshot) -> None:
-        """Return to an earlier state; it does not include the contacts that PhysX has cached."""
+        """Return to an earlier state; the state does not include the contacts that PhysX has cached."""
         super().rewind(snapshot)
         self._write_state()
 
@@ -270,7 +270,7 @@ class IsaacSimSimulation(NewtonSimulation):
         angular = np.einsum("nji,nj->ni", turns, bodies.angular)
         data.qvel[self._free_velocities] = np.hstack([linear, angular])
         data.ctrl[self._actuators] = order
-        # The stages of a forward pass up to the drive forces; contact forces are never solved here.
+        # These are the stages of a forward pass up to the drive forces; contact forces are never solved here.
         mujoco.mj_fwdPosition(model, data)
         mujoco.mj_fwdVelocity(model, data)
         mujoco.mj_fwdActuation(model, data)

@@ -26,7 +26,7 @@ _LONGEST_LOADING = 6000
 _MANY_TILES = "--/rtx/viewTile/limit=1000000"
 """Setting of the largest number of cameras per tiled sensor (one per region); Kit reads it at startup only."""
 _NATIVE = 4
-"""Number of the antialiasing mode that renders every pixel; DLSS renders fewer pixels, also of masks and depth."""
+"""Number of the antialiasing mode that renders every pixel; DLSS renders fewer, including those of masks and depth."""
 _FORGETFUL = ("--/rtx/rtpt/cached/enabled=false", "--/rtx/rtpt/lightcache/cached/enabled=false")
 """Settings that disable temporal caches, because a camera jumps by K steps from batch to batch."""
 _ALONE = (
@@ -34,7 +34,7 @@ _ALONE = (
     "--/rtx-transient/resourcemanager/enableTextureStreaming=false",  # the first image must have all of its textures
     "--/app/settings/persistent=false",  # settings of an earlier instance must not change this one
 )
-"""Settings for unattended operation: no prompts, no waiting, no saved preferences."""
+"""Settings for unattended operation: no prompts, no waiting, and no saved preferences."""
 
 
 def start(*, gpu: int = 0, threads: int = 32) -> SimulationApp:
@@ -88,7 +88,7 @@ def experience() -> Path:
     Raises:
         InputError: The file is missing.
     """
-    folder = os.environ.get("EXP_PATH", "")  # set when isaacsim is imported
+    folder = os.environ.get("EXP_PATH", "")  # it is set when isaacsim is imported
     path = Path(folder, EXPERIENCE)
     if folder and path.is_file():
         return path
@@ -112,7 +112,7 @@ def _unlicensed() -> InputError:
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress in the block; used while a stage loads, but not during rendering.
+    """Count each iteration of Kit's loop as progress in the block, as while a stage loads, but not during rendering.
 
     Replicator's rendering step has inner loops that may run forever without an image.
     """
@@ -131,7 +131,7 @@ def progress_by_update() -> Iterator[None]:
 
 
 def _set_rendering() -> None:
-    """Set the options for stacked rendering; for each stage, because a stage may override them."""
+    """Set the options for stacked rendering; this is done for each stage, because a stage may override them."""
     import carb.settings
 
     carb.settings.get_settings().set_int("/rtx/post/aa/op", _NATIVE)

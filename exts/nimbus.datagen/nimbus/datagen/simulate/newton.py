@@ -76,12 +76,12 @@ class NewtonSimulation:
         self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         make_contacts_believable(self.model)
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
-            # Several contact points per pair of geoms, see _WIDE_PAD.
+            # Each pair of geoms gets several contact points, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
         make_parts_stay(self.model, self._part_joints(layout))
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
-        self.data = mujoco.MjData(self.model)  # after the base was moved, because it copies the poses of fixed bodies
+        self.data = mujoco.MjData(self.model)  # after the base was moved, because this copies the poses of fixed bodies
         self.body_names = tuple(self.model.body(index).name for index in range(1, self.model.nbody))
         self.object_names = tuple(item.name for item in layout.objects)
         self._find_joints()
@@ -250,7 +250,7 @@ class NewtonSimulation:
         self.restart_controller()
 
     def snapshot(self) -> PhysicsSnapshot:
-        """Copy the current state, also during motion; unlike :meth:`state` the copy is valid in this process only."""
+        """Copy the current state, even during motion; unlike :meth:`state` the copy is valid in this process only."""
         commands = (self._previous, self._command, self.reference, self._late_orders, self._late_reference)
         return PhysicsSnapshot(data=copy.copy(self.data), commands=commands, step=self._step)
 

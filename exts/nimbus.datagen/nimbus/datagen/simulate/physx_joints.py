@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Joints:
-    """Reads and commands joints; separate arms are separate articulations.
+    """Joints that are read and commanded together; separate arms are separate articulations.
 
     Args:
         places: Prim paths of the articulations; physics must have been started.

@@ -36,7 +36,7 @@ class PhysxWorld:
 
     @classmethod
     def open(cls, path: Path, parts: WorldParts) -> PhysxWorld:
-        """Open a stage and start physics in it; only for a process without a window, because this updates Kit.
+        """Open a stage and start physics in it; this updates Kit, so it is only for a process without a window.
 
         Raises:
             InputError: The stage cannot be opened.

@@ -39,9 +39,9 @@ def smooth_reference(
 def _weights(steps: int) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the three commands in position and velocity, each (3, S, 1).
 
-    They are computed by Python, because NumPy's square differs in the last bit.
+    They are computed in Python, because NumPy's square differs in the last bit.
     """
-    # The parameter u of the spline at the end of each step; velocities are the derivatives of the positions.
+    # These are the parameters u of the spline at the end of each step; velocities are the derivatives of the positions.
     shares = [(step + 1) / steps for step in range(steps)]
     position = [((1 - u) ** 2, 1 + 2 * u - 2 * u * u, u * u) for u in shares]
     velocity = [(u - 1, 1 - 2 * u, u) for u in shares]

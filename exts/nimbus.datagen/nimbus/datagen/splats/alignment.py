@@ -63,8 +63,8 @@ def measure_alignment(cloud: SplatCloud, corners: AnyArray) -> Misalignment:
             break
         middle = moved[is_found].mean(axis=0)
         arm = moved - middle
-        # Seven unknowns: shift, rotation vector, and scale about the middle. Only the part of the motion along the
-        # normal is measured: a point may slide along its surface.
+        # There are seven unknowns: shift, rotation vector, and scale about the middle. Only the part of the motion
+        # along the normal is measured: a point may slide along its surface.
         rows = np.column_stack([normals, np.cross(arm, normals), np.sum(arm * normals, axis=1)])
         # Most surfaces are parallel to a wrong offset and do not reveal it; the few others must not count as outliers.
         # 1.4826 times the median deviation is the standard deviation of normal noise. The weights are those of Geman

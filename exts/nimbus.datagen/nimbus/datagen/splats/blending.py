@@ -61,7 +61,7 @@ def blend_span(
         if through >= DONE:
             dx = float(x) + 0.5 - center[0]
             power = conic[0] * dx * dx + 2.0 * conic[1] * dx * dy + conic[2] * dy * dy
-            # Limited below 1, so that the transmittance stays positive.
+            # The opacity is limited below 1, so that the transmittance stays positive.
             alpha = wp.min(color[3] * wp.exp(-0.5 * power), OPAQUEST)
             weight = alpha * through
             through -= weight
@@ -83,7 +83,7 @@ def blend_in_order(
     pending: wp.array(dtype=wp.int32),
     pixels: Pixels,
 ):
-    """Blend all splats in one thread, the nearest first; suited to a CPU.
+    """Blend all splats in one thread, the nearest first; this suits a CPU.
 
     ``pending`` counts the unfinished pixels of each tile; tiles with 0 are skipped.
     """
@@ -182,7 +182,7 @@ def blend_tiles(
     tiles: int,
     pixels: Pixels,
 ):
-    """Blend the list of each tile with one thread per pixel; suited to a GPU."""
+    """Blend the list of each tile with one thread per pixel; this suits a GPU."""
     x, y = wp.tid()
     if x >= width or y >= height:
         return

@@ -88,7 +88,8 @@ class GsplatRasterizer:
                 render_mode="RGB+ED",
                 rasterize_mode=self._mode,
             )
-            # Converted on the device, because the conversion on the host would take longer than the rendering.
+            # Colors are converted on the device, because the conversion on the host would take longer than the
+            # rendering.
             rgb = (255.0 * colors[..., :3].clamp(0.0, 1.0)).round().to(self._torch.uint8)
             alpha = alpha[..., 0]
             depth = self._torch.where(alpha >= DEPTH_OPACITY, colors[..., 3] * self._factor, 0.0)

@@ -77,7 +77,7 @@ def may_show(view: DeviceView, place: wp.vec3, radius: float):
     seen = view.camera_R_world * (place - view.position)
     if seen[2] + radius < view.near or seen[2] - radius > view.far:
         return False
-    # Signed distances to the four side planes of the frustum, which contain the camera.
+    # These are the signed distances to the four side planes of the frustum, which contain the camera.
     left = view.middle[0]
     right = float(view.width) - left
     top = view.middle[1]
@@ -221,7 +221,8 @@ def project(
         wide = wp.sqrt(level * xx)
         high = wp.sqrt(level * yy)
         box = wp.vec4i(
-            # Limited before the conversion to integers, which would overflow for splats far outside the image.
+            # The bounds are limited before the conversion to integers, which would overflow for splats far outside the
+            # image.
             wp.max(int(wp.ceil(wp.max(center[0] - wide, -1.0) - 0.5)), 0),
             wp.min(int(wp.floor(wp.min(center[0] + wide, float(view.width)) - 0.5)), view.width - 1),
             wp.max(int(wp.ceil(wp.max(center[1] - high, -1.0) - 0.5)), 0),

@@ -78,7 +78,7 @@ def make_proxy(cloud: SplatCloud, *, where: str) -> SplatProxy:
         raise InputError("has no splats that could form a surface", where=where, instead="give a proxy mesh")
     cloud = cloud.rows(np.flatnonzero(kept))
     points, weights = _spread(cloud)
-    # Quantiles, because a few stray splats far away would make the grid too large.
+    # Quantiles are used, because a few stray splats far away would make the grid too large.
     lower = np.floor(np.quantile(cloud.positions, 0.002, axis=0) / VOXEL - 4) * VOXEL
     upper = np.quantile(cloud.positions, 0.998, axis=0) + 4 * VOXEL
     size = np.ceil((upper - lower) / VOXEL).astype(np.int64)
@@ -167,7 +167,7 @@ def _floor_faces(ground: BoolArray, lower: FloatArray, height: float) -> Float32
 
 
 def _voxel_faces(solid: BoolArray, lower: FloatArray, *, tops_below: int) -> Float32Array:
-    """Return the triangles of the uncovered sides of solid voxels; upward faces only below a layer."""
+    """Return the triangles of the uncovered sides of solid voxels; upward sides are omitted from a given layer on."""
     padded, found = np.pad(solid, 1), []
     for axis in range(3):
         for is_upper in (False, True):

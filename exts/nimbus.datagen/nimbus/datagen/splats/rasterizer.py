@@ -37,7 +37,7 @@ class SplatPictures:
 
 
 class SplatRasterizer:
-    """Rasterizer of one cloud: on a CPU one thread blends splats in the order of depth, on a GPU tiles are blended.
+    """Rasterizer of one cloud. On a CPU, one thread blends splats in the order of depth; on a GPU, it blends tiles.
 
     Both methods give the same images up to rounding, and each is reproducible bit for bit.
 
@@ -59,7 +59,7 @@ class SplatRasterizer:
         behind: Vector = (0.0, 0.0, 0.0),
     ) -> None:
         self.device = wp.get_device(device)
-        for module in (projection, blending):  # compiled here, because callers expect the constructor to be slow
+        for module in (projection, blending):  # kernels are compiled here, because callers expect a slow constructor
             wp.load_module(module, device=self.device)
         self._by_tiles = self.device.is_cuda if by_tiles is None else by_tiles
         self._behind = wp.vec3(*behind)
@@ -233,5 +233,5 @@ def _balls(cloud: SplatCloud) -> Float32Array:
     places, reach = cloud.positions[padded].reshape(count, chunk, 3), float(projection.REACH) * cloud.scales.max(axis=1)
     middle = 0.5 * (places.min(axis=1) + places.max(axis=1))
     away = np.linalg.norm(places - middle[:, None], axis=2) + reach[padded].reshape(count, chunk)
-    # Slightly enlarged, because rounding to single precision must not put a splat outside its ball.
+    # Balls are slightly enlarged, because rounding to single precision must not put a splat outside its ball.
     return np.column_stack([middle, away.max(axis=1) * 1.0001]).astype(np.float32)

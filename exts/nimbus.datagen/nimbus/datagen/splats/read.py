@@ -1,4 +1,4 @@
-"""Reader of splat files: PLY from training, compressed PLY, and SPZ; the content decides."""
+"""Reader of splat files: PLY from training, compressed PLY, and SPZ. The content of a file determines its format."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ class Background:
 
     def __init__(self, *, length: int) -> None:
         self._length = length
-        # One thread: HDF5 has a global lock, and more threads would only wait for it.
+        # There is one thread, because HDF5 has a global lock, and more threads would only wait for it.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
         self._running: deque[tuple[Future[object], bool]] = deque()
 
     def put(self, job: Job, *, large: bool = False) -> float:
-        """Queue a job; blocks while too many large ones are queued.
+        """Queue a job; block while too many large ones are queued.
 
         Returns:
             Time waited [s].

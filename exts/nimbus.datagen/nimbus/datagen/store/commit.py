@@ -48,7 +48,7 @@ class StagedEpisode:
 
 
 class Committer:
-    """Publishes staged files with a write-ahead intent in the ledger.
+    """Publisher of staged files with a write-ahead intent in the ledger.
 
     The final name is a second hard link to the staged file; the staging name is removed last. On a disk without hard
     links the file is renamed instead. That is safe, because the folder has only one writer: no other process can take
@@ -178,7 +178,7 @@ class Committer:
             for path, source in ((path, source) for staged in taken for path, source in staged.files.items()):
                 final = self._folder / path
                 with suppress(OSError):
-                    if not self._has_links and not source.exists():  # it was renamed: move it back
+                    if not self._has_links and not source.exists():  # the file was renamed, so it is moved back
                         move(final, source)
                     elif final.samefile(source):
                         remove_file(final)

@@ -175,7 +175,7 @@ class Dataset:
         return tuple(self._publisher.orphans)
 
     def lease(self, index: int, variants: Sequence[int] = (0,), *, lease: int | None = None, owner: str = "") -> int:
-        """Record a lease on variants of an episode; durable with the next batch.
+        """Record a lease on variants of an episode; it is durable with the next batch.
 
         Args:
             index: Index of the episode in the run.
@@ -268,11 +268,11 @@ class Dataset:
                 self._settle(EpisodeState(task=self.ledger.task, idx=index, variant=variant, **values))
 
     def fault(self, *faults: Fault) -> None:
-        """Record faults; durable with the next batch or :meth:`flush`."""
+        """Record faults; they are durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*faults)
 
     def spans(self, spans: Iterable[TimeSpan]) -> None:
-        """Record time spans of workers; durable with the next batch or :meth:`flush`."""
+        """Record time spans of workers; they are durable with the next batch or :meth:`flush`."""
         self.ledger.defer(*spans)
 
     def flush(self) -> None:
@@ -332,7 +332,7 @@ class Dataset:
             self._written = self.info
 
     def _recover(self) -> None:
-        """Recover from an interrupted run; files without a ledger row are moved aside, rows without a file removed."""
+        """Recover from an interrupted run; move files without a ledger row aside, and remove rows without a file."""
         stored = self._forget_outdated()
         with disk(self.folder):
             for subfolder in (self.stage, self.episodes):
@@ -351,7 +351,7 @@ class Dataset:
         self._recount(stored)
 
     def _forget_outdated(self) -> list[_StoredRow]:
-        """Remove stored episodes whose files are missing or changed from the ledger; returns the remaining ones."""
+        """Remove from the ledger stored episodes whose files are missing or changed; return the remaining ones."""
         there: list[_StoredRow] = []
         outdated: list[Attempt] = []
         for attempt in self.ledger.walk_attempts(only_stored=True):

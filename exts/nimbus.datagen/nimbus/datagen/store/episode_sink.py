@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EpisodeSink(Protocol):
-    """Destination of a writer: accepts staged episodes and failed attempts, from two threads."""
+    """Destination of a writer; it accepts staged episodes and failed attempts, from two threads."""
 
     @property
     def stage(self) -> Path:
@@ -36,7 +36,7 @@ class EpisodeSink(Protocol):
         ...
 
     def commit(self, staged: Sequence[StagedEpisode]) -> list[Attempt]:
-        """Commit episodes whose files are staged and synced; returns the attempts that were not refused."""
+        """Commit episodes whose files are staged and synced; return the attempts that were not refused."""
         ...
 
 

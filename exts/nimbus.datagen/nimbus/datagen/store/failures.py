@@ -79,7 +79,7 @@ def keep_failure(item: Rendered, shown: TimedObservations, *, stage: Path, compr
 
 
 def clear_failures(folder: Path, ledger: Ledger) -> None:
-    """Remove failure files without a row in the ledger; called by the dataset's writer.
+    """Remove failure files without a row in the ledger; the dataset's writer calls this.
 
     Raises:
         StorageError: A file cannot be removed.

@@ -1,4 +1,4 @@
-"""Recovery of a dataset when it is opened: completes or undoes the commits of an interrupted run."""
+"""Recovery of a dataset when it is opened; it completes or undoes the commits of an interrupted run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RecoveryReport:
 
 
 def recover(folder: Path, ledger: Ledger, publisher: Committer) -> RecoveryReport:
-    """Complete or undo unfinished commits, revoke leases, and clear ``stage/``; safe to interrupt and repeat."""
+    """Complete or undo unfinished commits, revoke leases and clear ``stage/``; this can be interrupted and repeated."""
     whole: list[StagedEpisode] = []
     broken: list[EpisodeState] = []
     claimed = set()

@@ -1,4 +1,4 @@
-"""Verification of a whole dataset: agreement of ledger and files, shapes, types, finite values, content hashes."""
+"""Verification of a whole dataset: agreement of ledger and files, shapes, types, finite values and content hashes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _REQUIRED = tuple(
 
 
 def check_consistency(states: Iterable[EpisodeState], attempts: Iterable[Attempt], *, has_tasks: bool) -> Iterator[str]:
-    """Check that states and attempts agree; yields one line for each contradiction.
+    """Check that states and attempts agree; yield one line for each contradiction.
 
     Args:
         states: Episode states, sorted by task, index and variant.
@@ -178,7 +178,7 @@ def _check_files(folder: Path, stored: Iterable[Attempt], info: DatasetInfo) -> 
             continue
         before = attempt.path
         if attempt.path != f"episodes/{attempt.episode_id}.hdf5":
-            names.add(attempt.path)  # default paths contain the id and cannot repeat: only other paths are remembered
+            names.add(attempt.path)  # default paths contain the id and cannot repeat, so only other paths are kept
         yield from (f"{attempt.path}: {problem}" for problem in _outside(inside, attempt))
         yield from (f"{attempt.path}: {problem}" for problem in check_episode(path, attempt, info))
 
@@ -196,7 +196,7 @@ def _reading(folder: Path) -> Iterator[Ledger]:
 
 
 def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]:
-    """Return one hash of a dataset by level of determinism, from reading all of its episodes.
+    """Return one hash of a dataset by level of determinism, by reading all of its episodes.
 
     Args:
         folder: Folder of the dataset.

@@ -1,4 +1,4 @@
-"""Writer of the store stage: encodes HDF5 episodes in one thread while the next images are rendered."""
+"""Writer of the store stage, which encodes HDF5 episodes in one thread while the next images are rendered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Hdf5Settings(StrictModel):
 
 
 class Hdf5Writer(Writer):
-    """Stages and commits successful attempts, and records failed ones.
+    """Writer that stages and commits successful attempts, and records failed ones.
 
     Args:
         dataset: Destination of episodes; the writer does not close it.
@@ -111,7 +111,7 @@ class Hdf5Writer(Writer):
         return self._keep_failures and trajectory.step_count > 0
 
     def keep(self, item: Rendered, shown: TimedObservations) -> KeptFailure | None:
-        """Store a failed attempt if it is to be kept; records nothing.
+        """Store a failed attempt if it is to be kept; record nothing.
 
         Raises:
             StorageError: The disk is full.

@@ -1,4 +1,4 @@
-"""Conditions on a fraction: of a wiped region, or of a group of objects inside a container."""
+"""Conditions on the fraction of a region that is wiped, or of a group of objects that is inside a container."""
 
 from __future__ import annotations
 

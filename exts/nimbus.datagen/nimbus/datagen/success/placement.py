@@ -288,7 +288,7 @@ class Aligned(Predicate):
 
     def _between_headings(self, turn: np.ndarray, other: np.ndarray) -> float:
         off = _heading(turn) - _heading(other) - self.yaw
-        # Wraps the difference into [-every/2, every/2): rotations of the object's symmetry do not count.
+        # The difference is wrapped into [-every/2, every/2), so that rotations of the object's symmetry do not count.
         return abs((off + self.every / 2) % self.every - self.every / 2)
 
 

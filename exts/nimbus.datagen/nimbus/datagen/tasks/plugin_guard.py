@@ -91,7 +91,7 @@ def _watched() -> Iterator[None]:
             yield
         finally:
             watch.is_over = True
-    finally:  # also runs if the signal came just before the line above; the next signal is a second away
+    finally:  # this also runs if the signal came just before the line above; the next one is a second away
         watch.is_over = True
         for timer, name, handler in zip(_timers(), _SIGNALS, before, strict=True):
             signal.setitimer(timer, 0.0)

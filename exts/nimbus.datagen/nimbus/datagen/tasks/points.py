@@ -99,7 +99,7 @@ def parse_pose(text: str) -> PoseExpression:
 
 
 def normal_form(text: str) -> str:
-    """Return the canonical text of a point, which is equal for all ways of writing it; used to validate parameters."""
+    """Return the canonical text of a point, which is equal for all ways of writing it; this validates parameters."""
     try:
         return str(parse_pose(text))
     except InputError as error:

@@ -133,7 +133,7 @@ class ReferenceParser:
 
 
 def names_in(expression: Expression) -> set[str]:
-    """Return the names of objects, groups, fixtures, regions and variables in a reference, also inside brackets."""
+    """Return the names of objects, groups, fixtures, regions and variables in a reference, even inside brackets."""
     match expression:
         case NameRef(name):
             return {name}

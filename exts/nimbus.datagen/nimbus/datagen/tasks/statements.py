@@ -100,7 +100,7 @@ PoseReference = Annotated[tuple[Metres, Metres, Metres] | Annotated[str, AfterVa
 
 
 def _mark(parts: Iterable[Any], kind: type[Mark]) -> Mark | None:
-    """Return the mark among a field's annotations, also inside ``… | None``."""
+    """Return the mark among a field's annotations, even inside ``… | None``."""
     for part in parts:
         if isinstance(part, kind):
             return part
@@ -153,7 +153,7 @@ class Statement(StrictModel, ABC):
         return self
 
     def check_files(self) -> None:
-        """Check that the named files can be read; called for task files, not for the text of a stored task.
+        """Check that the named files can be read; this is called for task files, not for the text of a stored task.
 
         Raises:
             InputError: A file is missing or invalid.
@@ -210,7 +210,7 @@ class Skill(Statement):
         return any(fact.relation == relation for fact in cls.facts(kind))
 
     def check_gripper(self, arm: Workcell) -> None:
-        """Check the state of the gripper that the skill needs; called before :meth:`run`.
+        """Check the state of the gripper that the skill needs; this is called before :meth:`run`.
 
         Raises:
             SkillFailure: The gripper is not empty, or does not hold the main object.

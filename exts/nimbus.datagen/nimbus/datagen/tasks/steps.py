@@ -128,7 +128,7 @@ class Performer(Judge, Protocol):
 
 
 class Composite(ABC):
-    """Combination of steps or conditions; registered as kind ``composite``."""
+    """Combination of steps or conditions; it is registered as kind ``composite``."""
 
     version: ClassVar[int] = 1
     """Version of the behavior; it is raised when the behavior changes, and datasets are not continued across
@@ -179,11 +179,11 @@ class Composite(ABC):
         yield scope
 
     def perform(self, performer: Performer, scope: Scope) -> None:
-        """Run the steps; implemented by composites whose ``kinds`` include ``skill``."""
+        """Run the steps; composites with the kind ``skill`` implement this."""
         raise TypeError(f"{type(self).__name__} is only allowed among conditions")
 
     def failure(self, judge: Judge, scope: Scope) -> Outcome | None:
-        """Return the failure, or None if the conditions hold; for composites whose ``kinds`` include ``predicate``."""
+        """Return the failure, or None if the conditions hold; composites with the kind ``predicate`` implement this."""
         raise TypeError(f"{type(self).__name__} is only allowed among steps")
 
 

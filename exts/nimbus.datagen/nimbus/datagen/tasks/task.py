@@ -259,7 +259,7 @@ def _task(
         what = f"'{name}' cannot be the name of a task, because file names of episodes contain it"
         raise InputError(what, where=document.name, instead="use letters, digits, _ and - in the file's name")
     file = document.validate(file_model(document))
-    discover(skill_folders)  # after the form was checked, because this imports all skills
+    discover(skill_folders)  # this follows the check of the form, because it imports all skills
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
     steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=folder)

@@ -384,7 +384,7 @@ class TaskFile(CommonFile):
 
     @property
     def scene_name(self) -> str:
-        """Name or path that opens the stage; for a room with settings its reference."""
+        """Name or path that opens the stage; for a room with settings, it is the room's reference."""
         return self.scene if isinstance(self.scene, str) else self.scene.reference
 
     def canonical(self) -> dict[str, Any]:

@@ -170,7 +170,7 @@ class World(SceneState, Protocol):
 
 
 class Workcell(World, Protocol):
-    """One arm in its scene: observe, plan, move, grasp.
+    """One arm in its scene, with which a skill observes, plans, moves and grasps.
 
     A robot with several arms has one such view for each, see :meth:`World.arms`; they share the scene.
     """
@@ -295,11 +295,11 @@ class Workcell(World, Protocol):
         ...
 
     def open(self, *, room: float | None = None, steps: int = 3) -> None:
-        """Open the fingers by ``room`` [m] each, or fully, over some record periods; releases the held object."""
+        """Open the fingers by ``room`` [m] each, or fully, over some record periods; this releases the held object."""
         ...
 
     def close_on(self, name: str, *, steps: int = 4, patience: int = 8) -> bool:
-        """Close the fingers on an object; True when all of them hold it."""
+        """Close the fingers on an object; return True if all of them hold it."""
         ...
 
     def is_gripping(self, name: str) -> bool:

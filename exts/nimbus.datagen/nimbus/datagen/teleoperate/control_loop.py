@@ -56,7 +56,8 @@ class ControlLoop:
         show: Callable[[LoopState], None],
     ) -> None:
         self._session, self._device, self._folder, self._show = session, device, folder, show
-        # Reentrant: viser runs the callbacks of a value in the thread that sets the value, also inside ``do``.
+        # The lock is reentrant, because viser runs the callbacks of a value in the thread that sets it, even inside
+        # ``do``.
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._begun: deque[float] = deque(maxlen=_WINDOW)
@@ -125,7 +126,7 @@ class ControlLoop:
             if not session.is_recording or session.step_count < SHORTEST or session.step_count == self._saved_count:
                 return
             self._saved_count = session.step_count
-            # Under the lock, so that a recording that is kept or discarded at this moment is not saved again.
+            # The lock is held, so that a recording that is kept or discarded at this moment is not saved again.
             try:
                 self._folder.save_unfinished(session.recording())
             except (OSError, InputError) as error:

@@ -1,4 +1,4 @@
-"""Plan stage for demonstrations: executes the recorded commands of an operator again in physics."""
+"""Plan stage for demonstrations, which executes the recorded commands of an operator again in physics."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def is_number(value: object) -> bool:
 
 
 def disconnect(device: Any) -> None:
-    """Disconnect a device, even if it is already gone."""
+    """Disconnect a device, even if it is already lost."""
     try:
         device.disconnect()
     except Exception as error:

@@ -157,7 +157,7 @@ class JoinedInput(InputDevice):
         """Return the newest input of all devices.
 
         Raises:
-            DeviceLost: One of them is gone.
+            DeviceLost: One of them does not answer.
         """
         arms: dict[str, ToolCommand] = {}
         for given in [device.poll() for device in self._devices]:

@@ -96,7 +96,7 @@ class InputDevice(ABC):
         """Return the newest input without waiting.
 
         Raises:
-            DeviceLost: The device is gone.
+            DeviceLost: The device does not answer.
         """
 
     def close(self) -> None:

@@ -128,7 +128,7 @@ class PageInput(InputDevice):
 
     def _axes(self, report: PageReport | None) -> FloatArray:
         axes = np.array(report.axes if report else (0.0,) * 6)
-        # Squared beyond the dead zone, for fine motions near the center of a stick.
+        # Deflections beyond the dead zone are squared, for fine motions near the center of a stick.
         beyond = np.maximum(np.abs(axes) - _DEAD, 0.0) / (1 - _DEAD)
         return np.sign(axes) * beyond**2
 

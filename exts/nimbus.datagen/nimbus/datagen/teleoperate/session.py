@@ -32,10 +32,10 @@ class SessionPhase(StrEnum):
     PRACTICE = "practice"
     """The robot moves, and nothing is recorded."""
     ARMED = "armed"
-    """Time stands still at the start of the layout until the operator's first motion."""
+    """Time does not advance at the start of the layout, until the operator's first motion."""
     RECORDING = "recording"
     PAUSED = "paused"
-    """Time stands still after a pause, an undo, or the loss of a device."""
+    """Time does not advance after a pause, an undo, or the loss of a device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class TeleoperationSession:
         assets: Loaded assets of the task.
         seed: Seed of the layouts.
         operator: Name of the operator, stored with each demonstration.
-        device: Kind of the device, also stored.
+        device: Kind of the device, which is also stored.
     """
 
     def __init__(self, task: Task, assets: SceneAssets, *, seed: int = 0, operator: str = "", device: str = "") -> None:
@@ -206,7 +206,7 @@ class TeleoperationSession:
         self.pause("continued from an unfinished recording")
 
     def step(self, given: OperatorInput) -> SessionState:
-        """Advance by one period, unless time stands still in this phase.
+        """Advance by one period, except in phases in which time does not advance.
 
         Raises:
             InputError: The input does not fit this robot; the state is unchanged.
@@ -233,7 +233,8 @@ class TeleoperationSession:
     def _execute(self, action: FloatArray) -> None:
         result = self.environment.step(action)
         if not result.is_stable:
-            # A state with infinite or undefined numbers cannot be continued: return to the last valid state.
+            # A state with infinite or undefined numbers cannot be continued, so the session returns to the last valid
+            # state.
             self._history.go_back(self.step_count)
             self._after_jump()
             self.pause("paused: physics became unstable; go back some seconds and continue")

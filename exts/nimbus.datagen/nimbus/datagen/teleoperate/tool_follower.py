@@ -142,7 +142,8 @@ class ToolFollower:
 
     def _limited(self) -> FloatArray:
         """Return the pose for this period: toward the target, at most at the largest speed of a tool."""
-        # Two periods ahead, so that near the target the joint limits, which include braking, determine the speed.
+        # The pose is two periods ahead, so that near the target the joint limits, which include braking, determine the
+        # speed.
         ahead = 2 * self._period
         return _between(self.commanded_pose, self.target, most=FASTEST * ahead, most_turn=FASTEST_TURN * ahead)
 

@@ -79,7 +79,7 @@ class BackgroundTasks:
                 work()
             except InputError as error:
                 self._report_error(str(error))
-            except Exception:  # top of a thread: no caller would see the error, and the next task must run
+            except Exception:  # at the top of a thread, no caller sees the error, and the next task must run
                 _log.exception("%s failed", task)
                 self._report_error(f"{task}: a bug in Nimbus; see the traceback in the terminal; nothing is lost")
             finally:

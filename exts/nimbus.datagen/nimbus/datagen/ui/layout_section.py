@@ -65,7 +65,7 @@ class HostedScene(Protocol):
         ...
 
     def stop(self) -> None:
-        """End a live plan before its next step of physics; returns at once, from any thread."""
+        """End a live plan before its next step of physics; this returns at once, and may be called from any thread."""
         ...
 
     def vary(self, task: Task, *, seed: int, index: int) -> str:

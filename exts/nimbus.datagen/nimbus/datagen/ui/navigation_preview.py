@@ -37,7 +37,7 @@ class SceneMapView:
 
 
 class NavigationPreview:
-    """Draws maps and plans paths; every call computes in the caller's thread, for the task that it gets."""
+    """Preview that draws maps and plans paths; every call computes in the caller's thread, for the given task."""
 
     def __init__(self) -> None:
         self._loader: tuple[str, NavigationLoader] | None = None

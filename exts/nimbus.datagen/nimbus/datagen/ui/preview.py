@@ -29,7 +29,7 @@ MakeSimulation = Callable[[SceneAssets, VisualLayout], NewtonSimulation]
 
 
 class Preview:
-    """Draws layouts, plans and renders; every call computes in the caller's thread, for the task that it gets."""
+    """Preview that draws layouts, plans and renders; every call computes in the caller's thread, for the given task."""
 
     def __init__(self) -> None:
         self._assets: tuple[str, SceneAssets] | None = None

@@ -43,11 +43,11 @@ class PreviewMotion:
 
     @property
     def step_count(self) -> int:
-        """T."""
+        """Number T of steps."""
         return len(self.positions)
 
     def at(self, moment: float) -> PreviewMotion:
-        """Interpolate the motion at a fractional step; returns a motion of one step."""
+        """Interpolate the motion at a fractional step; return a motion of one step."""
         low = int(moment)
         share, high = moment - low, min(low + 1, self.step_count - 1)
         one, other = self.wxyz[low], self.wxyz[high]

@@ -1,4 +1,4 @@
-"""Editor of one task: builds its form, applies the user's actions, and runs long work in the background."""
+"""Editor of one task, which builds its form, applies the user's actions, and runs long work in the background."""
 
 from __future__ import annotations
 

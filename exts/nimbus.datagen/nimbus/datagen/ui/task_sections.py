@@ -24,7 +24,7 @@ _NEW_ENTRIES = {
 
 
 class TaskSections:
-    """Builds the sections of all fields except the lists of steps and conditions."""
+    """Builder of the sections of all fields except the lists of steps and conditions."""
 
     def __init__(self) -> None:
         self._new_names: dict[str, str] = {}

@@ -22,7 +22,7 @@ from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash
 
 FILE_STAGE_VERSION = 1
-"""Version of the stages that are made from files; raised when any of these stages changes."""
+"""Version of the stages that are made from files; it is raised when any of these stages changes."""
 _GLTF = (".glb", ".gltf")
 _LEAST, _MOST = 0.3, 10.0
 """Accepted range of a work surface's sides [m]; other sizes are due to a wrong unit."""
@@ -83,7 +83,7 @@ def check_scene_file(path: Path, *, where: str) -> None:
 
 
 class _FileStage:
-    """Writes one stage."""
+    """Writer of one stage."""
 
     def __init__(self, settings: StageFileSettings, folder: Path, where: str) -> None:
         from pxr import Usd, UsdGeom
@@ -137,7 +137,7 @@ class _FileStage:
         return make_transform((0.0, 0.0, 0.0), quat_from_axis_angle((1, 0, 0), np.pi / 2))
 
     def _refer(self, path: Path) -> FloatArray:
-        """Reference a stage; returns the rotation and scale (4, 4) to meters with z up."""
+        """Reference a stage; return the rotation and scale (4, 4) to meters with z up."""
         from pxr import Tf, Usd, UsdGeom
 
         try:

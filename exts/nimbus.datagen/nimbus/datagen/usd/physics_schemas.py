@@ -18,7 +18,8 @@ PART_ARMATURE = {"hinge": 1e-4, "slide": 0.01}
 _CONTACT_OFFSET = 0.002
 """Distance at which PhysX begins to handle a contact [m]; the default of some centimeters is for larger things."""
 _BODY_ITERATIONS, _ROBOT_ITERATIONS = 16, 32
-"""Iterations of the contact solver for bodies and robots; with PhysX's default of 4, objects sink into the pads."""
+"""Number of iterations of the contact solver for bodies and robots; with PhysX's default of 4, objects sink into the
+pads."""
 _DEPENETRATION_SPEED = 1.0
 """Largest speed at which PhysX separates overlapping bodies [m/s]; without a limit a grip can throw its object."""
 

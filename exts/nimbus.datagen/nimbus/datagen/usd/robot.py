@@ -25,7 +25,7 @@ from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 
 CONVERSION_VERSION = 1
-"""Version of the code that assembles and converts robots; raised when the result of any robot changes."""
+"""Version of the code that assembles and converts robots; it is raised when the result of any robot changes."""
 _SECONDS = 600
 """Limit of the CPU time for a user's robot [s]; cutting many meshes into convex pieces takes minutes."""
 
@@ -61,7 +61,7 @@ def robot_usd(robot: Robot) -> Path:
 def robot_hash(robot: Robot) -> str:
     """Return a hash of the conversion's version, the robot file, its URDFs and their conversion settings.
 
-    Meshes of a package are covered by the package's version, meshes of a user's robot by their content.
+    Meshes of a package are covered by the package's version, and meshes of a user's robot by their content.
     """
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
     content = [said.encode()]
@@ -104,7 +104,7 @@ def _convert(robot: Robot, target: Path) -> None:
 
 
 def write_usd(robot: str, folder: str) -> None:
-    """Convert a robot, given as JSON; called in a limited process.
+    """Convert a robot, given as JSON; this is called in a limited process.
 
     Raises:
         InputError: The robot's model cannot be converted.

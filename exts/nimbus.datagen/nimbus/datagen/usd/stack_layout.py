@@ -45,7 +45,7 @@ class StackLayout:
 
     @property
     def count(self) -> int:
-        """K."""
+        """Number K of regions."""
         return len(self.origins)
 
 
@@ -53,7 +53,7 @@ def stack_layout(count: int, *, bounds: FloatArray, eyes: FloatArray, cameras: S
     """Place K regions.
 
     Args:
-        count: K.
+        count: Number K of regions.
         bounds: (2, 3) lower and upper corner of everything visible, over all steps [m].
         eyes: (N, 3) positions of the cameras, over all steps [m].
         cameras: The cameras of a region.

@@ -1,4 +1,4 @@
-"""Contents of a scene's USD stage that tasks refer to: robot mount, fixtures, surfaces."""
+"""Contents of a scene's USD stage that tasks refer to: robot mount, fixtures and surfaces."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class StageInfo:
     is_own: bool = False
     """True for a stage made from a user's scene file."""
     bench: str = ""
-    """Name or path of the stage that a room is built around; of this stage itself if it is not a room."""
+    """Name or path of the stage that a room is built around; that of this stage itself if it is not a room."""
 
 
 @lru_cache(maxsize=8)

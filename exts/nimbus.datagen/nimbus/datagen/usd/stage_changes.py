@@ -68,7 +68,7 @@ def _over(layer: Any, path: Any) -> Any:
 
 
 def _write_prim(written: Any, new: Any, old: Any) -> bool:
-    """Write the differences of one prim; False if there are none."""
+    """Write the differences of one prim; return False if there are none."""
     from pxr import Sdf
 
     changes: list[Any] = []

@@ -11,7 +11,8 @@ from nimbus.datagen.navigate.scene_map import SceneMap
 from nimbus.datagen.registry import register
 
 _INSIDE = 0.6
-"""Smallest distance between a goal and the doors of the scene [m]; nearer to a door, the body has hardly entered."""
+"""Smallest distance between a goal and the doors of the scene [m]; a body nearer to a door has hardly entered the
+room."""
 
 
 @register("goal", "room")

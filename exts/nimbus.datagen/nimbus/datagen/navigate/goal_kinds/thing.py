@@ -16,7 +16,7 @@ _SMALLEST, _HIGHEST = 0.25, 1.8
 """Limits of goal objects: the longest side has at least the first length, and the lower end is at most at the second
 height above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
-"""Classes without use as goals, or with several similar objects in one room."""
+"""Classes that are of no use as goals, or that have several similar objects in one room."""
 
 
 @register("goal", "object")

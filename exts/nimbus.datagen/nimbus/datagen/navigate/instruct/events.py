@@ -136,7 +136,7 @@ def _passed(
 def _pass_of(
     way: WayAlong, scene: NavigationScene, glimpses: Glimpses, number: int
 ) -> tuple[float, InstructionStep] | None:
-    """Return the step for an object, after the fraction of an image that it filled before; None if it is not passed."""
+    """Return the fraction of an image that an object fills before it is passed, and its step; None if not passed."""
     thing = scene.things[number]
     noun, size = noun_of(thing.object_class), float(np.ptp(thing.bounds, axis=0).max())
     if not noun or size < _LEAST_SIZE or thing not in scene.goals:

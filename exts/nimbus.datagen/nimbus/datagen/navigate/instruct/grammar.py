@@ -1,4 +1,4 @@
-"""Grammar of instructions: generates sentences from claims, and parses them back to the same claims."""
+"""Grammar of instructions, which generates sentences from claims, and parses them back to the same claims."""
 
 from __future__ import annotations
 

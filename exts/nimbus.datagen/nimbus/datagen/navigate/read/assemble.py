@@ -126,7 +126,7 @@ def choose_up(corners: AnyArray, up: str, *, usual: str, where: str) -> FloatArr
 
 
 def check_face_count(count: int, path: Path) -> None:
-    """Refuse a scene of too many triangles; readers that repeat meshes call it before each copy.
+    """Refuse a scene with too many triangles; readers that repeat meshes call it before each copy.
 
     Raises:
         InputError: There are more than :data:`MOST_FACES`.

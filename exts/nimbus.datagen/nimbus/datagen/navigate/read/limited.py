@@ -1,4 +1,4 @@
-"""Reading of foreign scenes in a limited child process; this process reads only the arrays that the child writes."""
+"""Reader of foreign scenes in a limited child process; the parent reads only the arrays that the child writes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[Navigati
 
 
 def write_scene(file: str, up: str, target: str) -> Any:
-    """Read a scene, write its arrays to an NPZ file, and return the rest; called in a limited process.
+    """Read a scene, write its arrays to an NPZ file, and return the rest; this is called in a limited process.
 
     Raises:
         InputError: The file is unusable.

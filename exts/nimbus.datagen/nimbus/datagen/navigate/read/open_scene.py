@@ -1,4 +1,4 @@
-"""Entry point of the scene readers: chooses a reader by the format of a file."""
+"""Entry point of the scene readers, which chooses a reader by the format of a file."""
 
 from __future__ import annotations
 

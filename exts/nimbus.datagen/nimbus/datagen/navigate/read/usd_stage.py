@@ -20,7 +20,7 @@ from nimbus.datagen.objects.imported.scene_check import check_scene
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
-"""Attribute or custom data of a prim with the class of all meshes below the prim."""
+"""Attribute of a prim, or key of its custom data, that gives the class of all meshes below the prim."""
 ROOM = "nimbus:room"
 _FILE_BYTES = 1 << 30
 

@@ -15,7 +15,7 @@ from nimbus.datagen.files.bounded import check_regular
 MOST_FILES = 10_000
 """Largest number of scene files of one task."""
 _MOST_LISTED = 100_000
-"""Largest number of files and folders that a pattern may search; one of a stored task may begin at ``/``."""
+"""Largest number of files and folders that a pattern may search; a pattern in a stored task may begin at ``/``."""
 _MOST_PARTS = 64
 """Largest number of folders in a pattern."""
 
@@ -47,7 +47,7 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 class _Search:
-    """Search for the files that match a pattern, which ends after :data:`_MOST_LISTED` files and folders.
+    """Search for the files that match a pattern; it ends after :data:`_MOST_LISTED` files and folders.
 
     Args:
         pattern: The pattern, for errors.
@@ -97,7 +97,7 @@ class _Search:
                     if self._listed > _MOST_LISTED:
                         raise self._refusal(f"searches more than {_MOST_LISTED} files and folders")
                     yield entry
-        except OSError:  # no folder, or one that may not be read
+        except OSError:  # it is not a folder, or may not be read
             return
 
     def _refusal(self, what: str) -> InputError:

@@ -38,7 +38,7 @@ class HomesSource(SceneSource):
         return self.homes
 
     def open(self, number: int) -> NavigationScene:
-        """Generate the home with a number."""
+        """Generate the home with the given number."""
         return home_scene(self.seed + number, self.rooms, self.storeys or (1, 1))
 
     def fingerprint(self) -> dict[str, str]:

@@ -42,7 +42,7 @@ class MeshSource(SceneSource):
         return len(self.paths)
 
     def open(self, number: int) -> NavigationScene:
-        """Read the scene with a number."""
+        """Read the scene with the given number."""
         scene = open_limited(self.paths[number], self.up)
         return scene if self.light == "auto" else replace(scene, is_lit=self.light == "textures")
 

@@ -35,7 +35,7 @@ class SplatHomesSource(SplatSource):
         return self.splat_homes
 
     def read(self, number: int) -> PlacedSplats:
-        """Sample splats from the home with a number; they are gray until they are lit."""
+        """Sample splats from the home with the given number; they are gray until they are lit."""
         scene = home_scene(self.seed + number, self.rooms)
         samples = place_samples(scene.corners, self.per_home)
         cloud = discs_of(samples, np.full((self.per_home, 3), 0.5))

@@ -44,7 +44,7 @@ class SplatFileSource(SplatSource):
         return len(self.splats)
 
     def read(self, number: int) -> PlacedSplats:
-        """Read the splats with a number, and read or derive their proxy."""
+        """Read the splats with the given number, and read or derive their proxy."""
         one = self.splats[number]
         proxy = Path(one.proxy) if one.proxy else None
         found = read_limited_splats(Path(one.splat), proxy=proxy, up=one.up, scale=one.scale, proxy_up=one.proxy_up)

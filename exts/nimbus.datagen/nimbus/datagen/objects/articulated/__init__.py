@@ -1,4 +1,4 @@
-"""Articulated objects: furniture, appliances, controls, plumbing.
+"""Articulated objects: furniture, appliances, controls and plumbing.
 
 A family is a model of its settings with a method ``assemble``; :data:`AnyArticulated` lists them.
 """

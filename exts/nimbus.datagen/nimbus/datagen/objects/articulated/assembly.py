@@ -61,7 +61,7 @@ class Link:
 
 @dataclass(kw_only=True)
 class Assembly:
-    """Complete object: x runs from its front to its back, y to its left as seen from the front, z up."""
+    """Complete object. In its frame, x runs from front to back, y to the left as seen from the front, and z up."""
 
     looks: TextureMapping
     base: Solids

@@ -1,4 +1,4 @@
-"""Construction of a model from an assembly: masses by volume, origin in the middle of the base."""
+"""Construction of a model from an assembly, with masses by volume and the origin in the middle of the base."""
 
 from __future__ import annotations
 

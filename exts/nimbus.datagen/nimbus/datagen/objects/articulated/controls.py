@@ -1,4 +1,4 @@
-"""Controls on a panel: a rotary knob, a push button, a lever."""
+"""Controls on a panel: a rotary knob, a push button and a lever."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ class Solids:
         facing = np.repeat(np.abs(normals).argmax(axis=1), 3)
         across = np.where(facing == 1, shares[:, 0], shares[:, 1])
         up = np.where(facing == 2, shares[:, 0], shares[:, 2])
-        # Orientation of the images: +y is left seen from the front (from -x), +x is up seen from above.
+        # In the images, +y is to the left as seen from the front (from -x), and +x is up as seen from above.
         uvs = self._looks.map(look, np.column_stack([1 - across, up]))
         self._surfaces.append(SolidSurface(corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3), uvs))
 

@@ -1,4 +1,4 @@
-"""Limit of the prims of a USD stage before composition, because nested references multiply in a small file."""
+"""Limit of the number of prims of a USD stage before composition, because references can multiply them."""
 # The stubs of pxr say that every Get returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -120,7 +120,7 @@ class _Growth:
 
 
 def outer_file(place: str) -> Path:
-    """Return the file on the disk of a place in USD: a file, or a package that contains it, as in ``a.usdz[b.png]``.
+    """Return the file on disk of a place in USD: a file, or the package that contains it, as in ``a.usdz[b.png]``.
 
     Folders and files may have brackets in their names, too.
     """

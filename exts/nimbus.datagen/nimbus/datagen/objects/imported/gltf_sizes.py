@@ -1,4 +1,4 @@
-"""Contents that glTF files declare: sizes, compared with limits before a parser allocates memory, and pictures."""
+"""Contents that glTF files declare: pictures, and sizes, which are checked before a parser allocates memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.codec import parse_json
 
 _MOST_ABSENT = 64 << 20
-"""Largest size of the numbers that a file declares without storing them, which are zeros [bytes]."""
+"""Largest size of the numbers that a file declares without storing them [bytes]; their values are zero."""
 _MOST_CORNERS = 50_000_000
 """Largest number of face corners of all nodes; several nodes may show one mesh."""
 _COMPONENT = {5120: 1, 5121: 1, 5122: 2, 5123: 2, 5125: 4, 5126: 4}
@@ -77,7 +77,7 @@ def _document(path: Path) -> Mapping[str, object]:
 
 
 def _entries(holder: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    """Return the objects of a list; an entry that is none becomes empty, because others refer to it by number."""
+    """Return the objects of a list; any other entry becomes an empty object, so that entries keep their numbers."""
     found = holder.get(name)
     return [one if isinstance(one, Mapping) else {} for one in found] if isinstance(found, list) else []
 

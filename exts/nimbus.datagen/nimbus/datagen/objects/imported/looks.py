@@ -1,4 +1,4 @@
-"""Appearance of an imported mesh: fewer triangles and one texture, with images close to the original's."""
+"""Appearance of an imported mesh with fewer triangles and one texture, whose images are close to the original's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preparation of a mesh: check, simplify, decompose into convex pieces, and cache."""
+"""Preparation of a mesh, which is checked, simplified, decomposed into convex pieces, and cached."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PREPARATION_VERSION = 5
 """Version of the preparation; raise it when the result for any mesh changes."""
 
 _MASS = 0.2
-"""Mass in the simulation that finds rest poses [kg]; they do not depend on it."""
+"""Mass in the simulation that finds rest poses [kg]; the poses do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
 
 
 def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
-    """Prepare a mesh and write it to a file of the cache; runs in a child process.
+    """Prepare a mesh and write it to a file of the cache; this function runs in a child process.
 
     Raises:
         InputError: The mesh is unusable as an object.

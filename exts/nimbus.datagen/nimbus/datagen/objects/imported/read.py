@@ -99,7 +99,7 @@ def read_nodes(path: Path) -> list[tuple[str, ImportedSurface]]:
 def _with_trimesh(path: Path, root: Path | None, look: OutsideLook | None) -> ImportedSurface:
     meshes, outside = _load_meshes(path, root)
     parts = [_surface(mesh, look) for mesh in meshes if len(mesh.faces)]
-    known = path.suffix.lower() in (".glb", ".gltf")  # the format defines meters, y up
+    known = path.suffix.lower() in (".glb", ".gltf")  # the format defines meters and y up
     notes = tuple(f"'{name}' is missing below the root and is omitted" for name in dict.fromkeys(outside))
     return join_surfaces(parts, unit_is_known=known, up="y" if known else "z", notes=notes)
 
@@ -115,7 +115,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
         check_gltf_sizes(path)
 
     class FolderResolver(FilePathResolver):
-        """Finds materials and textures, only below the file's folder."""
+        """Resolver that finds materials and textures only below the file's folder."""
 
         def get(self, name: str) -> Any:
             if root is not None:
@@ -206,8 +206,8 @@ def _image(visual: Any) -> ImageArray | None:
 
 
 def texel_colors(picture: PillowImage.Image, side: int = _TEXTURE_SIDE) -> ImageArray:
-    """Return the texels (H, W, 3) of an image, shrunk to a largest side."""
-    if picture.mode.startswith("I"):  # 16 bits: Pillow's conversion would clip them at 255
+    """Return the texels (H, W, 3) of an image, shrunk until no side exceeds a given length."""
+    if picture.mode.startswith("I"):  # these texels have 16 bits, which Pillow's conversion would clip at 255
         picture = PillowImage.fromarray((np.asarray(picture).astype(np.uint32) // 257).clip(0, 255).astype(np.uint8))
     picture = picture.convert("RGB")
     share = min(side / max(picture.size), 1.0)

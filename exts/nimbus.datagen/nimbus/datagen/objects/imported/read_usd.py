@@ -22,7 +22,7 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surfa
 _GREY = (170, 170, 172)
 _MDL_TEXTURES = ("diffuse_texture", "albedo_texture", "base_color_texture", "basecolor_texture", "BaseColor_Tex")
 _COLORS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_color", "albedo_color")
-"""Inputs of MDL materials; the first of each are OmniPBR's."""
+"""Inputs of MDL materials for textures and for colors; in each tuple, the inputs of OmniPBR come first."""
 
 
 def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
@@ -175,7 +175,7 @@ def _shaders(mesh: Any) -> Iterator[Any]:
 
 
 def _texture(mesh: Any) -> Any:
-    """Find the file of a mesh's colors: by UsdPreviewSurface, or by MDL (OmniPBR and similar)."""
+    """Find the file of a mesh's colors, which its UsdPreviewSurface or its MDL material (OmniPBR and similar) names."""
     from pxr import UsdShade
 
     for shader in _shaders(mesh):
@@ -192,7 +192,7 @@ def _texture(mesh: Any) -> Any:
 
 
 def _plain_color(mesh: Any, image: ImageArray | None, notes: list[str]) -> ImageArray:
-    """Return the color of a mesh without texture: the mean of an unmapped texture, its material's or display color."""
+    """Return the color of an untextured mesh: the mean of an unmapped texture, or its material's or display color."""
     colors = mesh.GetDisplayColorAttr().Get()
     said = (shader.GetInput(name) for shader in _shaders(mesh) for name in _COLORS)
     linear = next((value.Get() for value in said if value and value.Get() is not None), None)

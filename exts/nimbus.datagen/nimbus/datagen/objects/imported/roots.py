@@ -31,6 +31,6 @@ def below(root: Path, folder: Path, name: str) -> str:
             resolved = place.resolve()
             if resolved.is_relative_to(root) and resolved.is_file():
                 return resolved.relative_to(root).as_posix()
-        except OSError:  # too long for a file name
+        except OSError:  # the name is too long for a file
             continue
     return ""

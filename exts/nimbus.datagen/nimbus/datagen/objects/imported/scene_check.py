@@ -20,7 +20,7 @@ from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
 SCENE_CHECK_VERSION = 3
-"""Version of the check; raised when it refuses more, so that known files are checked again."""
+"""Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
 _FILE_BYTES = 1 << 30
@@ -30,14 +30,15 @@ _PRIMS = 300_000
 _CORNERS = 50_000_000
 """Largest number of face corners of a scene, instances included."""
 _SCRIPTS = ("omni:scripting:scripts", "inputs:script", "inputs:scriptPath")
-"""Attributes with Python code, or with files of it, that Isaac Sim runs when it opens or plays a stage."""
+"""Attributes with Python code, or with paths of files with such code, which Isaac Sim runs when it opens or plays a
+stage."""
 _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
-"""Beginnings of the types of graphs and their nodes, which Isaac Sim executes: there are nodes that run Python, CUDA or
-programs, read memory, write files, and open connections."""
+"""Beginnings of the types of graphs and their nodes, which Isaac Sim executes: some nodes run Python, CUDA or programs,
+read memory, write files, or open connections."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-"""Beginning of an address. Isaac Sim loads it from a server or a device; the USD of this process takes it for a folder
-of that name, which a foreign scene may contain."""
+"""Beginning of an address. Isaac Sim loads a file with such an address from a server or a device; the USD of this
+process takes the beginning for the name of a folder, which a foreign scene may contain."""
 _LAYERS = (*USD_SUFFIXES, ".mtlx")
 """Suffixes of files of which a stage may consist. Isaac Sim has parsers of its own for others."""
 
@@ -59,7 +60,7 @@ def check_scene(path: Path) -> None:
 
 
 def read_scene(file: str) -> list[str]:
-    """Read a scene in full, and return the paths of its files; called in a limited process.
+    """Read a scene in full, and return the paths of its files; this is called in a limited process.
 
     Raises:
         InputError: The scene is unusable.
@@ -81,7 +82,7 @@ def read_scene(file: str) -> list[str]:
 
 
 def check_references(path: Path) -> None:
-    """Check that every file exists that a stage refers to.
+    """Check that every file to which a stage refers exists.
 
     Raises:
         InputError: A file is missing, or USD cannot read the stage.
@@ -90,7 +91,7 @@ def check_references(path: Path) -> None:
 
 
 def _dependencies(path: Path) -> Any:
-    """Return the layers of a stage, its other files, and the references that lead nowhere."""
+    """Return the layers of a stage, its other files, and the references without a target."""
     from pxr import Tf, UsdUtils
 
     try:
@@ -188,7 +189,7 @@ def _is_graph(prim: Any) -> bool:
 
 
 def _applied(prim: Any) -> list[str]:
-    """Return the names of the schemas that a prim states, also of those that this USD does not know."""
+    """Return the names of the schemas that a prim states, including those that this USD does not know."""
     stated: Any = prim.GetMetadata("apiSchemas")
     return [] if stated is None else list(stated.GetAddedOrExplicitItems())
 

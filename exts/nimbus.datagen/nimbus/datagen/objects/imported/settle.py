@@ -33,13 +33,13 @@ _BUMP, _RELATIVE_BUMP = 5e-4, 0.025
 """Depth [m], and fraction of the center's height, of dips that are ignored as bumps of a scan or facets of a round
 object."""
 _ROLLS = 0.06
-"""Largest difference in height between rest poses of one round object, as a fraction of the height; 3.5 % for a
-cylinder of twelve facets, 8 % for eight."""
+"""Largest difference in height between rest poses of one round object, as a fraction of the height; it is 3.5 % for a
+cylinder with twelve facets, and 8 % with eight."""
 _LEVEL = 2e-5
 """Difference in height [m] within which the top of a tipping motion counts as reached."""
 _TILTS = np.deg2rad(np.arange(1.0, 91.0))
 _STRAIGHT = np.cos(np.deg2rad(25.0))
-"""Cosine of the largest angle between the up axis and the vertical of an object that stands; otherwise it lies."""
+"""Cosine of the largest angle between the up axis of a standing object and the vertical; beyond it, the object lies."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +107,7 @@ def settle(
 
 
 def name_rest_poses(ways: Sequence[RestingWay], names: Sequence[str], *, lies_on: str = "any") -> tuple[RestPose, ...]:
-    """Name rest poses by the direction of the object's z axis: upright first; one is always named ``lying``.
+    """Name rest poses by the direction of the object's z axis, upright ones first; one is always named ``lying``.
 
     Args:
         ways: Rest poses found by :func:`settle`.

@@ -47,9 +47,9 @@ Beyond a limit, a finer decomposition is tried.
 _FACES = 3000
 """Approximate number of triangles of the decomposed mesh."""
 _MOST_SHELLS = 12
-"""Fraction of the whole volume below which a shell is dropped if it lies within the hull of a larger shell."""
+"""Largest number of shells that are decomposed separately; a surface with more shells stays whole."""
 _SMALLEST_SHELL = 2e-3
-"""Fraction of the whole volume below which a shell is dropped if it lies within the hulls of larger shells."""
+"""Fraction of the whole volume below which a shell is dropped if it lies within the hull of a larger shell."""
 _PROBES = 4000
 """Number of sample points in each cavity."""
 
@@ -110,7 +110,7 @@ def measure_volume(points: FloatArray, faces: IndexArray) -> float:
 
 
 def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, IndexArray]]:
-    """Split a surface into connected shells; it stays whole with a shell inside another or with too many shells."""
+    """Split a surface into connected shells; it stays whole if a shell is inside another or there are too many."""
     count = len(points)
     edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]]])
     graph = coo_array((np.ones(len(edges)), edges.T), shape=(count, count))
@@ -132,7 +132,7 @@ def _shells(points: FloatArray, faces: IndexArray) -> list[tuple[FloatArray, Ind
         try:
             hulls.append(qhull(corners).equations)
         except QhullError:
-            continue  # a flat fragment
+            continue  # this shell is a flat fragment
         kept.append(parts[index])
     return kept if 0 < len(kept) <= _MOST_SHELLS else [(points, faces)]
 

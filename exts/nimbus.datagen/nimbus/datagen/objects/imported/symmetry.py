@@ -21,7 +21,8 @@ _OFF = 0.02
 Samples of a ball have about this distance.
 """
 _FITTING = 0.97
-"""Fraction of the samples that must match; even a small handle or the edge of a label affects more than the rest."""
+"""Fraction of the samples that must match; even a small handle or the edge of a label affects more than the remaining
+ones."""
 _ANGLES = np.deg2rad([23.0, 67.0, 90.0, 131.0, 180.0])
 """Angles for testing round objects; regular polygons do not map onto themselves at all of them."""
 

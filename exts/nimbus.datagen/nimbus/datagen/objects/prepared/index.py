@@ -25,7 +25,7 @@ KindName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,79}$")]
 
 @dataclass(frozen=True, kw_only=True)
 class AssetEntry:
-    """Kind, accepted or refused with the reason."""
+    """Kind that the import accepted, or refused with a reason."""
 
     kind: KindName
     object_class: str = "object"
@@ -89,7 +89,7 @@ class AssetEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class AssetIndex:
-    """Content of ``index.json``, kinds sorted by name."""
+    """Content of ``index.json``, with the kinds sorted by name."""
 
     format: int = FORMAT
     importer: str

@@ -29,7 +29,7 @@ _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "i
 
 @dataclass(frozen=True, kw_only=True)
 class AssetShape:
-    """Arrays of a kind; the origin is the center of the bounds, z is up."""
+    """Arrays of a kind; the origin is the center of the bounds, and z is up."""
 
     vertices: FloatArray
     """(n, 3) [m] of the visual mesh."""

@@ -90,7 +90,7 @@ def _best_cuts(cost: FloatArray, pieces: int) -> tuple[list[int], float]:
     best = np.full((pieces + 1, count), np.inf)
     before = np.zeros((pieces + 1, count), dtype=int)
     best[0, 0] = 0.0
-    earlier = np.tri(count, k=-1, dtype=bool).T  # [row, column]: the row's cut is before the column's
+    earlier = np.tri(count, k=-1, dtype=bool).T  # entry [row, column] is True if the row's cut is before the column's
     for used in range(1, pieces + 1):
         candidates = np.where(earlier, np.maximum(best[used - 1][:, None], cost), np.inf)
         before[used] = np.argmin(candidates, axis=0)

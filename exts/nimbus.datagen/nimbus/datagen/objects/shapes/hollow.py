@@ -138,7 +138,7 @@ def _at(rows: FloatArray, height: float) -> FloatArray:
 
 
 def _rings(rows: FloatArray, points: int) -> FloatArray:
-    """Return (K, points, 3) polygons, midway between those that circumscribe and those that are inscribed."""
+    """Return (K, points, 3) polygons, midway between the circumscribed and the inscribed ones."""
     rows = rows.copy()
     rows[:, 1:3] *= 1 + 0.5 * (1 / np.cos(np.pi / points) - 1) * rows[:, 3:]
     flat = outline(rows[:, 1], rows[:, 2], rows[:, 3], points)

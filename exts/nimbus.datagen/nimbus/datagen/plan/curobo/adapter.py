@@ -1,8 +1,8 @@
 """Interface to cuRobo V2; it runs in cuRobo's process and never in Nimbus's own.
 
-cuRobo returns no status: ``None`` means that inverse kinematics did not reach a pose; ``success`` covers all else.
-The sizes of batches, goal sets and obstacle caches are fixed when a planner is built, so there is one planner for each
-combination.
+cuRobo returns no status: ``None`` means that inverse kinematics did not reach a pose, and ``success`` gives every other
+result. The sizes of batches, goal sets and obstacle caches are fixed when a planner is built, so there is one planner
+for each combination.
 """
 
 from __future__ import annotations

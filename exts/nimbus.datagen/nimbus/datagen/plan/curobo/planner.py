@@ -1,4 +1,4 @@
-"""Planner ``curobo``: free motions by cuRobo V2 on a GPU, everything else as in the default planner.
+"""Planner ``curobo``, which plans free motions with cuRobo V2 on a GPU, and all others like the default planner.
 
 cuRobo's results are never used directly: the motion is timed at our limits, and its commands are checked in the
 simulator's own geometry, because spheres only approximate the robot and cuRobo has reported colliding motions.
@@ -63,7 +63,7 @@ class _Problem:
 
 @register("planner", "curobo")
 class CuroboPlanner(BatchPlanner):
-    """Plans free motions with cuRobo; arguments as in :class:`~nimbus.datagen.plan.batch.BatchPlanner`.
+    """Planner of free motions with cuRobo; its arguments are those of :class:`~nimbus.datagen.plan.batch.BatchPlanner`.
 
     Every query, even a single one, is first planned in a batch. A query that fails there is planned again alone, where
     cuRobo also searches a graph. cuRobo draws its own random numbers, from a seed that is reset before each request:
@@ -100,7 +100,7 @@ class CuroboPlanner(BatchPlanner):
         return refused
 
     def _plan_alone(self, problem: _Problem) -> MotionPlan:
-        """Return the first successful plan over subsets of the goals, or the failure that got furthest."""
+        """Return the first successful plan over subsets of the goals, or the failure at the latest stage."""
         goals = problem.query.goals
         if problem.query.goal_q is not None:
             return self._ask([problem], batch=1)[0]

@@ -1,4 +1,4 @@
-"""Client of cuRobo's process: finds cuRobo, starts the process and sends requests."""
+"""Client of cuRobo's process, which finds cuRobo, starts the process and sends requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _WHAT = {
 
 
 class CuroboProcess:
-    """Process of cuRobo's interpreter; ends with this object, or with the process that started it.
+    """Process of cuRobo's interpreter; it ends with this object, or with the process that started it.
 
     Args:
         where: Option that requested cuRobo, for messages.
@@ -53,7 +53,7 @@ class CuroboProcess:
 
     def __init__(self, *, where: str = "--planner") -> None:
         python = os.environ.get(PYTHON) or sys.executable
-        # A socket pair instead of pipes on stdin and stdout, which cuRobo and CUDA print to.
+        # A socket pair is used instead of pipes on stdin and stdout, because cuRobo and CUDA print to these.
         ours, theirs = socket.socketpair()
         self._channel = ours
         self._log = tempfile.TemporaryFile()
@@ -138,7 +138,7 @@ class CuroboProcess:
         return self._tail(count) or f"no output, exit code {self._process.returncode}"
 
     def _tail(self, count: int) -> str:
-        """Return the last lines of the process's output; the offset is the process's own too, so it is not moved."""
+        """Return the last lines of the process's output; the offset is shared with the process, so it is not moved."""
         size = os.fstat(self._log.fileno()).st_size
         start = max(0, size - 500 * count)
         text = os.pread(self._log.fileno(), size - start, start).decode(errors="replace")
@@ -155,8 +155,8 @@ def check_curobo(*, where: str = "--planner") -> None:
 
 
 _running: dict[int, CuroboProcess] = {}
-"""The cuRobo process of each process id: one GPU context and one warm-up for all attempts; a forked process starts its
-own."""
+"""cuRobo's process by the id of the process that started it. All attempts share one GPU context and one warm-up; a
+forked process starts a cuRobo process of its own."""
 
 
 def curobo_process() -> CuroboProcess:

@@ -1,4 +1,4 @@
-"""Retiming of cuRobo's trajectories: the same shape at our limits and period."""
+"""Retiming of cuRobo's trajectories: their shape stays the same, and the limits and the period are those of Nimbus."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def main(descriptor: int) -> None:
         descriptor: Socket to the client.
     """
     faulthandler.enable()
-    faulthandler.register(signal.SIGTERM, chain=True)  # shows where it was when it was interrupted
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends it by closing the socket
+    faulthandler.register(signal.SIGTERM, chain=True)  # the stacks show where it was interrupted
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client ends this process by closing the socket
     with socket.socket(fileno=descriptor) as channel, contextlib.suppress(EOFError, ConnectionError):
         found = look_for_curobo()
         wire.send(channel, found)

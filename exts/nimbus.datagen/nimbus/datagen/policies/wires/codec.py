@@ -38,7 +38,7 @@ class Marking:
 
     encode: Callable[[Array], dict[str | bytes, object]]
     decode: Callable[[Mapping[object, object]], object]
-    """Returns the array that a map represents; any other map is returned unchanged."""
+    """Function that returns the array that a map represents; it returns any other map unchanged."""
 
     def pack(self, value: Value) -> bytes:
         """Encode plain values and arrays.

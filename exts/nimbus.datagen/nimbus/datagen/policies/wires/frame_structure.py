@@ -1,7 +1,7 @@
 """Structure of a msgpack frame: entries and levels are counted in its bytes, before anything is decoded.
 
-Most versions of the msgpack library reserve a list or map as soon as they have read its declared length: a frame of
-5 kB with nested lists of a million entries each took 8 GB.
+Most versions of the msgpack library reserve memory for a list or map as soon as they have read its declared length: a
+frame of 5 kB with nested lists of a million entries each took 8 GB.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import re
 _ONE_BYTE = re.compile(rb"[\x00-\x7f\xc0\xc2\xc3\xe0-\xff]+")
 """Run of values of one byte: small whole numbers, None, False and True."""
 _FIXED = {0xCC: 1, 0xD0: 1, 0xCD: 2, 0xD1: 2, 0xCA: 4, 0xCE: 4, 0xD2: 4, 0xCB: 8, 0xCF: 8, 0xD3: 8}
-"""Number of bytes after the first one, by that byte, of numbers."""
+"""Number of bytes of a number after its first byte, by the first byte."""
 _SIZED = {0xC4: 1, 0xD9: 1, 0xC5: 2, 0xDA: 2, 0xC6: 4, 0xDB: 4}
-"""Number of bytes of the length, by the first byte, of texts and bytes."""
+"""Number of bytes that state the length of a text or of bytes, by the first byte."""
 _LISTS, _MAPS = {0xDC: 2, 0xDD: 4}, {0xDE: 2, 0xDF: 4}
-"""Number of bytes of the length, by the first byte, of lists and maps."""
+"""Number of bytes that state the length of a list or map, by the first byte."""
 
 
 class FrameError(ValueError):

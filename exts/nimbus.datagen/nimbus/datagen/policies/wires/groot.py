@@ -1,4 +1,4 @@
-"""GR00T's wire: requests over ZeroMQ, msgpack with arrays; names come from the server's modalities.
+"""GR00T's wire: requests over ZeroMQ, as msgpack with arrays. The names come from the server's modalities.
 
 Arrays are npy files up to N1.6 and maps of msgpack-numpy from N1.7 on; the form of the modalities shows the version.
 """
@@ -49,12 +49,12 @@ class GrootWire(Wire):
         self._socket: zmq.Socket[bytes] | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect, and take the modalities."""
+        """Connect, and return the modalities."""
         self.close()
-        # One context per process that is never collected, because a context in collection waits for its sockets
+        # Each process has one context, which is never collected, because a context in collection waits for its sockets
         # forever.
         self._socket = socket = zmq.Context.instance().socket(zmq.REQ)
-        # With RCVHWM, ZeroMQ keeps one message that was not requested, not a thousand.
+        # With RCVHWM, ZeroMQ keeps one message that was not requested instead of a thousand.
         for option, value in (
             (zmq.LINGER, 0),
             (zmq.MAXMSGSIZE, LARGEST),
@@ -98,7 +98,7 @@ class GrootWire(Wire):
         self._call("reset", {"options": options}, seconds=seconds)
 
     def ask(self, question: Question, *, seconds: float) -> Mapping[object, object]:
-        """Send an observation, a batch of one with one time step, and wait for the actions."""
+        """Send an observation, as a batch of one with one time step, and wait for the actions."""
         observation = {
             "video": {name: picture[None, None] for name, picture in question.pictures.items()},
             "state": {name: part[None, None].astype(np.float32) for name, part in question.numbers.items()},
@@ -158,7 +158,7 @@ class GrootWire(Wire):
 
 
 def _decoded(frame: bytes) -> Mapping[object, object]:
-    """Decode an answer into a map; the pair of ``get_action`` becomes ``action``, the answer of ``reset`` is empty."""
+    """Decode an answer into a map: the pair of ``get_action`` becomes ``action``; the answer of ``reset`` is empty."""
     try:
         value = GROOT.unpack(frame)
     except FrameError as error:
@@ -188,7 +188,7 @@ def _problems(metadata: Mapping[object, object]) -> Iterator[str]:
 
 
 def _poses(metadata: Mapping[object, object]) -> Iterator[str]:
-    """Return the names of actions that are poses of the hand."""
+    """Yield the names of actions that are poses of the hand."""
     held = metadata.get("action")
     configs = held.get("action_configs") if isinstance(held, dict) else None
     for name, config in zip(_keys(metadata, "action"), configs if isinstance(configs, tuple) else (), strict=False):

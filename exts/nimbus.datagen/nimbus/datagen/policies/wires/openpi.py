@@ -56,7 +56,7 @@ class OpenpiWire(Wire):
         self._socket: Socket | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect; returns the metadata."""
+        """Connect, and return the metadata."""
         self._socket = Socket(self._address, seconds=seconds)
         return decode_map(OPENPI, self._socket.receive(seconds=seconds))
 

@@ -1,4 +1,4 @@
-"""Policy behind a wire: connects, compares conventions, sends queries, and reconnects when its server was lost.
+"""Policy behind a wire. It connects, compares conventions, sends queries, and reconnects when its server was lost.
 
 Several servers may serve one policy. A worker uses one of them, and switches to the next one when its server is lost.
 """
@@ -46,7 +46,7 @@ class Wire(ABC):
 
     @abstractmethod
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect; returns the server's declaration."""
+        """Connect, and return the server's declaration."""
 
     @abstractmethod
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
@@ -134,7 +134,8 @@ class RemotePolicy(Policy):
         """Connect for the first time, and return the metadata.
 
         Args:
-            opening: Time for each server to answer, all with the same policy [s]; 0 to wait for one server only.
+            opening: Time for each server to answer [s], after which all must have the same policy; 0 to wait for one
+            server only.
         """
         if not opening:
             return self._first_metadata(self._connect)
@@ -228,7 +229,7 @@ class RemotePolicy(Policy):
                 self.close()
                 self._turn = (self._turn + 1) % len(self._servers)
                 if self._turn:
-                    continue  # without a pause: the next server may answer at once
+                    continue  # there is no pause, because the next server may answer at once
                 if time.monotonic() + pause > end:
                     detail = f"no server for {self._first_time:.0f} s: {fault.detail}"
                     raise PolicyFault(Reason.POLICY_TIMEOUT, detail) from None

@@ -42,11 +42,11 @@ _GREETING = 5.0
 _PAUSE = 0.1
 """Pause after a connection that could not be accepted, because the process has no free descriptor [s]."""
 _SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
-"""Logger of the library: any user of the machine can send a damaged request, so that it is not worth a line."""
+"""Logger of the library: any user of the machine can send a damaged request, so the library logs nothing."""
 
 
 class PolicyServer:
-    """Answers observations; each connection has its own policy.
+    """Server that answers observations; each connection has its own policy.
 
     Args:
         make_policy: Opens the policy.
@@ -154,7 +154,7 @@ class PolicyServer:
 
 
 class _BoundedServer:
-    """Accepts connections up to a limit, which counts from the first byte: each has two threads and a descriptor.
+    """Server that accepts connections up to a limit, because each has two threads and a descriptor from its start.
 
     The library's own loop starts them without a limit, and ends when the process has no free descriptor.
 
@@ -168,7 +168,7 @@ class _BoundedServer:
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS + _MOST_GREETING)
         self._is_over = threading.Event()
         self._wake, self._woken = socket.socketpair()
-        listening.setblocking(False)  # a client may have gone between the wait and the call
+        listening.setblocking(False)  # a client may have disconnected between the wait and the call
 
     def serve_forever(self) -> None:
         """Accept connections until :meth:`shutdown`."""

@@ -40,7 +40,7 @@ class VlaEvalWire(Wire):
         self._socket: Socket | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
-        """Connect and exchange greetings; returns the server's greeting."""
+        """Connect and exchange greetings; return the server's greeting."""
         self._socket, self._count = Socket(self._address, seconds=seconds), 0
         hello = {"harness_version": "nimbus", "protocol_version": _PROTOCOL}
         return self._receive("hello", self._send("hello", hello, seconds=seconds), seconds=seconds)

@@ -33,7 +33,8 @@ _CLOSING = 1.0
 
 
 _DAMAGED = 30.0
-"""Time to refuse a text that is not UTF-8 [s]; far longer than a look, whose thread may have to wait for a core."""
+"""Time to refuse a text that is not UTF-8 [s]; it is far longer than :data:`_LOOK`, because the thread may have to wait
+for a core."""
 _OWN = "127.0.0.1"
 """Host of this user's servers. Another user can have the same port of another loopback address, such as ``::1``."""
 
@@ -105,7 +106,7 @@ class Socket:
                 self._connection.send(frame)
         except ConnectionClosed as error:
             _fail(error)
-        except OSError:  # the socket is gone
+        except OSError:  # the socket is closed already
             raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection") from None
 
     def receive(self, *, seconds: float) -> bytes:

@@ -128,7 +128,7 @@ def read_intent(
         InputError: The reply has a mistake; the first one is reported.
     """
     for field, most in (("things", MOST_THINGS), ("goals", MOST_GOALS), ("instructions", _MOST_INSTRUCTIONS)):
-        # Checked first, so that a reply with a million entries costs nothing.
+        # The number of entries is checked first, so that a reply with a million of them costs nothing.
         if isinstance(entries := value.get(field), list) and len(entries) > most:
             raise InputError(f"has {len(entries)} {field}", where=_WHERE, instead=f"give at most {most}")
     try:

@@ -40,7 +40,7 @@ def offer_kinds(
     order = [sorted(labels)[at] for at in rng.permutation(len(labels))]
     words = f" {open_lexicon(LANGUAGES[0]).normalize(request)} "
     named = [kind for kind in order if _is_named(labels[kind], words)]
-    # A color in the request selects kinds: red_cube before blue_cube.
+    # Kinds in a color that the request names come first: red_cube before blue_cube.
     named.sort(key=lambda kind: f" {labels[kind].color} " not in words)
     named = named[:_NAMED]
     others = _by_class([kind for kind in order if kind not in named], labels)

@@ -41,7 +41,7 @@ class ModelSource:
     _left: int = field(default=0, init=False)
     _earlier: Mapping[str, Any] = field(default_factory=dict, init=False)
     _titles: tuple[str, ...] = field(default=(), init=False)
-    """Titles of earlier proposals; those of the current one are to be corrected, not avoided."""
+    """Titles of earlier proposals, without those of the current one, which are to be corrected and not avoided."""
     _intents: dict[str, Intent] = field(default_factory=dict, init=False)
     """Earlier intents by the canonical form of their graphs."""
     _notes: list[dict[str, Any]] = field(default_factory=list, init=False)

@@ -17,7 +17,7 @@ LANGUAGES = ("english", "german", "spanish")
 """Languages of Nimbus; the first one has all styles of wordings."""
 _MARKS = re.compile(r"[.,;:!?¿¡\"„“”()]+")
 _BEHIND = (" of ", " with ", " to ")
-"""Words that end the head noun of an English name, as in ``box with a lid``."""
+"""Words before which the head noun of an English name ends, as in ``box with a lid``."""
 _SIBILANT = ("s", "x", "z", "ch", "sh")
 
 Words = tuple[str, ...]

@@ -100,7 +100,7 @@ class _Draft:
             usual = plain or self.names.names(name, "category", "synonym") or self.names.names(name)
             if not usual:
                 return None
-            # Usually only one name per sentence is uncommon: several would make it hard to understand.
+            # A sentence usually has only one uncommon name, because several would make it hard to understand.
             is_fit = bool(special) and (not is_special or rng.uniform() < 0.5)
             is_special = is_special or is_fit
             called[name] = _draw(special if is_fit else usual, rng)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.baked_light.trace import BakeTracer
 
 LIGHT_VERSION = 1
-"""Version of the bake; raised when its results change."""
+"""Version of the bake; it is raised when its results change."""
 _AWAY = 1.1
-"""Distance of lamps from the workplace along x and along y [m]; smaller when a wall is nearer."""
+"""Distance of lamps from the workplace along x and along y [m]; it is smaller where a wall is nearer."""
 _HEIGHT = 2.0
 """Height of lamps above the workplace when no ceiling is lower [m]."""
 _FREE, _HIGHEST = 0.8, 4.0
@@ -64,7 +64,7 @@ def light_basis(scene: StillScene) -> LightBasis:
     """Return the basis of a scene, made on first use and kept between runs."""
     content = [scene.corners.astype(np.float32), scene.normals.astype(np.float32), scene.groups, scene.workplace]
     content += [] if scene.lamps is None or scene.lamp_sources is None else [scene.lamps, scene.lamp_sources]
-    # Keyed by content, so that any change of the geometry makes a new bake.
+    # The bake is keyed by content, so that any change of the geometry makes a new one.
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(values).tobytes() for values in content)).hexdigest()
     path = cache_folder("light") / f"{digest[:32]}-{LIGHT_VERSION}.npz"
     names = [field.name for field in fields(LightBasis)]
@@ -85,7 +85,7 @@ def bake(scene: StillScene) -> LightBasis:
     """Trace the light of a scene; equal scenes give identical bytes."""
     from scipy.sparse import csr_array
 
-    # Imported here, so that a run that bakes nothing does not compile the tracer's kernels.
+    # The tracer is imported here, so that a run that bakes nothing does not compile its kernels.
     from nimbus.datagen.render.baked_light.trace import RAYS, BakeTracer
 
     corners, tracer = scene.corners, BakeTracer(scene.corners)
@@ -96,7 +96,7 @@ def bake(scene: StillScene) -> LightBasis:
     shining = len(points)
     samples = grid.samples.copy()
     counts = (grid.steps + 1) * (grid.steps + 2) // 2
-    # Points on light sources such as windows share one emissive sample, whose light is set in weighing.
+    # Points on light sources such as windows share one emissive sample, whose light is set when sources are weighed.
     samples[np.repeat(is_open, counts)] = shining
     probes = np.repeat(np.eye(3), 2, axis=0) * np.tile([[1.0], [-1.0]], (3, 1))
     above = scene.workplace + (0.0, 0.0, _PROBE)

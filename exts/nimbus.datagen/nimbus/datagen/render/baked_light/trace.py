@@ -13,9 +13,9 @@ from nimbus.datagen.render.baked_light.light_basis import ZENITH
 wp.set_module_options({"enable_backward": False})
 
 RAYS = 100
-"""Rays around each sample; with 64, steps are visible in the shade of furniture on walls."""
+"""Number of rays around each sample; with 64, steps are visible in the shade of furniture on walls."""
 _LAMP_RAYS = wp.constant(4)
-"""Rays along each side of a lamp."""
+"""Number of rays along each side of a lamp."""
 _OFF = wp.constant(1.0e-3)
 """Offset of a ray's origin from its face [m]."""
 _FAR = wp.constant(1.0e3)
@@ -35,7 +35,8 @@ def _see_lamps(
     normal = normals[sample]
     start = points[sample] + normal * _OFF
     total = wp.float32(0.0)
-    # Rays go to a regular grid on the lamp instead of random points: equal on all machines, and without noise.
+    # Rays go to a regular grid on the lamp instead of random points, so results have no noise and are equal on all
+    # machines.
     for x in range(_LAMP_RAYS):
         for y in range(_LAMP_RAYS):
             across = ((float(x) + 0.5) / float(_LAMP_RAYS) - 0.5) * side
@@ -43,11 +44,11 @@ def _see_lamps(
             ray = lamps[lamp] + wp.vec3(across, along, 0.0) - start
             distance = wp.length(ray)
             ray = ray / distance
-            # Cosine at the surface times cosine at the lamp, which faces down.
+            # This is the cosine at the surface times the cosine at the lamp, which faces down.
             facing = wp.dot(ray, normal) * ray[2]
             if wp.dot(ray, normal) > 0.0 and ray[2] > 0.0:
                 if not wp.mesh_query_ray_anyhit(mesh, start, ray, distance):
-                    # Inverse-square law; the floor, (10 cm)^2, avoids a pole at points next to a lamp.
+                    # Light follows the inverse-square law; the lower bound, (10 cm)^2, avoids a pole near a lamp.
                     total += facing / wp.max(distance * distance, 0.01)
     found[sample, lamp] = total / float(_LAMP_RAYS * _LAMP_RAYS)
 
@@ -90,7 +91,7 @@ def _look_around(
             face = query.face
             if open_faces[face] == wp.uint8(0):
                 parts = steps[face]
-                # The nearest point of the grid; i and j may both round up, beyond the last point of row i.
+                # This is the nearest point of the grid; i and j may both round up, beyond the last point of row i.
                 i = wp.clamp(wp.int32(wp.round(query.u * float(parts))), 0, parts)
                 j = wp.clamp(wp.int32(wp.round(query.v * float(parts))), 0, parts - i)
                 seen = samples[starts[face] + i * (parts + 1) - (i * (i - 1)) / 2 + j]
@@ -104,7 +105,7 @@ def _drop(mesh: wp.uint64, points: wp.array(dtype=wp.vec3), ray: wp.vec3, found:
 
 
 class BakeTracer:
-    """Static mesh for the bake, always on the CPU so that results are the same everywhere.
+    """Static mesh for the bake; it is always on the CPU, so that results are the same everywhere.
 
     Args:
         corners: (F, 3, 3) corners of its faces [m].

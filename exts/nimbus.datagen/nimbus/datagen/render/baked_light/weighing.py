@@ -1,4 +1,4 @@
-"""Look of a baked scene: sources weighted by an episode's drawn light, and colors of the reflecting surfaces."""
+"""Look of a baked scene, from its sources weighted by the drawn light, and from the colors of reflecting surfaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optical flow from depth and poses: exact, and equal for all renderers."""
+"""Optical flow from depth and poses; it is exact, and equal for all renderers."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def optical_flow(
 ) -> NDArray[np.float16]:
     """Return (K, H, W, 2) [px] right and down, from a point's pixel to its pixel in the next step's image.
 
-    The target may lie outside the image or be hidden there. NaN where nothing was hit, or where a point moves behind
-    the camera.
+    The target may lie outside the image or be hidden there. The flow is NaN where nothing was hit, or where a point
+    moves behind the camera.
 
     Args:
         depth: (K, H, W) [m] along the optical axis; 0 where nothing was hit.

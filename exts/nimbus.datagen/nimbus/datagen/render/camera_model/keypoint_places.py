@@ -1,4 +1,4 @@
-"""Positions of keypoints in images, and their visibility; the same computation for all renderers."""
+"""Positions of keypoints in images, and their visibility; the computation is the same for all renderers."""
 
 from __future__ import annotations
 

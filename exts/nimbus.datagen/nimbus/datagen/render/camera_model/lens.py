@@ -18,10 +18,10 @@ _ITERATIONS = 20
 
 
 class Lens:
-    """Distorts the images of a pinhole camera.
+    """Lens that distorts the images of a pinhole camera.
 
-    Brown-Conrady model with two radial coefficients, as in OpenCV: a ray (x, y, 1) of the undistorted camera maps to
-    (x, y)(1 + k1 r² + k2 r⁴). The intrinsics are those of the distorted image.
+    It follows the Brown-Conrady model with two radial coefficients, as in OpenCV: a ray (x, y, 1) of the undistorted
+    camera maps to (x, y)(1 + k1 r² + k2 r⁴). The intrinsics are those of the distorted image.
 
     Args:
         camera: Camera with its distortion.

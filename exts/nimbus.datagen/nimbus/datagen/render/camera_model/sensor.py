@@ -90,8 +90,8 @@ class SensorModel:
             rgb = np.clip(rgb + grain, 0, 255).astype(np.uint8)
         if sensor.depth_noise and len(depth):
             noise = _shifted(self._depth_noise, (sensor.depth_seed, "noise"), len(depth), first_step)
-            # Noise grows with the square of the depth, as in stereo and structured light. Clamped above 0, which means
-            # no hit.
+            # Noise grows with the square of the depth, as in stereo and structured light. The depth is clamped above 0,
+            # because 0 means no hit.
             depth = np.where(depth > 0, np.maximum(depth + noise * depth**2, 1e-3), 0).astype(np.float32)
         if sensor.depth_holes and len(depth):
             lost = _shifted(self._holes, (sensor.depth_seed, "holes"), len(depth), first_step)

@@ -50,7 +50,7 @@ def make_region_labels(
     }
     still = {role: places for role, places in stage.roles.items() if role not in stage.fixtures}
     instance_of |= {f"scene/{place.split('/', 2)[2]}": role for role, places in still.items() for place in places}
-    # The order of make_labels: objects first, then the bodies of scene and robot, then static parts.
+    # This is the order of make_labels: objects first, then the bodies of scene and robot, then static parts.
     order = [item.name for item in objects] + [name for name in assets.bodies if name not in {o.name for o in objects}]
     things: list[Any] = [
         _Thing(instance_of[body_prim(name)], name, _LabelBox(asset_bounds(assets.bodies[name]))) for name in order

@@ -40,7 +40,7 @@ _IDS = "instance_id_segmentation"
 _TRIES = 4
 """Largest number of steps until every annotator has returned an image; the first steps may return none."""
 _UNDONE = "STEPPING"
-"""Replicator's status while it renders a frame. It also keeps this status after it gave up on a frame."""
+"""Replicator's status while it renders a frame. It also keeps this status after it has given up on a frame."""
 _WRITTEN = 1e-3
 """Tolerance of a pose that is read back [m]."""
 _AFTER_STOP = 3
@@ -66,7 +66,7 @@ class RegionRenderer:
         libraries: Object libraries of the task, in its order.
         stack: K, the number of regions.
         folder: Folder for the stage.
-        settle: Frames rendered for each batch.
+        settle: Number of frames rendered for each batch.
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class RegionRenderer:
                 self._is_placed = True
 
     def _step(self) -> dict[str, Images]:
-        """Render one batch; returns the images of every camera.
+        """Render one batch; return the images of every camera.
 
         Raises:
             NoImageError: There is no image after several steps, or no new one.
@@ -236,7 +236,7 @@ class RegionRenderer:
     def _read(
         self, images: Images, camera: Camera, eyes: FloatArray, turns: FloatArray
     ) -> tuple[CameraFrames, NDArray[np.int16]]:
-        """Return the frames, and (K, H, W) the visible body."""
+        """Return the frames, and the row (K, H, W) of the visible body."""
         count = len(eyes)
         buffers = {name: image[:count] for name, (image, _) in images.items()}
         ids, paths = buffers.pop(_IDS), images[_IDS][1]["idToLabels"]

@@ -45,13 +45,13 @@ class IsaacSimRendererSettings(StrictModel):
 
 
 class IsaacSimRenderer(Renderer["VisibleAssets"]):
-    """Renders trajectories in chunks of K steps, on the writer's demand.
+    """Renderer of trajectories in chunks of K steps, on the writer's demand.
 
     Args:
         stack: K; by default the largest number that fits into the memory.
         free_bytes: Free memory of the GPU; 0 if unknown.
-        warm_up: Updates after a stage was loaded, before the first valid frame.
-        settle: Frames rendered for each batch, until the denoiser's history of the previous batch has faded.
+        warm_up: Number of updates after a stage was loaded, before the first valid frame.
+        settle: Number of frames rendered for each batch, until the denoiser's history of the previous batch has faded.
         flow: Also compute optical flow for cameras that do not list it.
     """
 
@@ -150,7 +150,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
                     with progress_by_update():
                         renderer.open(warm_up=self._warm_up)
                 except BaseException:
-                    self._leave()  # closed explicitly, because Kit crashes when sensors are garbage-collected
+                    self._leave()  # it is closed explicitly, because Kit crashes when sensors are garbage-collected
                     raise
                 # The previous stage is closed by now, so that its files can be removed.
                 shutil.rmtree(self._folder.path / f"{self._count - 1:05d}", ignore_errors=True)

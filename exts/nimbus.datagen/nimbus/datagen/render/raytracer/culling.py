@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Culling: finds the rectangles that a tile of the image can show, and the meshes that shade a cell of the light grid.
+"""Culling: search for the rectangles that a tile of the image can show, and the meshes that shade a cell of the light.
 
 Meshes are located by the boxes around their pieces. Tiles and cells store their meshes as bit sets in ``Sets``.
 """

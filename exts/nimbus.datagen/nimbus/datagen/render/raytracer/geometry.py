@@ -182,7 +182,7 @@ def _put_boxes(scene: Any, pieces: Sequence[MeshPieces], upload: Callable[[NDArr
     boxes.count, boxes.eight = len(every), 8
     boxes.mesh = upload(np.repeat(np.arange(len(pieces)), [len(piece.boxes) for piece in pieces]), wp.int32)
     boxes.lower, boxes.upper = upload(every[:, 0], wp.vec3), upload(every[:, 1], wp.vec3)
-    # Structures are assigned by value, hence after their fields are set.
+    # Structures are assigned by value, so this is done after their fields are set.
     scene.boxes = boxes
     bounds = np.stack([[piece.boxes[:, 0].min(axis=0), piece.boxes[:, 1].max(axis=0)] for piece in pieces])
     scene.middles = upload(bounds.mean(axis=1), wp.vec3d)
@@ -211,10 +211,11 @@ def _put_grids(
 
 
 def _rectangle_uvs(uvs: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return the texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges; (R,) validity.
+    """Return texture coordinates (3 R, 2) of rectangles, at the first corner and along both edges, and validity (R,).
 
     Args:
-        uvs: (6 R, 2) of the corners of the two faces of each, which share the diagonal from the first corner.
+        uvs: (6 R, 2) texture coordinates of the corners of each rectangle's two faces, which share the diagonal from
+        the first corner.
     """
     a, b, c, other_a, other_c, d = np.moveaxis(uvs.reshape(-1, 6, 2), 1, 0)
     rows = np.stack([a, b - a, d - a], axis=1)

@@ -30,7 +30,7 @@ class ImageSize:
 
 
 class ImageRenderer:
-    """Renders views, and keeps the last image of each static camera of an episode.
+    """Renderer of views that keeps the last image of each static camera of an episode.
 
     Args:
         device: Device to render on.
@@ -81,7 +81,7 @@ class ImageRenderer:
         view.stale = wp.zeros(tiles, dtype=wp.uint8, device=self._device)
         view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
         changes = find_changes(table.scenes, now, before, is_baked=table.has_seams)
-        # One launch per step, because each begins with the pixels of the step before.
+        # Each step is a launch of its own, because it begins with the pixels of the step before.
         for step in range(len(placed)):
             choose_tiles(table.scenes, now, before, changes, step)
             if step or before:
@@ -114,7 +114,7 @@ class ImageRenderer:
 
 
 def _copy_step(images: Any, source: int, step: int, pixels: int) -> None:
-    """Copy all pixels of one step to another; does nothing when both are the same."""
+    """Copy all pixels of one step to another; do nothing when both are the same."""
     if source == step:
         return
     for name, channels in (("rgb", 3), ("depth", 1), ("instance", 1), ("semantic", 1), ("normals", 3), ("mesh", 1)):

@@ -10,17 +10,17 @@ wp.config.quiet = True
 TILE = wp.constant(8)
 """Side of a tile [px]."""
 GRID = wp.constant(128)
-"""Cells along each side of the grid across the light."""
+"""Number of cells along each side of the grid across the light."""
 MAP = wp.constant(96)
 """Side of a mesh's height map [px]."""
 BASE = wp.constant(64.0)
 """Offset added to heights toward the light to make them positive [m]."""
 TINTS = wp.constant(4096)
-"""Entries of the table from sRGB to linear light."""
+"""Number of entries of the table from sRGB to linear light."""
 LEVELS = wp.constant(12)
 """Largest number of mip levels of a texture."""
 TONES = wp.constant(16384)
-"""Entries of the table from linear light to sRGB bytes."""
+"""Number of entries of the table from linear light to sRGB bytes."""
 SEAM = wp.constant(0.02)
 """Width of seams [m]: the distance within which a moving body darkens a surface beside it."""
 BRIGHTEST = wp.constant(4.0)
@@ -233,7 +233,7 @@ class Steps:
 
 @wp.struct
 class Views:
-    """Views of one size, each of a step."""
+    """Views of one size, each of one step."""
 
     layouts: wp.array(dtype=wp.int32)
     """Number of the scene of each view."""
@@ -268,7 +268,7 @@ class Views:
 
 @wp.struct
 class Images:
-    """Outputs of one camera, flat."""
+    """Outputs of one camera, as flat arrays."""
 
     with_normals: wp.bool
     with_meshes: wp.bool

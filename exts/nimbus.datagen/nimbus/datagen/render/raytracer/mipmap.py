@@ -29,7 +29,8 @@ def mipmap(image: NDArray[np.uint8]) -> Mipmap:
         large = sizes[-1]
         height, width = large.shape[0] // 2, large.shape[1] // 2
         even = large[: 2 * height, : 2 * width].astype(np.uint16)
-        # Integers with rounding, so that every machine computes the same bytes; an odd last row or column is dropped.
+        # Averages are rounded integers, so that every machine computes the same bytes; an odd last row or column is
+        # dropped.
         rows = even[::2] + even[1::2]
         sizes.append(((rows[:, ::2] + rows[:, 1::2] + 2) >> 2).astype(np.uint8))
     texels = [_packed(size) for size in sizes]

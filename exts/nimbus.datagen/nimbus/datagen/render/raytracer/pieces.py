@@ -91,7 +91,7 @@ def outward_normals(places: NDArray[np.float64], corners: NDArray[np.int32]) -> 
     closed = np.bincount(surface, ~paired.reshape(-1, 3).all(axis=1), count) == 0
     a, b, c = np.moveaxis(places[corners], 1, 0)
     normals = np.cross(b - a, c - a)
-    # Six times the signed volume (divergence theorem): its sign tells whether faces are wound outward.
+    # This is six times the signed volume (divergence theorem); its sign shows if faces are wound outward.
     volume = np.bincount(surface, np.sum(a * normals, axis=1), count)
     return normals * (np.sign(volume) * closed)[surface][:, None]
 
@@ -109,7 +109,7 @@ def _surfaces(count: int, face: IntArray, neighbour: IntArray) -> IntArray:
     while True:
         lower = found.copy()
         np.minimum.at(lower, face, found[neighbour])
-        # Pointer jumping: halves the distance to the lowest face, so that long strips need few rounds.
+        # Pointer jumping halves the distance to the lowest face, so that long strips need few rounds.
         lower = lower[lower]
         if np.array_equal(lower, found):
             return found

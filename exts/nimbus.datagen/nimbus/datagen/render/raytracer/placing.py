@@ -1,7 +1,7 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Poses of meshes and rectangles, as the light and the cameras see them; computed on the device in double precision.
 
-Rows of every table are those of one step or view after the other, as many as the largest scene needs.
+Every table has the rows of one step or view after the other, with as many rows for each as the largest scene needs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nimbus.datagen.render.raytracer.kernel_data import BASE, MAP, SEAM, DeviceL
 wp.set_module_options({"enable_backward": False})
 
 _WIDER = wp.constant(wp.float64(1.01))
-"""Margin around a mesh in its height map [px]: the four pixels around a point, and rounding."""
+"""Margin around a mesh in its height map [px]; it covers the four pixels around a point, and rounding."""
 _ROUNDING = wp.constant(wp.float64(1e-5))
 """Margin above the error of single precision [m]."""
 _SEAM = wp.constant(wp.float64(SEAM))
@@ -129,7 +129,7 @@ def _place_map(steps: Steps, placed: Placed, row: int, slot: int, turned: wp.mat
     """
     middle = turned * box[0] + offset
     half = box[1]
-    # The box around the rotated bounding box: absolute values select its furthest corner on each axis.
+    # This is the box around the rotated bounding box: absolute values select its furthest corner on each axis.
     reach = wp.vec3d(wp.dot(wp.abs(turned[0]), half), wp.dot(wp.abs(turned[1]), half), wp.dot(wp.abs(turned[2]), half))
     side = wp.float64(wp.float32(MAP))
     scale = wp.vec3d(side / wp.max(_TWO * reach[0], _SMALLEST), side / wp.max(_TWO * reach[1], _SMALLEST), _ONE)

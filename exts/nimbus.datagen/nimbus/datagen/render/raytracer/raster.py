@@ -1,8 +1,9 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
 """Rasterization of meshes: the nearest face in each pixel, for a camera or from the light.
 
-Each pixel holds an integer with the bits of the nearness followed by the face number plus one; from the light, the bits
-alone. An atomic maximum makes the result independent of the order in which faces are drawn.
+Each pixel holds an integer with the bits of the nearness followed by the face number plus one; for views from the
+light, it holds the bits of the nearness alone. An atomic maximum makes the result independent of the order in which
+faces are drawn.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SEAM = wp.constant(1.0e-4)
 _NARROW = wp.constant(4)
 """Width below which each pixel of a face is tested [px]; in wider faces the ends of each line are computed."""
 _LANES = 16
-"""GPU threads per piece of a mesh."""
+"""Number of GPU threads per piece of a mesh."""
 
 
 @wp.func
@@ -39,7 +40,7 @@ def _is_outside(scene: DeviceScene, raster: Raster, row: int, piece: int) -> wp.
             return wp.bool(True)
     wide = float(raster.width)
     tall = float(raster.height)
-    # Clip planes of the right and bottom edge, multiplied by the depth to avoid a division.
+    # The clip planes of the right and bottom edge are multiplied by the depth to avoid a division.
     right = matrix[0] - wide * deep
     bottom = matrix[1] - tall * deep
     return (
@@ -202,7 +203,7 @@ def _draw_face(scene: DeviceScene, raster: Raster, step: int, row: int, face: in
     if wp.abs(area) < 1.0e-9:
         return
     inverse = 1.0 / area
-    # The seam in barycentric units; it is symmetric, so that both faces of a shared edge cover its pixels.
+    # This is the seam in barycentric units; it is symmetric, so that both faces of a shared edge cover its pixels.
     seam = _SEAM * (right - left + bottom - top) * wp.abs(inverse)
     # In the seam the plane of the face is extrapolated. Its nearness is limited to that of the corners, so that a face
     # seen nearly edge-on does not hide objects in front of it.
@@ -293,7 +294,7 @@ def corner_shares(scene: DeviceScene, raster: Raster, step: int, row: int, face:
 
 
 def draw(scenes: wp.array, raster: Raster, *, steps: int, device: wp.Device) -> None:
-    """Draw all meshes that are shown at K steps; sets ``places``, and ``nearest`` or ``tops``."""
+    """Draw all meshes that are shown at K steps; set ``places``, and ``nearest`` or ``tops``."""
     raster.places = wp.empty(steps * raster.vertex_rows, dtype=wp.vec3, device=device)
     pixels = steps * raster.height * raster.width
     raster.nearest = wp.zeros(pixels if raster.perspective else 0, dtype=wp.uint64, device=device)

@@ -206,7 +206,7 @@ def render_views(
             close = _over_row(views.planes[row], first, y, places)
             s = _over_row(views.planes[row + 1], first, y, places)
             t = _over_row(views.planes[row + 2], first, y, places)
-            # s, t and close are all divided by the depth, hence s <= close instead of s <= 1. Of equally near
+            # s, t and close are all divided by the depth, so the test is s <= close instead of s <= 1. Of equally near
             # rectangles the one with the higher number is kept.
             inside = wp.min(wp.min(wp.min(s, t), wp.min(close - s, close - t)), close - closeness)
             if wp.max(inside) >= 0.0:

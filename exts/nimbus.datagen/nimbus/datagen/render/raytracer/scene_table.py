@@ -65,7 +65,7 @@ class PlacedViews:
 class SceneTable:
     """Scenes and lights of L layouts; a step or a view shows one of them.
 
-    Tables of steps have as many rows for each as the largest scene needs.
+    Tables of steps have as many rows for each step as the largest scene needs.
 
     Args:
         geometries: Geometry of each layout; layouts may share one.
@@ -74,7 +74,8 @@ class SceneTable:
     """
 
     def __init__(self, geometries: Sequence[Geometry], lights: Sequence[Any], device: wp.Device) -> None:
-        # Kept, because an array of structures does not keep the arrays in its structures alive.
+        # Geometries and lights are kept, because an array of structures does not keep the arrays in its structures
+        # alive.
         self._geometries, self._lights, self.device = tuple(geometries), tuple(lights), device
         scenes = [geometry.scene for geometry in geometries]
         self.scenes = wp.array(scenes, dtype=DeviceScene, device=device)
@@ -194,7 +195,7 @@ class SceneTable:
                     continue  # no step shows this layout
                 rows = self.body_rows(layout, {name: row for row, name in enumerate(found)})
                 table[layout, : len(rows)] = rows
-            # One entry: names rarely change between calls.
+            # The cache has one entry, because names rarely change between calls.
             self._bodies = {key: wp.array(table, dtype=wp.int32, device=self.device)}
         return self._bodies[key]
 

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Shading of a ray's hit: normals, textures, shadows."""
+"""Shading of a ray's hit: normals, textures and shadows."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def shading_normal(scene: DeviceScene, steps: Steps, step: int, hit: Hit, ray: w
 @wp.func
 def lowest(bits: wp.uint32) -> int:
     """Return the number of the lowest bit that is set."""
-    # bits & -bits keeps the lowest bit; one less has a bit for each position below it. Warp has no instruction for
-    # this.
+    # bits & -bits keeps the lowest bit; minus one, it has a bit for each position below that. Warp has no instruction
+    # for this.
     return wp.int32(wp.bit_count((bits & (~bits + wp.uint32(1))) - wp.uint32(1)))
 
 
@@ -103,7 +103,7 @@ def _casts_on(scene: DeviceScene, steps: Steps, step: int, mesh: int, point: wp.
 def _from_map(
     scene: DeviceScene, steps: Steps, light: DeviceLight, step: int, mesh: int, point: wp.vec3, normal: wp.vec3
 ) -> int:
-    """Test a mesh's height map at a point, at four pixels: 0 if no pixel shades it, 1 if all do, else -1.
+    """Test four pixels of a mesh's height map at a point; return 0 if none shades it, 1 if all do, and -1 otherwise.
 
     A pixel does not shade when nothing in it rises above the plane of the point's face.
     """

@@ -1,5 +1,5 @@
 # type: ignore  # Warp's kernel language only looks like Python to a type checker.
-"""Reuse of pixels: finds the tiles of a static camera that show the same as in the previous step.
+"""Reuse of pixels: search for the tiles of a static camera that show the same as in the previous step.
 
 A tile is kept when none of its inputs has changed: the meshes drawn there, the rectangles that it may show, and the
 casters of shadows on its visible points. Pixels are therefore bit-identical with and without reuse, and independent of
@@ -22,7 +22,7 @@ from nimbus.datagen.render.raytracer.scene_table import PlacedSteps
 wp.set_module_options({"enable_backward": False})
 
 _ROUNDING = 1.0e-3
-"""Margin [m], above the offset of shadow rays and the error of single precision."""
+"""Margin [m]; it is larger than the offset of shadow rays and the error of single precision."""
 _WORDS = wp.constant(GRID // 32)
 """Words per row of the grid across the light, one bit per cell."""
 
@@ -201,7 +201,7 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
 
 
 def choose_tiles(scenes: wp.array, now: Shown, before: Shown | None, changes: Any, step: int) -> None:
-    """Mark stale tiles of a step: all in the first step of a camera."""
+    """Mark the stale tiles of a step; in the first step of a camera, all tiles are stale."""
     stale, earlier = now.view.stale, now if step else before
     if earlier is None:
         stale.fill_(1)

@@ -95,11 +95,11 @@ def combine(episodes: dict[str, str]) -> str:
 
 
 def content_hash(episode: EpisodeFile) -> ContentHash:
-    """Hash a stored episode by reading all of it; equal to the hash taken when it was written."""
+    """Hash a stored episode by reading all of it; the result equals the hash taken when it was written."""
     content = ContentHash()
     for path in episode.paths():
         if (field := field_of(path)) is None:
-            continue  # never part of a hash
+            continue  # it is never part of a hash
         dataset = episode[path]
         if field.dtype == TEXT:
             content.texts(path, episode.texts(path) if dataset.shape else [episode.text(path)])

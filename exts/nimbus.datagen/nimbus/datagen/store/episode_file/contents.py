@@ -1,4 +1,4 @@
-"""Checks of an HDF5 file before its contents are read: they are in this file, and have their declared sizes."""
+"""Checks of an HDF5 file before it is read: its contents must be in this file, and have their declared sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFLATE = 1100
 """Upper bound of deflate's compression ratio, which is at most 1032, with a margin for chunks."""
 
 _LARGEST_CHUNK = 1 << 28
-"""Largest size of a chunk [bytes]; HDF5 unpacks chunks whole. An image of 16 megapixels has a fifth."""
+"""Largest size of a chunk [bytes]; HDF5 unpacks chunks whole. An image of 16 megapixels takes a fifth of this."""
 _HARMLESS = 1 << 18
 """Size up to which a stored chunk is unpacked without a check: it becomes 270 MB at most [bytes]."""
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
@@ -32,12 +32,13 @@ _HARD: int = h5py.h5l.TYPE_HARD  # pyright: ignore[reportAttributeAccessIssue]
 def check_size(dataset: h5py.Dataset) -> None:
     """Refuse a dataset that declares far more than it stores, or stores its values elsewhere in the file.
 
-    Missing rows would read as zeros; many texts of variable length may be one text, which is read as often.
+    Missing rows would read as zeros; many texts of variable length may refer to a single text, which would be read for
+    each of them.
 
     Raises:
         ValueError: The declared size is impossible for the stored bytes, or the dataset is not stored like an array.
     """
-    is_text = h5py.check_string_dtype(dataset.dtype) and dataset.shape == ()  # at most as long as the file
+    is_text = h5py.check_string_dtype(dataset.dtype) and dataset.shape == ()  # one text, at most as long as the file
     if dataset.dtype.hasobject and not is_text:
         raise ValueError("has values of variable length, or references")
     created: Any = dataset.id.get_create_plist()

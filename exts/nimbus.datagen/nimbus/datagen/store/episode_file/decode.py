@@ -51,7 +51,7 @@ def limit_pixels(stream: Any) -> None:
 
 
 class VideoReader:
-    """Decodes frames in any order; consecutive frames are fastest. Only one thread at a time may use it.
+    """Reader of frames in any order; consecutive frames are read fastest. Only one thread at a time may use it.
 
     Args:
         file: The video: a path, or an open file.
@@ -87,7 +87,7 @@ class VideoReader:
         except ValueError as error:
             self._container.close()
             raise self._unreadable(error) from None
-        # One thread: readers run in many processes at once, whose threads would compete for the cores.
+        # The decoder has one thread, because readers run in many processes, whose threads would compete for the cores.
         self._stream.codec_context.thread_count = 1
         self._rgb = rgb_reader()
         self._frames: Iterator[Any] = iter(())

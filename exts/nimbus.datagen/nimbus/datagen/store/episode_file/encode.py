@@ -48,10 +48,10 @@ def millimetres(depth: NDArray[np.float32]) -> NDArray[np.uint16]:
 
 
 class EpisodeEncoder:
-    """Writes one episode; camera datasets grow with each chunk of observations.
+    """Encoder of one episode; camera datasets grow with each chunk of observations.
 
     Args:
-        path: File to create; must not exist.
+        path: File to create; it must not exist.
         compression: Level of gzip, 1 (fast) to 9 (small).
         lossless: Store sRGB images in the HDF5 file.
         video: Path of a camera's video by its name; no videos when None.
@@ -253,7 +253,7 @@ class EpisodeEncoder:
         self.hash.array(path, values)
         compressed = values.nbytes > _CHUNKED_BYTES
         # Bytes are shuffled before gzip: neighboring values differ in their low bytes only, and equal high bytes
-        #     compress well.
+        # compress well.
         options: dict[str, Any] = {"compression": "gzip", "compression_opts": 1, "shuffle": True} if compressed else {}
         self._create(path, data=values, **options)
 
@@ -332,7 +332,7 @@ def _field(path: str) -> Field:
 
 
 def _text_type(texts: list[str]) -> Any:
-    # Fixed length, so that a text is stored in the dataset itself and not in a separate heap of the file.
+    # The length is fixed, so that a text is stored in the dataset itself and not in a separate heap of the file.
     return h5py.string_dtype("utf-8", max((len(text.encode()) for text in texts), default=0) or 1)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.errors import InputError
 
 GROUP = 10
-"""Frames between keyframes; the largest number that a random read has to decode."""
+"""Number of frames between keyframes, which is the largest number that a random read has to decode."""
 CODEC = "h264"
 PIXELS = "yuv420p"
 ENCODER = {
@@ -19,9 +19,10 @@ ENCODER = {
     "crf": "20",
     "g": str(GROUP),
     "keyint_min": str(GROUP),
-    # No extra keyframes at scene cuts: seeking relies on keyframes at the multiples of GROUP.
+    # There are no extra keyframes at scene cuts, because seeking relies on keyframes at the multiples of GROUP.
     "sc_threshold": "0",
-    # No B-frames: a frame then depends on earlier frames only, and frames are decoded in the order of their times.
+    # There are no B-frames, so a frame depends on earlier frames only, and frames are decoded in the order of their
+    # times.
     "bf": "0",
     "threads": "1",  # the encoded bytes depend on the number of threads
 }
@@ -31,7 +32,7 @@ PLAIN = "+faststart"
 FRAGMENTED = "frag_keyframe+delay_moov+default_base_moof"
 """Layout with one fragment per group of frames, in which bytes never change once they are written."""
 INDEXED = f"{FRAGMENTED}+global_sidx"
-"""Layout with fragments and one index before them, so that long files open quickly; needs a seekable file."""
+"""Layout with fragments and one index before them, so that long files open quickly; it needs a seekable file."""
 
 
 class File(Protocol):
@@ -51,7 +52,7 @@ class File(Protocol):
 
 
 class Encoder:
-    """Encodes images of one size into an MP4.
+    """Encoder of images of one size into an MP4.
 
     Args:
         target: A path, or an open file.

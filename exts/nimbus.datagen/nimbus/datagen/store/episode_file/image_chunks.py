@@ -57,7 +57,7 @@ def write_images(images: h5py.Dataset, start: int, frames: NDArray[Any], *, leve
 
 
 def read_images(images: h5py.Dataset, which: slice | int) -> NDArray[Any]:
-    """Read frames; bytes that :func:`write_images` wrote are decompressed by igzip, all else by HDF5.
+    """Read frames; bytes that :func:`write_images` wrote are decompressed by igzip, and all others by HDF5.
 
     Args:
         images: Dataset of one frame per chunk, or any other.
@@ -109,7 +109,7 @@ def _read_frame(images: h5py.Dataset, row: int) -> NDArray[Any]:
         raise ValueError("not stored, or not compressed")
     _, stream = images.id.read_direct_chunk(first)
     size, decompressor = math.prod(shape), isal_zlib.decompressobj()
-    # Bounded: a damaged stream may hold any length.
+    # The output is bounded, because a damaged stream may expand to any length.
     found = bytearray(decompressor.decompress(stream, size + 1))
     if len(found) != size or not decompressor.eof:
         raise ValueError(f"{len(found)} bytes, expected {size}")

@@ -25,7 +25,7 @@ Images = Literal["lossless", "video", "both"]
 
 
 class EpisodeJobs:
-    """Writes one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and commits it.
+    """Jobs that write one successful attempt to ``stage/<episode_id>.<lease>.<pid>.tmp`` and commit it.
 
     Videos of its cameras are ``stage/<episode_id>.<camera>.<lease>.<pid>.tmp``. A job that fails removes the files, and
     the following jobs of the episode are skipped.
@@ -59,7 +59,7 @@ class EpisodeJobs:
         self._is_open = True
         key = item.layout.key
         self._lease = shelf.lease_of(key.index, key.variant)
-        # Lease and process id in the name: two workers with the same episode never write into the same file.
+        # The name contains the lease and the process id, so that two workers with the same episode never share a file.
         self._path = shelf.stage / f"{key.id}.{self._lease}.{os.getpid()}.tmp"
         self._videos: dict[str, VideoRecord] = {}
         with disk(self._path):

@@ -1,4 +1,4 @@
-"""Reader of stored episodes: returns the trajectory, layout and labels exactly as written."""
+"""Reader of stored episodes; it returns the trajectory, layout and labels exactly as written."""
 
 from __future__ import annotations
 

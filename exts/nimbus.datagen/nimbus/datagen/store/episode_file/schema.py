@@ -263,7 +263,7 @@ CAMERA_GROUPS: dict[Modality, str] = {modality: _RENAMED.get(modality, modality)
 ANNOTATION_GROUPS: dict[Modality, tuple[str, ...]] = dict(
     zip(ANNOTATIONS, (("flow",), ("keypoints_3d", "keypoints_2d", "keypoint_visibility")), strict=True)
 )
-"""Groups under ``observations`` of each modality that is stored only on request; also the fields of
+"""Groups under ``observations`` of each modality that is stored only on request; they have the names of fields of
 ``CameraFrames``."""
 
 _BY_PATH = {field.path: field for field in FIELDS}

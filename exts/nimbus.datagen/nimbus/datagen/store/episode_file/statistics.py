@@ -29,7 +29,7 @@ def vector_stats(values: NDArray[Any]) -> dict[str, list[float]]:
 
 
 class VectorTotal:
-    """Running statistics over many episodes; exact, except for quantiles of very many rows."""
+    """Running statistics over many episodes; they are exact, except for quantiles of very many rows."""
 
     def __init__(self, row_count: int) -> None:
         self._every = -(-row_count // _MOST_ROWS)

@@ -48,10 +48,10 @@ class VideoRecord:
 
 
 class CameraVideo:
-    """Encodes the video of one camera as its images arrive.
+    """Encoder of one camera's video as its images arrive.
 
     Args:
-        path: File to create; must not exist.
+        path: File to create; it must not exist.
         camera: Name of the camera.
         rate: Steps per second [Hz].
         size: Width and height [px].

@@ -56,7 +56,7 @@ class Video:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptFailure:
-    """File of a failed attempt that was kept; not an episode."""
+    """File of a failed attempt that was kept; it is not an episode."""
 
     path: str
     """Path relative to the dataset."""

@@ -31,7 +31,8 @@ _OWN_EPISODES = """task IN (
         UNION ALL
         SELECT (SELECT MIN(task) FROM episodes WHERE task > own.name) FROM own WHERE :task = '' AND own.name IS NOT NULL
     ) SELECT name FROM own)"""
-"""The same for the table of episodes, whose key begins with the task, so that a search for an index reads few rows."""
+"""Same condition for the table of episodes, whose key begins with the task, so that a search for an index reads few
+rows."""
 _FINISHED = f"""
 SELECT variant, success FROM attempts WHERE idx = :idx AND {_OWN} AND (path != '' OR (final AND NOT success))
 UNION ALL SELECT variant, 1 FROM episodes WHERE idx = :idx AND {_OWN_EPISODES} AND state = 'QUARANTINED'
@@ -68,7 +69,7 @@ class Ledger:
 
     Args:
         folder: The dataset's folder.
-        read_only: Open for reading, also during a run and on a read-only disk.
+        read_only: Open for reading, even during a run and on a read-only disk.
         task: In a dataset of several tasks, the task whose episodes an index refers to.
 
     Raises:

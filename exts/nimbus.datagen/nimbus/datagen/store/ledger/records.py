@@ -1,4 +1,4 @@
-"""Rows of the ledger other than attempts: episode states, faults, worker time, runs."""
+"""Rows of the ledger other than attempts: episode states, faults, worker time and runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EpisodeStatus(StrEnum):
     REJECTED = "REJECTED"
     """Last attempt failed; ``detail`` is the reason."""
     QUARANTINED = "QUARANTINED"
-    """Excluded because workers die at it; ``detail`` is the evidence as JSON."""
+    """Excluded because workers die while they make it; ``detail`` is the evidence as JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -44,7 +44,8 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         with writing(path):
             # WAL lets readers (reports, the page of a run) see a consistent state while the run writes.
             connection.execute("PRAGMA journal_mode = WAL")
-            # FULL instead of NORMAL, which syncs only at checkpoints in WAL mode: a power failure could lose a commit.
+            # FULL is used instead of NORMAL, which syncs only at checkpoints in WAL mode, so a power failure could lose
+            # a commit.
             connection.execute("PRAGMA synchronous = FULL")
         with reading(path):
             _check_pages(connection)
@@ -79,7 +80,7 @@ def _check_journal(journal: Path) -> None:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Open for reading, also during a run and on a read-only disk.
+    """Open for reading, even during a run and on a read-only disk.
 
     Raises:
         InputError: There is no ledger, or the file is not a ledger.
@@ -190,7 +191,7 @@ def _check_schema(connection: sqlite3.Connection) -> None:
 def _check_pages(connection: sqlite3.Connection) -> None:
     (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if found != "ok":
-        raise sqlite3.DatabaseError(found.splitlines()[-1])  # the first one names the database
+        raise sqlite3.DatabaseError(found.splitlines()[-1])  # the first line names the database
 
 
 def _check_columns(connection: sqlite3.Connection) -> None:

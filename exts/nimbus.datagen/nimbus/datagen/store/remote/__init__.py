@@ -1,1 +1,1 @@
-"""Datasets in an object store: addresses, objects, local copies, uploads."""
+"""Datasets in an object store: addresses, objects, local copies and uploads."""

@@ -22,7 +22,8 @@ CHECK_HEADER = "X-Nimbus-Crc32"
 _TRIED = 2
 """Number of nodes that are queried for a block before the store; the second one replaces a lost node."""
 _TIMEOUT = 5.0
-"""Time without a byte after which a node counts as lost [s]; long enough for it to fetch the block itself."""
+"""Time without a byte after which a node counts as lost [s]; it is long enough for the node to fetch the block
+itself."""
 _MOST_BYTES = 2 << 20
 """Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0
@@ -33,7 +34,7 @@ class CachePeers:
     """Nodes whose caches hold the blocks of datasets in stores.
 
     Args:
-        urls: URLs of their servers; the same set in every process, in any order.
+        urls: URLs of their servers; every process has the same set, in any order.
         token: Token that they require.
     """
 

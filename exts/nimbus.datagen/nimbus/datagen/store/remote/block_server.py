@@ -14,18 +14,18 @@ from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.object_store import MissingObjectError
 
 _MOST_NUMBER = 1 << 40
-"""Largest accepted block number; it is at 10¹⁸ bytes."""
+"""Largest accepted block number; its block is at 10¹⁸ bytes."""
 
 
 class BlockServer(LocalServer):
-    """Serves blocks for requests with the token; a missing block is fetched from the store once and cached.
+    """Server of blocks for requests with the token; a missing block is fetched from the store once and cached.
 
     Args:
         host: Address to listen on.
         port: Port; 0 for any.
         addresses: Datasets.
-        token: Token that requests must carry. The server reads the store with this user's keys, also for other users of
-            the machine.
+        token: Token that requests must carry. The server reads the store with this user's keys, even for other users of
+        the machine.
 
     Raises:
         InputError: There is no token, or the port is taken.

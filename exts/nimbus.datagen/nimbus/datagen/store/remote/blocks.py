@@ -35,7 +35,7 @@ class ObjectBlocks:
     Args:
         address: Address of the dataset in a store.
         name: Name of the object below it.
-        asks_peers: False to query no other node; used by the cache server itself.
+        asks_peers: False to query no other node, as in the cache server itself.
     """
 
     def __init__(self, address: str, name: str, *, asks_peers: bool = True) -> None:
@@ -90,7 +90,7 @@ class ObjectBlocks:
         return block
 
     def _from_peer(self, number: int, needed: int) -> bytes | None:
-        """Read a block from a node's cache; without a lock, because the server may be in this process."""
+        """Read a block from a node's cache; no lock is held, because the server may be in this process."""
         block = peers().read(self.address, self.name, number, needed) if self._asks_peers else None
         if block is not None:
             TRAFFIC.note(self._copy, peer_hits=1, bytes_from_peers=len(block))
@@ -110,5 +110,5 @@ class ObjectBlocks:
 
 @cache
 def _threads(_process: int) -> ThreadPoolExecutor:
-    """Start the threads, once per process: a forked process has none of its parent's."""
+    """Start the threads, once per process, because a forked process has none of its parent's threads."""
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="blocks")

@@ -55,7 +55,7 @@ def _root(_: str) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Make the folder of a dataset, ``copies/KEY`` or ``spools/KEY``, if it is missing."""
-    if not folder.parent.parent.is_dir():  # removed by the user since this process looked
+    if not folder.parent.parent.is_dir():  # the user removed it since this process looked
         _root.cache_clear()
         remote_root()
     make_subfolder(folder.parent)

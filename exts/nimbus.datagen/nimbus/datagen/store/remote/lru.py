@@ -61,7 +61,7 @@ def cache_budget() -> int:
 
 
 def remove_oldest(budget: int) -> int:
-    """Remove the oldest entries until the rest fits, in one process at a time; returns the remaining bytes."""
+    """Remove the oldest entries until the rest fits, in one process at a time; return the remaining bytes."""
     lock = open_shared(remote_root() / "evict.lock")
     try:
         try:

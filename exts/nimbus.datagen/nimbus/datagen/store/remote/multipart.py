@@ -1,4 +1,4 @@
-"""Multipart uploads of large objects, resumable after a crash: the id of the upload is kept beside the file."""
+"""Multipart uploads of large objects, which continue after a crash: the id of the upload is kept beside the file."""
 
 from __future__ import annotations
 

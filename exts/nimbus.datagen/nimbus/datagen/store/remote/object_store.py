@@ -109,7 +109,8 @@ class ObjectStore:
         """Read a whole object of at most 64 MiB.
 
         Raises:
-            MissingObjectError: The object does not exist. InputError: There is no permission, or the object is larger.
+            MissingObjectError: The object does not exist.
+            InputError: There is no permission, or the object is larger.
             StoreAwayError: The store does not answer.
         """
         import obstore
@@ -141,7 +142,7 @@ class ObjectStore:
         return found
 
     def _collect(self, name: str, answer: Any, *, most: int) -> bytes:
-        """Return the body of an answer; one that is longer than requested ends the connection."""
+        """Return the body of an answer; an answer that is longer than requested ends the connection."""
         parts: list[bytes] = []
         total, blocks = 0, iter(answer.stream(min_chunk_size=_BLOCK))
         while True:
@@ -263,7 +264,7 @@ class ObjectStore:
             instead = "grant this user access, or use other credentials (docs/object-store.md)"
             raise InputError("the store denies access", where=where, instead=instead) from None
         except exceptions.BaseError as error:
-            if _names_bucket(error):  # a listing raises no error of its own for it
+            if _names_bucket(error):  # a listing raises no error of its own for a missing bucket
                 raise self._no_bucket() from None
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
 
@@ -326,7 +327,7 @@ def _open(address: StoreAddress) -> Any:
     if address.scheme == "file":
         try:
             return stores.LocalStore(f"/{address.prefix}", mkdir=True)
-        except OSError as error:  # without the error number, which the library does not return separately
+        except OSError as error:  # the error number is cut off, because the library does not return it separately
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     config: dict[str, Any] = {}

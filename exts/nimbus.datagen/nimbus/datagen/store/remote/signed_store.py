@@ -101,7 +101,7 @@ class SignedStore:
     def _exists(self, name: str) -> bool:
         try:
             self._request("HEAD", name).close()
-        except InputError:  # also for denied access or an outage, for which the caller raises its own error
+        except InputError:  # including denied access and outages, for which the caller raises its own error
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""Uploader of a run: sends the files of its spool, and publishes ledger and description."""
+"""Uploader of a run, which sends the files of its spool, and publishes ledger and description."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class UploadState:
 
 
 class Uploader:
-    """Sends files of one spool, used by one process at a time.
+    """Sender of the files of one spool; one process at a time uses it.
 
     Args:
         store: Store of the dataset.
@@ -91,7 +91,7 @@ class Uploader:
             sends = self._make_all([partial(self._send, attempt) for attempt in self._ready()])
             self._count(chain.from_iterable(send.result() for send in sends if not send.exception()))
             for send in sends:
-                send.result()  # raises the first error
+                send.result()  # this raises the first error
             if self._uploads.has_changed():  # nodes of a cluster upload in their own processes
                 self._unpublished = True
             if time.monotonic() >= self._next_snapshot or (self._changed_pages() and not self._page_times):

@@ -27,7 +27,7 @@ class Uploads:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / FILE_NAME
         self._version = 0
-        self._lock = threading.Lock()  # one connection, in which SQLite allows no nested transactions
+        self._lock = threading.Lock()  # there is one connection, in which SQLite allows no nested transactions
         if read_only:
             uri = f"{self.path.absolute().as_uri()}?mode=ro"
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
@@ -41,7 +41,7 @@ class Uploads:
             )
 
     def add(self, objects: Iterable[tuple[str, int]]) -> None:
-        """Record names and sizes [bytes] of stored objects; durable on return.
+        """Record names and sizes [bytes] of stored objects; they are durable on return.
 
         Raises:
             StorageError: The disk is full.
@@ -100,7 +100,7 @@ def is_held(path: Path) -> bool:
         return False
     folder = found[0]
     if folder.parent.name != SPOOLS:
-        return True  # a read-only copy: the ledger names the stored objects
+        return True  # this is a read-only copy, whose ledger names the stored objects
     try:
         inode = (folder / FILE_NAME).stat().st_ino
     except OSError:

@@ -198,7 +198,7 @@ def _try(path: Path) -> None:
 
 
 def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
-    """Fetch a file once for all callers; if the disk is full, into a private folder of this process."""
+    """Fetch a file once for all callers; if the disk is full, fetch it into a private folder of this process."""
     target = copy / name
     with entry_lock(copy, name):
         with suppress(OSError):
@@ -318,7 +318,7 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
         except MissingBucketError:
             raise
         except InputError:
-            pass  # a web server, or no permission to list
+            pass  # it is a web server, or there is no permission to list
         instead = "give the address of a run's --out, or of an export"
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
     for name, size in store.names():

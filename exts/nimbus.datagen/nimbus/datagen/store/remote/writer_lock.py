@@ -66,7 +66,7 @@ class WriterLock:
             found = self._after_silence(found)
         epoch = found.epoch + 1 if found else 1
         while not self._store.create(_claim(epoch), to_json(note := self._own_note(epoch)).encode()):
-            # Another run has just taken this epoch. It writes the lock next, unless it dies first.
+            # Another run has just taken this epoch. It writes the lock next, unless it is killed first.
             found = self._after_silence(found)
             epoch = max(epoch, found.epoch if found else 0) + 1
             while self._store.stat(_claim(epoch)):

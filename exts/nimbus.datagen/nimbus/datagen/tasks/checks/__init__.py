@@ -1,1 +1,1 @@
-"""Checks of a task before anything runs: names, references, object kinds, contradictions."""
+"""Checks of a task before anything runs: names, references, object kinds and contradictions."""

@@ -58,8 +58,8 @@ class _Follower:
             return _join(*(self.follow(block, start, inside) for block in step.blocks()))
         if step.flow == "loop":
             for block in step.blocks():
-                hand = _join(hand, self.follow(block, hand, inside))  # after zero or one iteration
-                hand = _join(hand, self.follow(block, hand, inside))  # after any number of iterations
+                hand = _join(hand, self.follow(block, hand, inside))  # the state after zero or one iteration
+                hand = _join(hand, self.follow(block, hand, inside))  # the state after any number of iterations
             # The loop's variable is undefined after it.
             return None if hand and hand.text and step.variable else hand
         for block in step.blocks():

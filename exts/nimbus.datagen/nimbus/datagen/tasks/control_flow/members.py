@@ -16,7 +16,7 @@ from nimbus.datagen.tasks.steps import Composite, Judge, Performer, Scope, Step,
 
 @dataclass(frozen=True)
 class OverMembers(Composite):
-    """Runs its body for members of a group, each bound to a name; ``scopes`` selects the members."""
+    """Composite that runs its body for members of a group, each bound to a name; ``scopes`` selects the members."""
 
     word: ClassVar[str]
     """First word of its key."""

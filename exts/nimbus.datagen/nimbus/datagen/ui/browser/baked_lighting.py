@@ -19,7 +19,7 @@ SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
 
 
 def baked_glb(mesh: Any) -> bytes | None:
-    """Convert a static textured mesh to GLB with baked light; returns None for too many face directions."""
+    """Convert a static textured mesh to GLB with baked light; return None if there are too many face directions."""
     import trimesh
 
     sides, of_face = np.unique(mesh.face_normals.round(2), axis=0, return_inverse=True)

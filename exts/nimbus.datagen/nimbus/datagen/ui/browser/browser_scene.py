@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class BrowserScene:
-    """Shows a task in the page, and results as a line above the scrubber.
+    """View of a task in the page, with results in a line above the scrubber.
 
     Args:
         preview: Draws and plans.

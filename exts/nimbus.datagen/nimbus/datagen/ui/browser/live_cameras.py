@@ -16,7 +16,7 @@ _SHARE = 0.25
 
 
 class LiveCameras:
-    """Renders the newest poses of a layout.
+    """Renderer of the newest poses of a layout.
 
     Args:
         assets: Assets of the task.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BrowserNavigation:
-    """Shows a navigation task in the page.
+    """View of a navigation task in the page.
 
     Args:
         gui: ``viser.ViserServer.gui``.

@@ -1,4 +1,4 @@
-"""Player below the tabs: shows a layout or motion step by step, with camera images and plots of joint values."""
+"""Player below the tabs, which shows a layout or motion step by step, with camera images and plots of joint values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run tab of the studio: starts a run in a separate process, and shows its progress and report."""
+"""Run tab of the studio, which starts a run in a separate process, and shows its progress and report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_REPORT = 30 * 2**20
 
 
 class RunTab:
-    """Starts and monitors runs of the open task.
+    """Tab that starts and monitors runs of the open task.
 
     A run reads the task's file, so a task without a file, such as a task that comes with Nimbus, is saved first.
 
@@ -50,7 +50,7 @@ class RunTab:
         self._table = gui.add_markdown("")
 
     def refresh(self) -> None:
-        """Show the progress of the run; called a few times per second."""
+        """Show the progress of the run; this is called a few times per second."""
         panel = self._panel
         panel.poll()
         if panel.activity or panel.status:

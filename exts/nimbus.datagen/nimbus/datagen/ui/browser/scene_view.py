@@ -1,4 +1,4 @@
-"""Scene in the browser: moving bodies, draggable regions and cameras, samples, reach."""
+"""Scene in the browser: moving bodies, draggable regions and cameras, samples and reach."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class TeleoperationTab:
         return to_json({"is_on": self._loop is not None})
 
     def refresh(self) -> None:
-        """Show the process that makes episodes; called a few times per second."""
+        """Show the process that makes episodes; this is called a few times per second."""
         if self._process is None or (code := self._process.poll()) is None:
             return
         output, self._process = self._process.output().strip().splitlines(), None
@@ -157,7 +157,7 @@ class TeleoperationTab:
             session.resume(unfinished)
         else:
             session.reset(self._folder.next_index())
-        # Opened last: only the loop ends the device's process, so an error above would leave it running.
+        # The device is opened last, because only the loop ends its process: an error above would leave it running.
         self._device = self._open_device(page, assets.robot)
         self._cameras = LiveCameras(assets, self._show_picture)
         self._show_layout()

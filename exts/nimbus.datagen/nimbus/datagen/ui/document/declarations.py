@@ -1,4 +1,4 @@
-"""Form fields of a task, derived from declarations: steps with parameters, ranges, regions."""
+"""Form fields of a task, derived from declarations: steps with parameters, ranges and regions."""
 
 from __future__ import annotations
 

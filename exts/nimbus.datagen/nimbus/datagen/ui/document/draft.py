@@ -276,7 +276,7 @@ class TaskDraft:
         """Load the file from disk; :meth:`undo` restores the previous text.
 
         Raises:
-            InputError: The file is gone, or is not YAML.
+            InputError: The file no longer exists, or is not YAML.
         """
         content = read_content(self.path)
         if content is None:

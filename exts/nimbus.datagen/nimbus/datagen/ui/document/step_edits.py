@@ -1,4 +1,4 @@
-"""Edits of the list of steps or conditions: order, loops, new entries."""
+"""Edits of the list of steps or conditions: order, loops and new entries."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def _renamed(entry: Any, old: str, new: str) -> Any:
         return {name: _renamed(value, old, new) for name, value in entry.items()}
     if isinstance(entry, list | tuple):
         return [_renamed(value, old, new) for value in entry]
-    # ``items`` and ``items.class``; ``items[0]`` still refers to the same object.
+    # This renames ``items`` and ``items.class``; ``items[0]`` still refers to the same object.
     return re.sub(rf"(?<![\w.]){re.escape(old)}(?![\w\[])", new, entry) if isinstance(entry, str) else entry

@@ -1,4 +1,4 @@
-"""Client of the editor process, in the host: starts it, sends requests, and keeps its last state.
+"""Client of the editor process, in the host. It starts the process, sends requests, and keeps the last state.
 
 No call blocks: Kit's loop calls :meth:`EditorConnection.poll` a few times per second.
 """
@@ -34,7 +34,7 @@ class EditorChannel(Protocol):
         ...
 
     def receive(self) -> list[str]:
-        """Return the lines that have arrived; does not wait.
+        """Return the lines that have arrived, without waiting.
 
         Raises:
             InputError: The editor has ended; the message contains its last line.
@@ -111,7 +111,7 @@ class ProcessChannel:
         self.process.terminate()
         try:
             self.process.wait(_END_TIMEOUT)
-        except subprocess.TimeoutExpired:  # it is in a call that cannot be interrupted
+        except subprocess.TimeoutExpired:  # the editor is in a call that cannot be interrupted
             self.process.kill()
             self.process.wait()
         self._errors.close()
@@ -141,7 +141,7 @@ class EditorConnection:
         self._deaths = 0
         self._orders: list[dict[str, Any]] = []
         self._last_open: EditorState = empty_state()
-        """Last state with an open task, which the next editor opens if this one dies."""
+        """Last state with an open task, which the next editor opens if this one crashes."""
         self.state: EditorState = empty_state()
         """The last state that arrived."""
         self.problem = ""
@@ -156,7 +156,7 @@ class EditorConnection:
         self._send(name, value)
 
     def poll(self) -> bool:
-        """Process the messages that have arrived; returns True if there is something new to show."""
+        """Process the messages that have arrived; return True if there is something new to show."""
         if self._channel is None:
             return False
         try:

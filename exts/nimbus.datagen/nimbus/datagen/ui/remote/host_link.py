@@ -22,7 +22,7 @@ class StoppedByUser(Exception):
 
 
 class HostLink:
-    """Sends orders in the thread that runs the skills, and receives the answers from the thread that reads requests.
+    """Link that sends orders in the thread of the skills, and receives answers from the thread that reads requests.
 
     Args:
         send: Sends an order; None for a host without a stage.
@@ -45,7 +45,7 @@ class HostLink:
         """Send an order and wait for its answer; a stop by the user and the end of the host end the wait.
 
         Raises:
-            StoppedByUser: The user has stopped, or the host is gone.
+            StoppedByUser: The user has stopped, or the host has ended.
             InputError: The host cannot execute the order.
         """
         if self._send is None:
@@ -82,7 +82,7 @@ class HostLink:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End all exchanges, because the host is gone."""
+        """End all exchanges, because the host has ended."""
         self._is_closed = True
         self.stop()
 

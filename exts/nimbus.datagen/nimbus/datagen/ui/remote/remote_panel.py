@@ -1,4 +1,4 @@
-"""Panel beside a viewport: connects an editor process and a run with the viewport of the host."""
+"""Panel beside a viewport, which connects an editor process and a run with the viewport of the host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MarkerViewport(Protocol):
     """Viewport of the host."""
 
     def show_stage(self, path: Path, *, duration: float = 0.0) -> None:
-        """Open a USD stage and play its animation [s]; returns at once.
+        """Open a USD stage and play its animation, of ``duration`` [s]; this returns at once.
 
         Raises:
             InputError: The stage cannot be opened now.
@@ -51,7 +51,7 @@ class MarkerViewport(Protocol):
         ...
 
     def answer_orders(self) -> list[dict[str, Any]]:
-        """Execute the waiting order if the host is ready; returns the answers since the last call."""
+        """Execute the waiting order if the host is ready; return the answers since the last call."""
         ...
 
     def take_moves(self) -> list[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Preview of a task for a host: writes layouts, reach, one planned attempt and images as files and markers."""
+"""Preview of a task for a host, which writes layouts, reach, one planned attempt and images as files and markers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SPOT = 0.012
 
 
 class ScenePreview:
-    """Draws and plans; every call uses the task that it gets.
+    """Preview that draws and plans; every call uses the task that it gets.
 
     Args:
         folder: Folder for stages and images.

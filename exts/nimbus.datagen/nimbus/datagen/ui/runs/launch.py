@@ -39,7 +39,7 @@ class RunningProcess(Protocol):
 
 
 class Launcher(Protocol):
-    """Starts commands of Nimbus."""
+    """Starter of commands of Nimbus."""
 
     def start(self, words: Sequence[str]) -> RunningProcess:
         """Start ``nimbus <words>``.
@@ -51,7 +51,7 @@ class Launcher(Protocol):
 
 
 class ProcessLauncher:
-    """Starts processes that outlive a crash of the host.
+    """Launcher of processes that outlive a crash of the host.
 
     Args:
         folder: Folder for their output.

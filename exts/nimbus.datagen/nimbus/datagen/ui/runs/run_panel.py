@@ -1,4 +1,4 @@
-"""View model of one run: starts it in a separate process and monitors it."""
+"""View model of one run, which it starts in a separate process and monitors."""
 
 from __future__ import annotations
 
