@@ -173,7 +173,7 @@ def import_wheels(wheels: Path, out: Path, figures: dict[str, Any]) -> None:
     for name, patterns in WHEELS.items():
         for pattern in patterns:
             try:
-                import_assets(sorted(wheels.glob(f"{name}-*.whl")), out / "library", only=pattern, report=report)
+                import_assets(sorted(wheels.glob(f"{name}-*.whl")), out / "library", only=[pattern], report=report)
             except InputError as error:
                 sys.stderr.write(f"{name} {pattern}: {error}\n")
 

@@ -55,6 +55,8 @@ class Pick(Skill):
 
     def run(self, arm: Workcell) -> None:
         """Try grasps until the object is lifted."""
+        if (picked := arm.objects.get(self.object)) and picked.anchored:
+            raise SkillFailure(Reason.NO_GRASP, f"{self.object} stands fixed: a {picked.kind} cannot be picked")
         failure = SkillFailure(Reason.NO_GRASP)
         tried: list[Grasp] = []
         for _ in range(self.retries + 1):

@@ -37,9 +37,14 @@ def command(
         int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets prepared at once; 0.5 to 2 GB each")
     ] = max(1, (os.cpu_count() or 1) // 2),
     only: Annotated[
-        str,
-        typer.Option("--only", metavar="GLOB", parser=str, help="pattern of names or paths of assets, such as '*mug*'"),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="GLOB",
+            parser=str,
+            help="pattern of names or paths of assets, such as '*mug*'; may be repeated (all)",
+        ),
+    ] = None,
     license: Annotated[
         str, typer.Option("--license", metavar="ID", parser=str, help="license of assets whose files state none")
     ] = "",
@@ -62,7 +67,7 @@ def command(
         raise InputError("no library is given", where="--out", instead="write --out LIB")
     if not paths:
         raise InputError("no source", where="PATH", instead="give a folder, an archive or a mesh file")
-    made = import_assets(paths, out, jobs=jobs, only=only, license=license, report=_report)
+    made = import_assets(paths, out, jobs=jobs, only=only or (), license=license, report=_report)
     refused = [entry for entry in made.entries if entry.refused]
     restricted = sorted({entry.license for entry in made.entries if entry.is_restricted and not entry.refused})
     accepted = len(made.entries) - len(refused)

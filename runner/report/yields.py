@@ -11,6 +11,7 @@ from pathlib import Path
 from nimbus.datagen.analysis.semantic_yields import MEANINGS, SemanticYield
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.analysis.yields import Part, YieldRow, Yields
+from nimbus.datagen.episode.meaning import LENGTHS
 from nimbus.datagen.errors import InputError
 
 _MOST_BARS = 24
@@ -69,9 +70,12 @@ def least_kept(yields: Yields) -> list[YieldRow]:
 
 
 def shown_meanings(rows: Sequence[SemanticYield]) -> Iterator[tuple[str, list[SemanticYield], int]]:
-    """Yield each meaning, its least successful values, and how many more there are."""
+    """Yield each meaning, its values, and how many more there are: the least successful first, lengths in order."""
+    order = [name for _, name in LENGTHS]
     for meaning in MEANINGS:
         mine = [row for row in rows if row.meaning == meaning]
+        if meaning == "length":
+            mine.sort(key=lambda row: order.index(row.value) if row.value in order else len(order))
         if mine:
             yield meaning, mine[:_MOST_MEANINGS], max(0, len(mine) - _MOST_MEANINGS)
 

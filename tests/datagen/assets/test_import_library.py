@@ -120,6 +120,15 @@ def test_a_second_import_prepares_what_changed(things: tuple[Path, Path], tmp_pa
     assert import_assets([folder], out).prepared == 0
 
 
+def test_patterns_select_assets_together(tmp_path: Path) -> None:
+    (folder := tmp_path / "things").mkdir()
+    for name in ("left", "middle", "right"):
+        (folder / f"{name}.obj").write_text("v 0 0 0\n")
+    made = import_assets([folder], tmp_path / "lib", only=["l*", "*right*"])
+    assert [entry.kind for entry in made.entries] == ["left", "right"]
+    assert "no asset matches '*mug*'" in refusal(import_assets, [folder], tmp_path / "lib", only=["l*", "*mug*"])
+
+
 def test_an_edit_frees_a_refused_asset(tmp_path: Path) -> None:
     folder, out = tmp_path / "things", tmp_path / "lib"
     folder.mkdir()
@@ -235,6 +244,10 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     (found,) = check_grasps(Case(task, load_assets(task)))
     assert "1 of 3 kinds could not be grasped in the trials at import: 'apple': 0 of 9 grasps held" in found.what
     assert found.instead == "write kinds: [soda_can, wood_block]"
+    (tmp_path / "task.yaml").write_text(PICK.replace("kinds: all", "kinds: all, anchored: true"))
+    task = load_task(tmp_path / "task.yaml")
+    fixed, *_ = check_grasps(Case(task, load_assets(task)))
+    assert fixed.what == "3 of 3 kinds stand fixed and cannot be picked: 'apple', 'soda_can', 'wood_block'"
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from nimbus.datagen.geometry.cameras import is_in_picture, project, world_T_camera
-from nimbus.datagen.propose.framing import frame_work
+from nimbus.datagen.propose.catalogue import KindEntry
+from nimbus.datagen.propose.framing import frame_work, seen_width
 from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
 
 REGIONS = {
@@ -42,3 +44,12 @@ def test_cameras_at_the_shoulder_keep_their_distance():
     entry = frame_work("shoulder", region, {}, top=0.0, widths=[0.1])
     preset = presets("cameras")["shoulder"]
     assert math.dist(entry["position"], entry["look_at"]) >= math.dist(preset["position"], preset["look_at"]) - 0.02
+
+
+def test_long_things_are_seen_by_their_length():
+    outline = ((-0.1, -0.015), (0.1, -0.015), (0.1, 0.015), (-0.1, 0.015))
+    fork = cast(KindEntry, SimpleNamespace(outline=outline, size=(0.2, 0.03, 0.02), rests=("lying",)))
+    assert 0.05 < seen_width(fork, "front") < 0.15
+    assert seen_width(fork, "front", yaw=0.0) < 0.04  # the camera looks along the fork
+    assert seen_width(fork, "front", yaw=math.pi / 2) > 0.19
+    assert seen_width(fork, "front", state="upright") == 0.02

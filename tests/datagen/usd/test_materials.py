@@ -90,7 +90,7 @@ def test_a_textured_role_shows_its_picture_as_large_as_the_default_renderer_does
     shader, _ = diffuse(top)
     assert shader.GetShaderId() == "UsdUVTexture"
     picture = shader.GetInput("file").Get().resolvedPath
-    np.testing.assert_array_equal(np.asarray(Image.open(picture)), procedural_texture("wood", 7))
+    np.testing.assert_array_equal(np.asarray(Image.open(picture)), procedural_texture("wood", 7, 576))
     np.testing.assert_allclose(shader.GetInput("scale").Get()[:3], linear(np.array([0.9, 1.0, 1.0])), rtol=1e-6)
     mesh = UsdGeom.Mesh(top)
     corners = np.array(mesh.GetPointsAttr().Get())[list(mesh.GetFaceVertexIndicesAttr().Get())]

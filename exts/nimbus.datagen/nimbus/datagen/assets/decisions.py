@@ -56,6 +56,8 @@ def decide_category(asset: FoundAsset, given: Mapping[str, Value]) -> tuple[Deci
     found = find_category(asset.words)
     if found is None:
         own = " ".join(asset.name.lower().replace("_", " ").replace("-", " ").split())
+        if not any(letter.isalpha() for letter in own):
+            return Decision(value="object", why="its name is a number"), None
         return Decision(value=own[:80], why="its names contain no known category"), None
     category, entry, words = found
     others = ((category.replace("_", " "), "its category"),) if words != category.replace("_", " ") else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
@@ -38,7 +38,7 @@ from nimbus.datagen.objects.prepared.index import (
 )
 from nimbus.datagen.version import nimbus_version, versioned_hash
 
-IMPORT_VERSION = 7
+IMPORT_VERSION = 8
 """Version of the preparation code; raise it when the result for any asset changes."""
 LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"
@@ -96,7 +96,7 @@ def import_assets(
     out: Path,
     *,
     jobs: int = 1,
-    only: str = "",
+    only: Sequence[str] = (),
     license: str = "",
     report: Callable[[AssetEntry, float, int, int], None] = lambda entry, seconds, number, count: None,
 ) -> ImportedAssets:
@@ -106,7 +106,7 @@ def import_assets(
         paths: Files, folders and archives, in any order.
         out: Folder of the library: new, empty, or made by an earlier import.
         jobs: Number of assets prepared in parallel.
-        only: Pattern for the names or paths of the assets to import.
+        only: Patterns for the names or paths of the assets to import; empty for all.
         license: License of all assets of this import, instead of the licenses found in the files.
         report: Called after each prepared asset with its entry, CPU time [s], number, and the number of assets.
 
@@ -181,7 +181,7 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
 
 
 def _plan(
-    sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: str, license: str
+    sources: list[_Source], before: dict[str, AssetEntry], out: Path, *, only: Sequence[str], license: str
 ) -> tuple[list[_AssetTask], list[AssetEntry], dict[str, list[str]]]:
     """Compare the sources with the library.
 
@@ -224,18 +224,19 @@ def _plan(
     return tasks, kept, digests
 
 
-def _assets(sources: list[_Source], only: str) -> Iterator[tuple[_Source, FoundAsset, str]]:
+def _assets(sources: list[_Source], only: Sequence[str]) -> Iterator[tuple[_Source, FoundAsset, str]]:
     """Yield the assets in a fixed order, each with a unique path."""
-    count = 0
+    left = list(only)
     for source in sources:
         paths = [asset.path for asset in source.assets]
         for asset in sorted(source.assets, key=lambda asset: (asset.path, asset.name)):
-            if only and not (fnmatch(asset.name, only) or fnmatch(asset.path, only)):
+            matching = [one for one in only if fnmatch(asset.name, one) or fnmatch(asset.path, one)]
+            if only and not matching:
                 continue
-            count += 1
+            left = [one for one in left if one not in matching]
             yield source, asset, asset.path + (f"#{asset.name}" if paths.count(asset.path) > 1 else "")
-    if not count:
-        raise InputError(f"no asset matches '{only}'", where="--only", instead="write a pattern such as '*mug*'")
+    if left:
+        raise InputError(f"no asset matches '{left[0]}'", where="--only", instead="write a pattern such as '*mug*'")
 
 
 def _free_name(wish: str, taken: set[str]) -> str:

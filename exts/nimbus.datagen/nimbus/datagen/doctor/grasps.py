@@ -74,7 +74,7 @@ def _refused_assets(case: Case, group: str) -> Iterator[Diagnostic]:
 def check_grasps(case: Case) -> Iterator[Diagnostic]:
     """Count the grasps of each variant that a group may draw."""
     for _, group in _once(case):
-        slippery = _not_graspable(case, group)
+        slippery, fixed = _not_graspable(case, group), _fixed_kinds(case, group)
         shapes = _grippers(case)
         most = max(1, _MOST_VARIANTS // max(1, len(case.kinds(group))))
         counts = {
@@ -90,7 +90,12 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
             for kind, rows in counts.items()
             for variant, scale, count in rows
         }
-        good = [kind for kind, rows in counts.items() if kind not in slippery and all(row[2] for row in rows)]
+        good = [
+            kind for kind, rows in counts.items() if kind not in (*slippery, *fixed) and all(row[2] for row in rows)
+        ]
+        if fixed:
+            what = f"{len(fixed)} of {len(counts)} kinds stand fixed and cannot be picked: "
+            yield _about_kinds(case, group, what + ", ".join(f"'{kind}'" for kind in fixed), good)
         if slippery:
             what = f"{len(slippery)} of {len(counts)} kinds could not be grasped in the trials at import: "
             what += "; ".join(f"'{kind}': {line}" for kind, line in list(slippery.items())[:_FEW])
@@ -104,6 +109,14 @@ def _not_graspable(case: Case, group: str) -> dict[str, str]:
     if not isinstance(library, PreparedLibrary):
         return {}
     return {kind: line for kind in case.kinds(group) if (line := library.entries[kind].not_graspable)}
+
+
+def _fixed_kinds(case: Case, group: str) -> list[str]:
+    """List the kinds of a group that do not move as a whole, such as cabinets."""
+    given = case.task.objects[group].anchored
+    return [
+        kind for kind in case.kinds(group) if (case.library(group).model(kind, 0).anchored if given is None else given)
+    ]
 
 
 def check_graspable(case: Case) -> Iterator[Diagnostic]:

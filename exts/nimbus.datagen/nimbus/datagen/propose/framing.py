@@ -11,6 +11,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.geometry.cameras import intrinsics, is_in_picture, project, world_T_camera
+from nimbus.datagen.propose.catalogue import KindEntry
 from nimbus.datagen.tasks.task_file import CameraSettings, Region, presets
 
 _DISTANCES = np.arange(0.5, 1.6, 0.05)
@@ -21,8 +22,10 @@ _MARGIN = 0.05
 """Margin along each edge of the image, as a fraction of its size."""
 _TURNS = 3
 """Number of corrections by which the work is moved to the middle of the image."""
-_LEAST = 22.0
-"""Smallest width of an object in the image [px]; above the doctor's limit, because layouts vary."""
+_LEAST = 18.0
+"""Smallest width of a handled object in the image [px]; above the doctor's limit, because layouts vary."""
+_HEADINGS = np.radians(np.arange(0, 180, 10))
+"""Headings of an object that may have any; the outline is equally wide from both sides [rad]."""
 _GROWTH = (1.0, 1.25, 1.6, 2.0)
 """Factors on the size of the preset's images that are tried until objects are large enough."""
 
@@ -37,7 +40,7 @@ def frame_work(
         regions: Regions where objects start or are placed, by name.
         spans: Distance by which an object may extend over the edge of a region [m], by the region's name.
         top: Height of the table [m].
-        widths: Widths of the handled objects [m].
+        widths: Widths of the handled objects, as the camera sees them [m].
 
     Returns:
         Entry of the camera for the task file.
@@ -65,6 +68,25 @@ def frame_work(
         "vertical_fov": f"{math.degrees(given.vertical_fov):.0f} deg",
     }
     return entry | ({"size": [round(factor * side) for side in given.size]} if factor > 1 else {})
+
+
+def seen_width(kind: KindEntry, preset: str, *, yaw: float | None = None, state: str = "") -> float:
+    """Return the width [m] that a camera with a preset's direction sees of an object at a start on the table.
+
+    Args:
+        kind: Kind of the object.
+        preset: Preset that gives the direction.
+        yaw: Heading [rad]; without it, three of four headings show at least the returned width.
+        state: State at the start; in other than its usual rest pose, the object counts with its smallest side.
+    """
+    if state in ("upright", "lying") and state != kind.rests[0]:
+        return min(kind.size)
+    given = presets("cameras")[preset]
+    ahead = np.subtract(given["look_at"], given["position"])[:2]
+    turns = _HEADINGS if yaw is None else np.array([yaw])
+    # An axis across the image, in the frame of the object at each heading.
+    across = math.atan2(ahead[0], -ahead[1]) - turns
+    return float(np.quantile(np.ptp(kind.outline @ np.stack([np.cos(across), np.sin(across)]), axis=0), 0.25))
 
 
 def _corners(region: Region, span: float, top: float) -> FloatArray:

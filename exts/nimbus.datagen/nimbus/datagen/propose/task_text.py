@@ -7,7 +7,7 @@ from typing import Any
 
 from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.propose.catalogue import KindEntry
-from nimbus.datagen.propose.framing import frame_work
+from nimbus.datagen.propose.framing import frame_work, seen_width
 from nimbus.datagen.propose.goal_graph import Goal, GoalGraph, Thing
 from nimbus.datagen.propose.packing import TURN, PackedPlaces
 from nimbus.datagen.propose.planner import TaskPlan, start_region
@@ -63,7 +63,12 @@ def write_task(
     kinds = [catalogue[one.kind] for one in graph.things]
     things = {one.name: one for one in _ordered(graph.things)}
     preset = "shoulder" if any(kind.parts for kind in kinds) else "front"
-    widths = [min(kind.size) for kind in kinds if not kind.is_anchored]
+    handled = {goal.object for goal in graph.goals}
+    widths = [
+        seen_width(kind, preset, yaw=places.yaws.get(one.name), state=one.state)
+        for one, kind in zip(graph.things, kinds, strict=True)
+        if one.name in handled and not kind.is_anchored
+    ]
     spans = {start_region(one.name): catalogue[one.kind].span for one in graph.things}
     camera = frame_work(preset, places.regions, spans, top=top, widths=widths)
     lines = [

@@ -61,7 +61,7 @@ class ExternalRenderer(Renderer[Any]):
         render_failures: Also render failed attempts.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     modalities: ClassVar[tuple[Modality, ...]] = _MADE
     """Modalities that it provides."""
 

@@ -40,7 +40,7 @@ class NewtonRenderer(Renderer["VisibleAssets"]):
         InputError: The device does not exist.
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     @classmethod
     def create(cls, context: RunContext, settings: NewtonRendererSettings) -> Self:

@@ -113,7 +113,7 @@ def draw_look(family: Family, seed: int) -> RoomLook:
         """Draw one of several textures."""
         return texture(names[int(rng.integers(len(names)))], period)
 
-    top, floor, wall = chosen(_TOPS[family], 1.6), chosen(_FLOORS[family], 2.4), chosen(_WALLS, 3.1)
+    top, floor, wall = chosen(_TOPS[family], 0.8), chosen(_FLOORS[family], 2.4), chosen(_WALLS, 3.1)
     textures = {
         "wood": texture("wood", float(rng.uniform(0.9, 1.5))),
         "worktop": top,

@@ -15,7 +15,7 @@ from nimbus.datagen.rooms.look import RoomLook, draw_look
 from nimbus.datagen.rooms.plan import Bench, Plan
 from nimbus.datagen.rooms.settings import RoomSettings
 
-ROOM_VERSION = 3
+ROOM_VERSION = 4
 """Version of the generator; raise it when any room changes."""
 _BEHIND = (1.42, 1.9)
 """Range of the distance from the bench to the wall behind it [m], for the deepest furniture and space for elbows."""

@@ -16,17 +16,18 @@ def goods(m: Modeler, size: tuple[float, float], z: float, room: float, rng: np.
     while x < width / 2 - 0.08:
         wide, tall = float(rng.uniform(0.05, 0.13)), room * float(rng.uniform(0.45, 0.9))
         color, second, is_round = any_color(rng), any_color(rng, value=(0.5, 0.95)), rng.uniform() < 0.4
-        for _ in range(int(rng.integers(2, 6))):
+        count = int(rng.integers(2, 6))
+        for number in range(count):
             if x + wide > width / 2 - 0.01:
                 break
             if rng.uniform() < 0.9:
                 if is_round:
                     can = m.at(x + wide / 2, depth / 2 - 0.6 * wide, z)
-                    can.turned(
-                        [(0.45 * wide, 0), (0.45 * wide, 0.9 * tall), (0.3 * wide, tall), (0, tall)], color, sides=8
-                    )
+                    can.turned([(0.45 * wide, 0), (0.45 * wide, 0.92 * tall), (0, tall)], color, sides=7)
                 else:
-                    deep, sides = depth / 2 - 0.01, ("bottom", "back")
+                    # The gaps within a row are too narrow to show the sides.
+                    hidden = ("left",) * (number > 0) + ("right",) * (number < count - 1)
+                    deep, sides = depth / 2 - 0.01, ("bottom", "back", *hidden)
                     m.box((x, -0.3 * depth, z), (x + 0.94 * wide, deep, z + tall), color, omit=sides)
                     low, high = (x + 0.1 * wide, deep, z + 0.5 * tall), (x + 0.84 * wide, deep + 0.001, z + 0.8 * tall)
                     m.box(low, high, second, omit=("back", "bottom", "top", "left", "right"))
@@ -133,7 +134,7 @@ def _fruit_stand(m: Modeler, size: Size, rng: np.random.Generator) -> None:
                 shade = float(rng.uniform(0.85, 1.1))
                 red, green, blue = (min(0.92, shade * value) for value in color)
                 fruit = ramp.at(x + float(u), float(v), 0.045)
-                fruit.turned([(0.045, 0), (0.05, 0.03), (0.03, 0.065), (0, 0.07)], (red, green, blue), sides=7)
+                fruit.turned([(0.046, 0), (0.05, 0.035), (0, 0.07)], (red, green, blue), sides=7)
 
 
 def _poster(m: Modeler, size: Size, rng: np.random.Generator) -> None:

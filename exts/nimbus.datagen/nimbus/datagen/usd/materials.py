@@ -37,9 +37,9 @@ def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: st
         root: Prim of an object, a fixture or a part of the room; edits go to the stage's edit target.
         surface: Look of the surface.
         textures: Folder for images.
-        role: Role that determines the texture's period: ``table``, ``floor``, ``backdrop``.
+        role: Role that determines the texture's period and size: ``table``, ``floor``, ``backdrop``.
     """
-    painter = _Painter(root, surface, textures, period=texture_period(role))
+    painter = _Painter(root, surface, textures, role=role)
     for prim in list(_bindable(root)):
         painter.paint(prim)
 
@@ -59,10 +59,10 @@ def _bindable(root: Any) -> Iterator[Any]:
 class _Painter:
     """Painter of a thing's surfaces; each material is made and tinted once."""
 
-    def __init__(self, root: Any, surface: SurfaceLook, textures: Path, *, period: float) -> None:
-        self._root, self._surface, self._textures, self._period = root, surface, textures, period
+    def __init__(self, root: Any, surface: SurfaceLook, textures: Path, *, role: str) -> None:
+        self._root, self._surface, self._textures, self._period = root, surface, textures, texture_period(role)
         self._stage = root.GetStage()
-        self._image = surface_image(surface)
+        self._image = surface_image(surface, role)
         self._tint = np.asarray(surface.color, dtype=float)
         self._made: dict[Any, Any] = {}
         self._tinted: set[Any] = set()

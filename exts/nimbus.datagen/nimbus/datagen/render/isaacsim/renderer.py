@@ -55,6 +55,7 @@ class IsaacSimRenderer(Renderer["VisibleAssets"]):
         flow: Also compute optical flow for cameras that do not list it.
     """
 
+    version: ClassVar[int] = 2
     NOT_APPLIED: ClassVar[frozenset[str]] = frozenset({"table_height"})
     """Randomizers without effect in this renderer: its floor stays at the height in the scene's file."""
 

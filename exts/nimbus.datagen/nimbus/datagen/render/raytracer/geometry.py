@@ -278,7 +278,7 @@ def _flat_pieces(triangles: Triangles) -> tuple[Triangles, ...] | None:
 
 def look_of(part: RenderPart, surface: SurfaceLook) -> tuple[Triangles, NDArray[np.uint8]]:
     """Return a part's triangles and its image; a procedural texture is projected onto the part."""
-    image = surface_image(surface)
+    image = surface_image(surface, part.instance)
     if image is None:
         return part.triangles, part.image
     return part.triangles.projected(texture_period(part.instance)), image
