@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mujoco
 import numpy as np
 import pytest
@@ -107,6 +109,20 @@ def test_a_ball_falls_through_the_mouth_to_the_floor(library: str) -> None:
             _check_mouth(model, f"{address[1]} {name}", cavity, bail=address[1] in ("basket", "red_bucket"))
             middle = (cavity[0] + cavity[1]) / 2
             np.testing.assert_allclose(model.frames[name][:3, 3], [*middle[:2], cavity[1, 2]], atol=0.003)
+
+
+def test_things_below_the_floor_of_a_cavity_are_inside() -> None:
+    """The flat floor of an imported bowl's cavity is above its round bottom; beads there were once not in the bowl."""
+    bowl = model_of(("kitchen", "bowl"))
+    (name, cavity), bottom = next(iter(bowl.cavities.items())), bowl.bounds[0, 2]
+    middle = cavity.mean(axis=0)
+    upper, lower = (
+        np.array([[*cavity[0, :2], middle[2]], cavity[1]]),
+        np.array([cavity[0], [*cavity[1, :2], middle[2]]]),
+    )
+    assert replace(bowl, cavities={name: upper}).interiors[name][0, 2] == bottom
+    shelves = replace(bowl, cavities={"upper": upper, "lower": lower}).interiors
+    assert shelves["upper"][0, 2] == middle[2] and shelves["lower"][0, 2] == bottom
 
 
 def _check_mouth(model: ObjectModel, name: str, cavity: FloatArray, *, bail: bool) -> None:

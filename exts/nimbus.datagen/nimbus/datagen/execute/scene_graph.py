@@ -58,13 +58,13 @@ def contains(world: World, container: str, name: str, *, cavity: str | None = No
 
 
 def _rooms(world: World, container: str, cavity: str | None) -> Iterator[tuple[FloatArray, FloatArray, FloatArray]]:
-    """Yield the cavities of a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
+    """Yield the interiors of a container: frame (4, 4) in the world, lower and upper corner (3,) [m]."""
     if container not in world.objects:
         low, high = world.fixture(container).bounds
         yield world.pose(container), np.array(low), np.array(high)
         return
     model = world.model(container)
-    frames = {container: model.cavities} | {f"{container}.{part.name}": part.cavities for part in model.parts}
+    frames = {container: model.interiors} | {f"{container}.{part.name}": part.cavities for part in model.parts}
     for body, cavities in frames.items():
         for name, (low, high) in cavities.items():
             if cavity in (None, name, body.removeprefix(f"{container}.")):

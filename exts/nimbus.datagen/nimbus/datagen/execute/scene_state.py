@@ -116,8 +116,8 @@ class SimulatedScene:
 
     def contents(self, name: str) -> list[str]:
         """Return the names of the objects whose centers are inside an open object."""
-        cavities = self.model(name).cavities.values()
-        if not cavities:
+        interiors = self.model(name).interiors.values()
+        if not interiors:
             return []
         # Objects that are fixed in place, such as furniture, cannot be put into another object.
         others = [other for other in self.objects if other != name and not self.objects[other].anchored]
@@ -126,7 +126,7 @@ class SimulatedScene:
         return [
             other
             for other, place in places.items()
-            if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in cavities)
+            if any(np.all(place > low - _SKIN) and np.all(place < high + _SKIN) for low, high in interiors)
         ]
 
     def position_address(self, name: str) -> int:

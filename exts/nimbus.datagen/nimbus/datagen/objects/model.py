@@ -177,6 +177,23 @@ class ObjectModel:
         """Texture (H, W, 3) sRGB, read-only; it is painted on demand, or comes from the asset."""
         return self.painter()
 
+    @property
+    def interiors(self) -> dict[str, FloatArray]:
+        """(2, 3) corners of the space of each cavity [m], down to the underside of the body.
+
+        The floor of a cavity is flat. In a round bowl, things lie below it.
+        """
+        return {name: self._deepen(box) for name, box in self.cavities.items()}
+
+    def _deepen(self, box: FloatArray) -> FloatArray:
+        """Lower the floor of a cavity to the underside of the body, unless another cavity is below it."""
+        below = (
+            np.all(other[0, :2] < box[1, :2]) and np.all(other[1, :2] > box[0, :2])
+            for other in self.cavities.values()
+            if other[0, 2] < box[0, 2]
+        )
+        return box if any(below) else np.array([[*box[0, :2], min(self.bounds[0, 2], box[0, 2])], box[1]])
+
     def part(self, name: str) -> MovingPart:
         """Return the part with the given name."""
         return next(part for part in self.parts if part.name == name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,7 @@ class PouredFraction(Predicate):
     """At least 80 % of the objects have their centers of mass within the container."""
 
     main = "objects"
+    version: ClassVar[int] = 2
     states = ("poured_into(objects, container)",)
     objects: ObjectsReference = Field(description="The poured objects: a group, such as beads.")
     container: ContainerReference = Field(description="The object or fixture that must contain them.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -50,6 +50,7 @@ class Inside(Predicate):
     """The objects' centers of mass are within the container's walls and below its rim."""
 
     main = "object"
+    version: ClassVar[int] = 2
     states = ("in(object, container)",)
     object: ObjectsReference = Field(description="The object that must be inside; a group means each of its objects.")
     container: ContainerReference = Field(description="The fixture or object that must contain it.")
