@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.cluster_chaos import even_steps
@@ -52,8 +53,8 @@ class RayChaos:
         self._random = random.Random(seed)
         self.injected: Counter[str] = Counter()
 
-    def kill(self, kinds: tuple[str, ...]) -> None:
-        """Kill one component."""
+    def kill(self, kinds: tuple[str, ...]) -> bool:
+        """Kill one component; return False if there is no process of the drawn kind at this moment."""
         kind = self._random.choice(kinds)
         if kind == "raylet":
             self._nodes.kill_raylet()
@@ -61,15 +62,19 @@ class RayChaos:
         elif kind == "gcs":
             self._nodes.restart_gcs()
         elif kind == "cell":
-            spool = Path(os.environ["NIMBUS_SPOOL"])
-            for place in spool.glob("*/*/*/drive"):
-                for pid in tagged(CellSpec(folder=str(place))):
+            places = Path(os.environ["NIMBUS_SPOOL"]).glob("*/*/*/drive")
+            pids = [pid for place in places for pid in tagged(CellSpec(folder=str(place)))]
+            for pid in pids:
+                with suppress(ProcessLookupError):  # the worker of a killed cell ends with it
                     os.kill(pid, 9)
+            if not pids:
+                return False
         elif actor_pids(name := {"head actor": "HeadActor", "relay actor": "RelayActor"}[kind]):
             kill_actors(name)
         else:
-            return
+            return False
         self.injected[kind] += 1
+        return True
 
     def settled(self) -> int:
         """Number of settled episodes."""
@@ -103,9 +108,8 @@ def main() -> int:
         due = even_steps(given.kills, given.episodes)
         while run.poll() is None:
             time.sleep(0.2)
-            if due and chaos.settled() >= due[0]:
+            if due and chaos.settled() >= due[0] and chaos.kill(kinds):
                 due.pop(0)
-                chaos.kill(kinds)
         data = Path(spec.folder)
         found = {
             "code": run.returncode,
