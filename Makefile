@@ -30,8 +30,8 @@ fast-tests: bytecode
 	$(PYTEST) -m "not slow" tests
 
 # With the slow tests: real physics, browsers, processes that are killed. The short chaos measures times, so that all that
-# runs beside it has a lower priority. The tests begin when the chaos ends: pyright alone would leave a core idle. So it
-# does after the tests, where it ends last with a priority of 10: three processes of the tests leave it a tenth of a core.
+# runs beside it has a lower priority. The tests begin when the chaos ends, so that pyright does not leave a core idle. With
+# a priority of 10, beside three processes of tests, pyright would end a minute after them.
 test-all: bytecode
 	$(MAKE) --jobs 3 --output-sync chaos-then-tests beside-chaos
 	$(MAKE) short-cluster

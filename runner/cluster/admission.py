@@ -106,10 +106,8 @@ def _groups(request: Request) -> Iterator[str]:
             yield from (episode.group for episode in episodes)
         case Beat(held=held):
             yield from held
-        case GiveBack(group=group) | Vote(group=group) | Faults(group=group) | SignatureRequest(group=group):
-            yield group
-        case Description(group=group):
-            yield group
+        case GiveBack() | Vote() | Faults() | SignatureRequest() | Description():
+            yield request.group
         case _:
             return
 

@@ -162,13 +162,18 @@ def link_file(source: Path | str, target: Path | str) -> None:
 
 def has_links(folder: Path) -> bool:
     """Return True if there is a link in a folder or below it."""
-    return folder.is_symlink() or any(os.path.islink(path) for path in _below(folder))
+    return folder.is_symlink() or any(entry.is_symlink() for entry in _entries(folder))
 
 
-def _below(folder: Path) -> Iterator[str]:
-    """Yield the paths of all files and folders below a folder; links are not followed."""
-    for place, folders, names in os.walk(folder):
-        yield from (os.path.join(place, name) for name in (*folders, *names))
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield all files and folders below a folder; links are not followed, and unreadable folders are left out."""
+    waiting = [str(folder)]
+    while waiting:
+        found: list[os.DirEntry[str]] = []
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            found += entries
+        yield from found
+        waiting += [entry.path for entry in found if entry.is_dir(follow_symlinks=False)]
 
 
 def is_own(path: Path) -> bool:
@@ -182,13 +187,14 @@ def refuse_links(folder: Path) -> None:
     Raises:
         InputError: There is a link in the folder or below it, or anything else but files and folders.
     """
-    if has_links(folder):
+    entries = list(_entries(folder))
+    if folder.is_symlink() or any(entry.is_symlink() for entry in entries):
         what = "it has links, and continuing it would change other files"
         raise InputError(what, where=str(folder), instead="replace each link by a copy of its target")
-    for path in _below(folder):
-        if not (os.path.isfile(path) or os.path.isdir(path)) and os.path.lexists(path):
+    for entry in entries:
+        if not (entry.is_file() or entry.is_dir()) and os.path.lexists(entry.path):
             what = "is neither a file nor a folder, and opening it may never end"
-            raise InputError(what, where=path, instead="remove it")
+            raise InputError(what, where=entry.path, instead="remove it")
 
 
 def refuse_other_owner(folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +20,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.stages import StoredPlan
-from nimbus.datagen.store.byte_range import ByteRange, RangeFile
+from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.dataset_paths import check_own_file
 from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams, dataset_paths
-from nimbus.datagen.store.episode_file.decode import VideoReader
-from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.image_chunks import read_images
 from nimbus.datagen.store.episode_file.schema import (
     ANNOTATION_GROUPS,
@@ -35,6 +32,7 @@ from nimbus.datagen.store.episode_file.schema import (
     is_dtype,
     unify,
 )
+from nimbus.datagen.store.episode_file.video_files import VideoFiles
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 from nimbus.datagen.store.remote.working_copy import local
 
@@ -49,11 +47,11 @@ _LARGEST_ARRAY = 1 << 30
 _MOST_TEXTS = 1_000_000
 
 
-def _open_range(span: ByteRange) -> RangeFile:
-    try:
-        return span.open()
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", where=str(span), instead=_MEND) from error
+def _local_file(path: Path) -> Path:
+    """Return the path on this machine of a file of a dataset, which must be a file of its own."""
+    path = local(path)
+    check_own_file(path)
+    return path
 
 
 class EpisodeFile:
@@ -69,11 +67,8 @@ class EpisodeFile:
 
     def __init__(self, path: Path | str | ByteRange, *, videos: Mapping[str, ByteRange] | None = None) -> None:
         self.path = path.path if isinstance(path, ByteRange) else local(Path(path))
-        self._spans = videos or {}
         self._span = path if isinstance(path, ByteRange) else None
-        self._readers: dict[str, VideoReader] = {}
-        self._sources: dict[str, RangeFile] = {}
-        """Files of the readers that read ranges."""
+        self._video_files = VideoFiles(self.path, self._span, videos or {}, _local_file)
         self._datasets: dict[str, h5py.Dataset] = {}
         """Datasets already opened and checked to be in this file."""
         self._unpacked: set[str] = set()
@@ -312,7 +307,8 @@ class EpisodeFile:
     def rows(self, path: str, which: slice | int) -> NDArray[Any]:
         """Read some rows of a dataset, or one; images stored as video are decoded."""
         if self._is_video(path):
-            return self._decoded(path.rpartition("/")[2], which)
+            camera = path.rpartition("/")[2]
+            return self._video_files.read(camera, self.videos[camera], which)
         with self._reading(path):
             dataset, field = self[path], field_of(path)
             if field and "H" in field.dims:
@@ -378,12 +374,7 @@ class EpisodeFile:
         for camera in cameras:
             path = f"observations/images/{camera}"
             if self._is_video(path):
-                self._reader(camera)
-                source, record = self._sources.get(camera), self.videos[camera]
-                if source:  # frames of a video are of similar size
-                    per_frame = record.byte_count / max(1, record.frame_count)
-                    begin = int(per_frame * max(0, start - GROUP))
-                    source.fetch([(begin, int(per_frame * (stop + GROUP)))])
+                self._video_files.fetch(camera, self.videos[camera], start, stop)
                 continue
             with self._reading(path):
                 dataset = self[path]
@@ -394,35 +385,11 @@ class EpisodeFile:
 
     def video_file(self, camera: str) -> Path:
         """Return the path of the MP4 with a camera's images."""
-        path = local(self.path.with_name(f"{self.path.stem}.{camera}.mp4"))
-        check_own_file(path)
-        return path
+        return self._video_files.path(camera)
 
     def _is_video(self, path: str) -> bool:
         group, _, camera = path.rpartition("/")
         return group == "observations/images" and camera in self.videos and path not in self.file
-
-    def _decoded(self, camera: str, which: slice | int) -> NDArray[Any]:
-        count = self.videos[camera].frame_count
-        rows = range(count)[which]
-        reader = self._reader(camera)
-        if isinstance(rows, int):
-            return reader.frame(rows)
-        if rows.step == 1:
-            return reader.read(rows.start, max(rows.start, rows.stop))
-        return np.stack([reader.frame(row) for row in rows]) if rows else reader.read(0, 0)
-
-    def _reader(self, camera: str) -> VideoReader:
-        if camera not in self._readers:
-            span, fps = self._spans.get(camera), self.videos[camera].fps
-            if span is None and self._span and not self._span.is_here:  # beside the episode's object in the store
-                path = self.path.with_name(f"{self.path.stem}.{camera}.mp4")
-                span = replace(self._span, path=path, byte_count=self.videos[camera].byte_count)
-            if span:
-                self._sources[camera] = _open_range(span)
-            place = (self._sources[camera], str(span)) if span else (self.video_file(camera), "")
-            self._readers[camera] = VideoReader(place[0], fps=fps, where=place[1])
-        return self._readers[camera]
 
     def _json(self, kind: type[T], path: str) -> T:
         with self._reading(path):
@@ -438,8 +405,7 @@ class EpisodeFile:
 
     def close(self) -> None:
         """Close its files."""
-        while self._readers:
-            self._readers.popitem()[1].close()
+        self._video_files.close()
         self.file.close()
 
     def __enter__(self) -> EpisodeFile:
