@@ -66,13 +66,19 @@ def test_snapshot_names_only_what_is_there(address: str):
     assert verify(open_dataset(address)).episode_count == 3 and verify(open_dataset(address)).problems == ()
 
 
-def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, str]):
+def publish_and_free(address: str) -> Path:
+    """Publish two episodes and free the lock of the store; return the spool."""
     spool, uploader = make(address, 2)
     uploader.go_on()
     uploader.publish()
     assert uploader._lock
     uploader._lock.free()
     uploader.close()
+    return spool
+
+
+def test_run_continues_on_another_machine(address: str, local_hashes: dict[str, str]):
+    spool = publish_and_free(address)
     shutil.rmtree(spool.parent.parent)
     spool, uploader = make(address, 3)
     with open_writer(spool) as dataset:
@@ -102,12 +108,7 @@ def test_interrupted_start_keeps_unsent_episodes(address: str, local_hashes: dic
 
 def test_interrupted_start_hides_no_other_machine(address: str):
     """Another machine wrote last, and the run that would have taken over its state was killed while starting."""
-    spool, uploader = make(address, 2)
-    uploader.go_on()
-    uploader.publish()
-    assert uploader._lock
-    uploader._lock.free()
-    uploader.close()
+    spool = publish_and_free(address)
     write_dataset(spool, items(2))
     store = ObjectStore(parse_address(address))
     other = WriterLock(store, "other")

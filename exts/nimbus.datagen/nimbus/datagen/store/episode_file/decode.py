@@ -20,7 +20,8 @@ _LARGEST = 16_384
 """Largest accepted side of a frame [px]."""
 _MOST_PIXELS = 1 << 25
 """Largest accepted number of pixels, 8K; a decoder may keep 17 images of 6 bytes a pixel."""
-_MEND = "restore this file from a copy, or delete it and run again"
+REMEDY = "restore this file from a copy, or delete it and run again"
+"""Remedy in the errors of a damaged file of an episode."""
 
 
 def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
@@ -155,4 +156,4 @@ class VideoReader:
     def _unreadable(self, error: Exception) -> InputError:
         reason = "no video in it" if isinstance(error, IndexError) else f"{error}".split("\n")[0]
         what = f"not a readable video: {reason}"
-        return InputError(what, where=self.where, instead=_MEND)
+        return InputError(what, where=self.where, instead=REMEDY)

@@ -23,6 +23,7 @@ from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.dataset_paths import check_own_file
 from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams, dataset_paths
+from nimbus.datagen.store.episode_file.decode import REMEDY
 from nimbus.datagen.store.episode_file.image_chunks import read_images
 from nimbus.datagen.store.episode_file.schema import (
     ANNOTATION_GROUPS,
@@ -40,7 +41,6 @@ T = TypeVar("T")
 
 _FASTEST = 100_000.0
 """Largest accepted rate [Hz], far above the rate of any controller."""
-_MEND = "restore this file from a copy, or delete it and run again"
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
 
@@ -84,7 +84,7 @@ class EpisodeFile:
         try:
             self.file = h5py.File(self._source or self.path, "r")
         except (OSError, RuntimeError) as error:
-            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=_MEND) from None
+            raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=REMEDY) from None
         try:
             with self._reading("its attributes"):
                 if "nimbus_format" not in self.file.attrs:
@@ -401,7 +401,7 @@ class EpisodeFile:
             yield
         except (OSError, RuntimeError, KeyError, ValueError, AttributeError, TypeError, MemoryError) as error:
             what = f"cannot be read: {path}: {error}".split("\n")[0]
-            raise InputError(what, where=str(self.path), instead=_MEND) from error
+            raise InputError(what, where=str(self.path), instead=REMEDY) from error
 
     def close(self) -> None:
         """Close its files."""

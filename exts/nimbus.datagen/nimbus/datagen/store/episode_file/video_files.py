@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
-from nimbus.datagen.store.episode_file.decode import VideoReader
+from nimbus.datagen.store.episode_file.decode import REMEDY, VideoReader
 from nimbus.datagen.store.episode_file.h264 import GROUP
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 
@@ -85,5 +85,4 @@ def _open_range(span: ByteRange) -> RangeFile:
     try:
         return span.open()
     except OSError as error:
-        instead = "restore this file from a copy, or delete it and run again"
-        raise InputError(f"cannot be read: {error.strerror or error}", where=str(span), instead=instead) from error
+        raise InputError(f"cannot be read: {error.strerror or error}", where=str(span), instead=REMEDY) from error
