@@ -135,6 +135,6 @@ def test_answer_without_a_size_is_refused(tmp_path: Path):
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
 def test_a_url_of_no_store_is_not_opened(tmp_path: Path, url: str):
     store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url)
-    with pytest.raises(InputError, match="is not one of a store"):
+    with pytest.raises(InputError, match="does not lead to a store"):
         store.download("a", tmp_path / "a")
     assert not (tmp_path / "a").exists()
