@@ -131,7 +131,7 @@ def _question(entry: AssetEntry) -> ModelQuestion:
 
 
 def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
-    """Keep a model's words that agree with the measurements; replace a wrong caption by the composed one."""
+    """Keep a model's words that agree with the measurements; replace a wrong caption with the composed one."""
     own = describe(entry)
     if answer.fault:
         return replace(own, dropped=(answer.fault,))

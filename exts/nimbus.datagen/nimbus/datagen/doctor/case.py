@@ -64,7 +64,7 @@ class Case:
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
-    """Sizes of things in its images, by camera."""
+    """Sizes of things in the images of each camera, by its name."""
 
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:

@@ -56,7 +56,9 @@ def read_npz(source: Path | bytes, *, limit: int, most_growth: int = 1100) -> di
                 raise ValueError(f"{size} bytes unpacked; the limit is {limit}")
             for entry in entries:
                 if entry.file_size > _SMALL and entry.file_size > most_growth * entry.compress_size:
-                    raise ValueError(f"'{entry.filename}' grows {entry.file_size // max(entry.compress_size, 1)} times")
+                    raise ValueError(
+                        f"'{entry.filename}' unpacks to {entry.file_size // max(entry.compress_size, 1)} times its size"
+                    )
             return {entry.filename.removesuffix(".npy"): _member(packed.open(entry)) for entry in entries}
     except OSError:
         raise

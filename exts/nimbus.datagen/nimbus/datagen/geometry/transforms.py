@@ -16,7 +16,7 @@ _Number = TypeVar("_Number", float, FloatArray)
 def quat_multiply(
     one: tuple[_Number, _Number, _Number, _Number], other: Quaternion
 ) -> tuple[_Number, _Number, _Number, _Number]:
-    """Return the product ``one * other``: a rotation by ``other``, then by ``one``, whose entries may be arrays."""
+    """Return the product ``one * other``: a rotation by ``other``, then by ``one``. Its entries may be arrays."""
     w1, x1, y1, z1 = one
     w2, x2, y2, z2 = other
     return (

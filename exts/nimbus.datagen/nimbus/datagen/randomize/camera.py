@@ -63,7 +63,9 @@ class LensRandomization(LayoutRandomization):
     """Lens distortion of the images and labels of every camera: barrel below 0, pincushion above."""
 
     part = "visual"
-    bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the corners, relative to their distance")
+    bend: Range[_Bend] = Field(
+        (-0.06, 0.02), description="shift of the image's corners, relative to their distance from the center"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a distortion for each camera; k1 follows from the shift of the image's corners."""

@@ -89,7 +89,10 @@ class Gripper(StrictModel):
     damping: float = Field(ge=0, description="velocity gain [N s/m, N m s/rad]")
     armature: float = Field(default=0.0, ge=0, description="rotor inertia seen at the joint [kg, kg m^2]")
     friction: float | None = Field(
-        None, ge=0, exclude_if=lambda friction: friction is None, description="of each joint [N, N m]; default: URDF"
+        None,
+        ge=0,
+        exclude_if=lambda friction: friction is None,
+        description="friction of each joint [N, N m]; default: URDF",
     )
     pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
     pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")

@@ -53,7 +53,8 @@ class NavigateSettings(Growing):
         (2.0, 25.0), description="Range of the shortest path from start to goal [m]."
     )
     detour: Annotated[float, Field(ge=1, le=5)] = Field(
-        1.05, description="Smallest ratio of the shortest path to the straight distance, if the scene has such pairs."
+        1.05,
+        description="Smallest ratio of the shortest path to the straight distance, if any pair reaches it.",
     )
     per_scene: Annotated[int, Field(ge=1, le=100_000)] = Field(
         150, description="Number of episodes of each scene; after the last scene, episodes begin again with the first."

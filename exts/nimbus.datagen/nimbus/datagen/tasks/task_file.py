@@ -217,7 +217,7 @@ class ObjectGroup(Growing):
     )
     yaw: Literal["any"] | Range[Radians] = Field("any", description="Heading about the vertical [rad].")
     lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
-        0.0, description="Fraction of objects that lie, of those that could also stand."
+        0.0, description="Fraction of the objects that start lying, among those that could also stand."
     )
     scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
         None, description="Factor on the size; mass is scaled by its cube. By default, sizes are those of the library."
@@ -388,7 +388,7 @@ class TaskFile(CommonFile):
         return self.scene if isinstance(self.scene, str) else self.scene.reference
 
     def canonical(self) -> dict[str, Any]:
-        """Return the content in the order that hashes of tasks are made over."""
+        """Return the content in the order that hashes of tasks use."""
         dumped = self.model_dump(mode="json")
         return {name: dumped[name] for name in _ORDER if name in dumped}
 
