@@ -36,12 +36,15 @@ def quat_from_axis_angle(axis: ArrayLike, angle: float) -> Quaternion:
 
 def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
     """Return the rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
+    quaternions = np.asarray(wxyz, dtype=float)
+    w, x, y, z = np.moveaxis(quaternions, -1, 0) if quaternions.ndim > 1 else quaternions.tolist()
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ]
+    if quaternions.ndim == 1:
+        return np.array(rows)
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
