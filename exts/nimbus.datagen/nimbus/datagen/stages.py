@@ -294,7 +294,7 @@ class Writer(Stage[Rendered, Stored]):
 
 
 class Chain:
-    """Stages in a row. Iterating pulls; closing closes every stage, last first."""
+    """Stages in a row. Iteration pulls items through them; ``close`` closes every stage, the last one first."""
 
     def __init__(self, stages: list[Stage[Any, Any]]) -> None:
         self.stages = stages

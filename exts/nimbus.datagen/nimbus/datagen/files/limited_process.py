@@ -106,7 +106,7 @@ class _Server:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._turn = threading.Lock()
-        # The search path of this process may have been extended, as in Isaac Sim's Python; "" would be its own folder.
+        # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         self._process = subprocess.Popen(

@@ -187,7 +187,7 @@ def load_any_task(
 
 
 def _with_robot(document: Document, robot: str, *, folder: Path) -> Document:
-    """Return the document of a task with another robot in its text; all other characters stay.
+    """Return the document of a task with another robot in its text; all other characters are unchanged.
 
     Raises:
         InputError: There is no such robot, or the task has none to replace.
