@@ -98,7 +98,7 @@ def command(
         beside=bars,
         comparison=pair(found, ceiling),
         facts=[("demonstrations", f"{training.episode_count} episodes, {training.row_count} rows")],
-        curve=Curve(title="Loss of the training by step", points=training.losses),
+        curve=Curve(title="Training loss by step", points=training.losses),
         videos=videos,
     )
     if as_json:

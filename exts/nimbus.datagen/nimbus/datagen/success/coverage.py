@@ -74,7 +74,7 @@ class Wiped(Predicate):
 
 
 def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[np.bool_]:
-    """Return (N,) True for each point (N, 2) of a surface that lies under an object in contact with it."""
+    """Return flags (N,), True for points (N, 2) of a surface under an object that touches the surface."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
     if lowest > surface + _TOUCH or len(base) < 3:

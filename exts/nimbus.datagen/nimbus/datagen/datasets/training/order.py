@@ -28,9 +28,8 @@ class EpochOrder:
     """Order of all samples in one epoch.
 
     Episodes are cut into blocks, and the blocks of all episodes are shuffled. Several successive blocks form a pool,
-    and
-    the samples in a pool are shuffled. A reader that follows this order keeps one pool in memory and decodes each image
-    once.
+    and the samples in a pool are shuffled. A reader that follows this order keeps one pool in memory and decodes each
+    image once.
 
     Args:
         lengths: (E,) number of frames of each episode.

@@ -53,7 +53,7 @@ SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND d
 """SQL for the drawn values of an attempt; ledgers of earlier versions have them in the attempt's row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
 _SPREAD = 2654435761
-"""Factor of a hash that scatters indices (Knuth, 1973), because the episodes of one part of a run are every n-th."""
+"""Factor of a hash that scatters indices (Knuth, 1973), because one part of a run has every n-th episode."""
 _PAGE = 500
 """Number of rows fetched at a time."""
 _NO_INDEX = 1 << 62

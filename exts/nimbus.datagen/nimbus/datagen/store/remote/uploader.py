@@ -30,7 +30,7 @@ from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 T = TypeVar("T")
 STATE = "upload.json"
 PAGES = ("report.html", "certificates.json", "status.json", "nodes.json")
-"""Files of the spool's folder published beside ledger and description."""
+"""Files of the spool's folder that are published beside ledger and description."""
 _THREADS = 2
 """Number of parallel uploads; one waits for the network while another is read and hashed."""
 _PERIOD = 60.0
@@ -128,7 +128,7 @@ class Uploader:
                 self._store.replace(f"{folder}/{path.name}", path)
 
     def _publish_status(self) -> None:
-        """Write the changed pages into the store: a run has a status before its first episode, and between two."""
+        """Write the changed pages into the store; a run's status changes even while no episode is stored."""
         for name, changed in self._changed_pages().items():
             self._store.replace(name, (self._spool / name).read_bytes())
             self._page_times[name] = changed
