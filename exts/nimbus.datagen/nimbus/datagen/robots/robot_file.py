@@ -141,7 +141,7 @@ class RobotFile(ArmEntry, RobotModelFile):
             at = f"arms.{name}: " if name else ""
             if isinstance(entry, WholeArm) and entry.of:
                 if entry.arm or entry.tool or entry.gripper or entry.hand:
-                    raise ValueError(f"{at}an arm with 'of' cannot have parts of its own")
+                    raise ValueError(f"{at}an arm with 'of' cannot have its own parts")
             elif entry.arm is None:
                 raise ValueError(f"{at}no 'arm'")
             elif (entry.hand is None or not entry.hand.of) == (entry.gripper is None):

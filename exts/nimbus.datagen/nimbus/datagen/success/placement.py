@@ -199,7 +199,7 @@ class Near(Predicate):
 
 @register("predicate", "inserted")
 class Inserted(Predicate):
-    """The peg's frame ``tip`` is inside the hole, at least as deep as a fraction of it."""
+    """The peg's frame ``tip`` is inside the hole, at or below a given fraction of the hole's depth."""
 
     main = "object"
     states = ("inserted(object, into)",)
