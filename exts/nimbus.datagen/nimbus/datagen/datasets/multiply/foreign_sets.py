@@ -24,6 +24,7 @@ from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.store.episode_file.contents import check_own, check_size, check_streams
+from nimbus.datagen.store.episode_file.structure import check_structure
 from nimbus.datagen.tasks.task import Task
 
 _LARGEST = 1e6
@@ -80,6 +81,8 @@ class RobomimicSignals(SignalSet):
         check_regular(path)
         self._path = path
         with self._reading("data"):
+            with path.open("rb") as file:
+                check_structure(file)
             self._file = h5py.File(path, "r")
             data = check_own(self._file, "data")
             names = [str(name) for name in data] if isinstance(data, h5py.Group) else []

@@ -33,6 +33,7 @@ from nimbus.datagen.store.episode_file.schema import (
     is_dtype,
     unify,
 )
+from nimbus.datagen.store.episode_file.structure import check_structure
 from nimbus.datagen.store.episode_file.video_files import VideoFiles
 from nimbus.datagen.store.episode_file.videos import VideoRecord
 from nimbus.datagen.store.remote.working_copy import local
@@ -82,8 +83,13 @@ class EpisodeFile:
             check_regular(self.path)
         self._source = path.open() if isinstance(path, ByteRange) else None
         try:
+            if self._source:
+                check_structure(self._source)
+            else:
+                with self.path.open("rb") as file:
+                    check_structure(file)
             self.file = h5py.File(self._source or self.path, "r")
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise InputError(f"not a readable HDF5 file: {error}", where=str(path), instead=REMEDY) from None
         try:
             with self._reading("its attributes"):

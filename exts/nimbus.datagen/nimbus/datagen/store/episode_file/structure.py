@@ -1,0 +1,147 @@
+"""Walk of the structure of a foreign HDF5 file before the HDF5 library reads it.
+
+The library follows trees and lists without limits and does not return to Python, so a file that names one node many
+times would occupy it for ever. Every node must be new, within the file, and together they must fit in it.
+"""
+
+from __future__ import annotations
+
+from struct import error, unpack_from
+from typing import BinaryIO
+
+_NONE = (1 << 64) - 1
+_CHUNK_K = 32
+"""Half of the largest number of children of a chunk node; version 0 of the superblock does not state it."""
+_NEW_STYLE = {0x02: "link info", 0x06: "link", 0x0A: "group info", 0x15: "attribute info", 0x0F: "shared table"}
+
+
+def check_structure(file: BinaryIO) -> None:
+    """Refuse a file whose groups, headers or chunk indices are not trees of the earliest HDF5 format.
+
+    Args:
+        file: Readable, seekable file; its position becomes 0.
+
+    Raises:
+        ValueError: The structure is refused.
+    """
+    try:
+        _Walk(file).run()
+    except (error, IndexError):
+        raise ValueError("its structure ends early") from None
+    file.seek(0)
+
+
+class _Walk:
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = self._left = file.seek(0, 2)
+        self._seen: set[int] = set()
+
+    def run(self) -> None:
+        head = self._bytes(0, 96)
+        if head[:8] != b"\x89HDF\r\n\x1a\n":
+            raise ValueError("no HDF5 signature at its start")
+        if head[8] or head[13] != 8 or head[14] != 8 or unpack_from("<Q", head, 24)[0]:
+            raise ValueError(f"HDF5 superblock {head[8]}; expected the earliest format (h5repack --high=V18 converts)")
+        self._leaf, self._group = 2 * unpack_from("<H", head, 16)[0], 2 * unpack_from("<H", head, 18)[0]
+        todo, headers = self._entries(head[56:96], 1), set[int]()
+        while todo:
+            address, cached = todo.pop()
+            table = None
+            if address not in headers:
+                headers.add(address)
+                table = self._header(address)
+                todo += self._symbols(*table) if table else []
+            if cached and table and cached != table:
+                raise ValueError("a group has two symbol tables")
+            if cached and not table:  # a further link; its tree must be one that was walked
+                if cached[0] not in self._seen:
+                    raise ValueError("a link names another symbol table than its group")
+
+    def _bytes(self, address: int, size: int) -> bytes:
+        if address + size > self._size:
+            raise ValueError("an address is beyond its end")
+        self._file.seek(address)
+        return self._file.read(size)
+
+    def _new(self, address: int, size: int, signature: bytes = b"") -> bytes:
+        """Read a node that was not read before."""
+        if address in self._seen:
+            raise ValueError("a node of its structure is named twice")
+        self._seen.add(address)
+        self._left -= size
+        if self._left < 0:
+            raise ValueError("its structure has more bytes than the file")
+        data = self._bytes(address, size)
+        if len(data) != size or not data.startswith(signature):
+            raise ValueError(f"a node of its structure is not {signature.decode()}")
+        return data
+
+    def _header(self, address: int) -> tuple[int, int] | None:
+        """Walk an object header of version 1; return the addresses of its symbol table."""
+        head = self._bytes(address, 16)
+        if head[0] != 1:
+            raise ValueError("an object header of a newer HDF5 format; expected the earliest (h5py's default)")
+        blocks, table = [(address, 16 + unpack_from("<I", head, 8)[0])], None
+        for start, size in blocks:
+            data, at = self._new(start, size), 16 if start == address else 0
+            while at + 8 <= size:
+                kind, length, flags = unpack_from("<HHB", data, at)
+                body, at = data[at + 8 : at + 8 + length], at + 8 + length
+                if kind in _NEW_STYLE or (flags & 2 and kind):
+                    what = _NEW_STYLE.get(kind, "shared message")
+                    raise ValueError(f"a newer HDF5 format ({what}); expected the earliest (h5py's default)")
+                if kind == 0x10:
+                    blocks.append(unpack_from("<QQ", body))
+                elif kind == 0x11:
+                    if table:
+                        raise ValueError("a group has two symbol tables")
+                    table = unpack_from("<QQ", body)
+                elif kind == 0x08:
+                    self._layout(body)
+        return table
+
+    def _layout(self, body: bytes) -> None:
+        if body[0] != 3:
+            raise ValueError(f"a layout of version {body[0]}; expected 3 (h5py's default)")
+        if body[1] == 2 and (root := unpack_from("<Q", body, 3)[0]) != _NONE:
+            self._tree(root, 1, 8 + 8 * body[2], 2 * _CHUNK_K)
+
+    def _tree(self, root: int, kind: int, key: int, most: int) -> list[int]:
+        """Walk a B-tree of version 1; return the children of its leaves."""
+        leaves, todo = list[int](), [(root, -1)]
+        while todo:
+            address, expected = todo.pop()
+            data = self._new(address, 24 + 8 * most + key * (most + 1), b"TREE")
+            level, count = data[5], unpack_from("<H", data, 6)[0]
+            if data[4] != kind or count > most or expected not in (-1, level):
+                raise ValueError("a damaged node of a B-tree")
+            children = [unpack_from("<Q", data, 24 + key + (key + 8) * place)[0] for place in range(count)]
+            if level:
+                todo += [(child, level - 1) for child in children]
+            else:
+                leaves += children
+        return leaves
+
+    def _symbols(self, tree: int, heap: int) -> list[tuple[int, tuple[int, int] | None]]:
+        head = self._new(heap, 32, b"HEAP")
+        size, free, start = unpack_from("<QQQ", head, 8)
+        content, passed = self._new(start, size), set[int]()
+        while free != 1:
+            if free in passed or free + 16 > size:
+                raise ValueError("the free list of a heap does not end")
+            passed.add(free)
+            free = unpack_from("<Q", content, free)[0]
+        found = list[tuple[int, tuple[int, int] | None]]()
+        for node in self._tree(tree, 0, 8, self._group):
+            data = self._new(node, 8 + 40 * self._leaf, b"SNOD")
+            if (count := unpack_from("<H", data, 6)[0]) > self._leaf:
+                raise ValueError("a damaged node of a group")
+            found += self._entries(data[8:], count)
+        return found
+
+    @staticmethod
+    def _entries(data: bytes, count: int) -> list[tuple[int, tuple[int, int] | None]]:
+        """Return the header of each entry, and its symbol table if it states one; soft links have no header."""
+        parts = [unpack_from("<QQIIQQ", data, 40 * place) for place in range(count)]
+        return [(part[1], part[4:6] if part[2] == 1 else None) for part in parts if part[2] != 2 and part[1] != _NONE]
