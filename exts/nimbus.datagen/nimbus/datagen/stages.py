@@ -260,10 +260,11 @@ class Planner(Stage[Randomized[Assets], Planned[Assets]], Generic[Assets]):
     def process_together(
         self, items: Iterator[Randomized[Assets] | None], *, lanes: int, watch: LaneWatch[Assets]
     ) -> Iterator[Planned[Assets]]:
-        """Yield the attempts at several items, each as soon as it is made; here one item after another.
+        """Yield the attempts at several items, each as soon as it is made; this default makes one item after another.
 
         Args:
-            items: Drawn whenever there is room for another one; None for "nothing now".
+            items: Source of items, read whenever there is room for another one; None means that no item is available
+                now.
             lanes: Largest number of items in progress.
             watch: Called whenever another item is advanced.
         """

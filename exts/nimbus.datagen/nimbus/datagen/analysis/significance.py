@@ -97,7 +97,7 @@ def wilson(kept: int, tried: int) -> tuple[float, float]:
 
 
 def edges(values: Sequence[float], *, most: int = 5, least: int = 8) -> list[float]:
-    """Return the inner edges of at most ``most`` bins with equal counts of at least ``least`` values."""
+    """Return the inner edges of at most ``most`` bins with equal counts, each of at least ``least`` values."""
     bins = min(most, len(values) // least)
     if bins < 2:
         return []

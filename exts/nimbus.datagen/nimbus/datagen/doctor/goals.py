@@ -46,7 +46,7 @@ def _stands_alone(case: Case, step: Step) -> bool:
 
 def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
-    # Objects that start inside another are touched with it.
+    # A step that touches a container also touches the objects that start inside it.
     touched |= {name for name, group in case.task.objects.items() if group.region in touched}
     for step, loops in conditions:
         fact = _changed(step)

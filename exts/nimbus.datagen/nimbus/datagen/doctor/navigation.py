@@ -41,7 +41,7 @@ class SceneExam:
     rooms: int
     things: int
     area: float
-    """Free area of the largest region [m^2]"""
+    """Free area of the largest region [m²]."""
     narrowest: float
     """Width of the scene's narrowest passage [m]; 0 if none is known."""
     paths: int

@@ -166,7 +166,7 @@ def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given
 
 
 def _set_defaults(item: Any) -> None:
-    """Set default values on the item: msgspec leaves them on the class, where encoder and ``vars`` miss them."""
+    """Set default values on the item. Msgspec leaves them on the class, where encoder and ``vars`` do not find them."""
     kind = type(item)
     if kind is tuple or kind is list:
         for member in item:

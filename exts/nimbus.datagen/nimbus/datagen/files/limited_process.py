@@ -123,7 +123,7 @@ class _Server:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def end(self) -> None:
-        """End the process, and with it a call that is running."""
+        """End the process, and any call that is running in it."""
         self._process.kill()
         self._process.wait()
 

@@ -23,7 +23,7 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
     ``IndexError``, ``TokenError``, ``RecursionError``, ``MemoryError`` and others.
 
     Returns:
-        Shape, whether columns come first, and type.
+        Shape, True if columns come first, and type.
 
     Raises:
         ValueError: The file is not NPY of version 1 or 2; it may be an archive of arrays.

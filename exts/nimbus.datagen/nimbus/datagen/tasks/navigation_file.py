@@ -78,10 +78,12 @@ class KeepSettings(Growing):
 class RigCameraSettings(StrictModel):
     """A camera on the body, before it is randomized."""
 
-    mount: Literal["base"] = Field("base", description="The body.")
-    position: Point = Field((0.0, 0.0, 1.2), description="In the frame of the body: x forward, z up [m].")
-    tilt: Annotated[Radians, Field(ge=-1.5, le=1.5)] = Field(0.0, description="Downward from the horizontal [rad].")
-    pan: Radians = Field(0.0, description="To the left from straight ahead [rad].")
+    mount: Literal["base"] = Field("base", description="Part that carries the camera: always the body.")
+    position: Point = Field((0.0, 0.0, 1.2), description="Position in the frame of the body: x forward, z up [m].")
+    tilt: Annotated[Radians, Field(ge=-1.5, le=1.5)] = Field(
+        0.0, description="Tilt downward from the horizontal [rad]."
+    )
+    pan: Radians = Field(0.0, description="Rotation to the left from straight ahead [rad].")
     hfov: Annotated[Radians, Field(ge=0.05, lt=3.0)] = Field(1.379, description="Horizontal field of view [rad].")
     size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
         (320, 240), description="Width and height [px]."

@@ -59,8 +59,9 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content. The order of names is part of it, because it decides the order of draws; comments and
-    formatting are not."""
+    """Hash of the content. The order of names counts, because it decides the order of draws; comments and formatting
+    do not count.
+    """
     family: str
     """Kind of task, for readers only; may be empty."""
     pipeline: str

@@ -189,8 +189,8 @@ class Region(Growing):
     """Rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that the region lies on.")
-    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its center in the world frame [m].")
-    size: tuple[Length, Length] = Field(description="Extent along x and y [m].")
+    center: tuple[Coordinate, Coordinate] = Field(description="Center x, y of the region in the world frame [m].")
+    size: tuple[Length, Length] = Field(description="Extent of the region along x and y [m].")
 
 
 def _count(count: tuple[int, int]) -> tuple[int, int]:
@@ -259,7 +259,7 @@ class CameraSettings(StrictModel):
     position: Point = Field(description="Position in the frame of the mount [m].")
     look_at: Point | None = Field(None, description="Point that the camera looks at, in the frame of the mount [m].")
     wxyz: Quaternion | None = Field(
-        None, description="Instead of look_at: mount_T_camera rotation, OpenGL axes (looks along -z, y up)."
+        None, description="Orientation mount_T_camera in place of look_at, OpenGL axes (looks along -z, y up)."
     )
     up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the image; used with look_at.")
     vertical_fov: Annotated[Radians, Field(ge=0.01, lt=3.0)] = Field(description="Vertical field of view [rad].")

@@ -70,7 +70,7 @@ def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Pat
 
 
 def check_scene_file(path: Path, *, where: str) -> None:
-    """Refuse a file that is not a scene before a library opens it.
+    """Check that a file is a scene, before a library opens it.
 
     Raises:
         InputError: The file is missing, too large, or of another format.
