@@ -268,7 +268,7 @@ class NodeCell:
             self._ledger = None
         if self._ledger is None and (self.folder / STATUS_NAME).exists() and (is_live or not self.is_running):
             with suppress(InputError):
-                self._ledger, self._is_live = Ledger(self.folder, read_only=True), is_live
+                self._ledger, self._is_live = Ledger(self.folder, read_only=True, check_pages=False), is_live
         return self._ledger
 
     def _note_end(self, now: float) -> None:

@@ -160,7 +160,7 @@ class Uploader:
             for name in [name for name in found if self._uploads.has(f"{kind}/{name}")]:  # left by a killed run
                 keep_entry(self._copy, f"{kind}/{name}", self._spool / kind / name)
                 found.remove(name)
-        ledger = Ledger(self._spool, read_only=True)
+        ledger = Ledger(self._spool, read_only=True, check_pages=False)
         try:
             ids = sorted({name.partition(".hdf5")[0].rpartition(".a")[0] for name in names["failures"]})
             ids += [name.removesuffix(".hdf5") for name in names["episodes"] if name.endswith(".hdf5")]
