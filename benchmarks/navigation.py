@@ -5,7 +5,7 @@
 ``python -m benchmarks.navigation geodesics --scenes 2``   stored geodesics against a search over all corners
 
 ``paths`` plans the drives that a run stores, without pictures and without the distances to the goal along them. With
-``--rows FILE`` it writes the figures of each scene to a file, and continues from that file.
+``--rows FILE`` it writes the figures of each scene to a file, and continues from that file; so does ``homes``.
 
 Clearance is computed with NumPy from clipped triangles, without cells, rays or kernels of the library.
 """
@@ -13,6 +13,7 @@ Clearance is computed with NumPy from clipped triangles, without cells, rays or 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import sys
@@ -125,25 +126,48 @@ def _holds(polygon: FloatArray, places: FloatArray) -> bool:
     return bool(np.any(np.all(turns > 1e-9, axis=1) | np.all(turns < -1e-9, axis=1)))
 
 
-def measure_homes(count: int, storeys: tuple[int, int]) -> dict[str, Any]:
-    """Make homes, map each, and compare their plans."""
+def measure_home(seed: int, storeys: tuple[int, int]) -> dict[str, Any]:
+    """Make a home and map it."""
     body = BodyShape(radius=0.22, height=1.4, step=0.18 if storeys[1] > 1 else 0.03)
-    plans, unreached, rooms, begin = set(), [], 0, time.process_time()
-    for seed in range(count):
-        scene = home_scene(seed, (4, 9) if storeys[1] == 1 else (5, 9), storeys)
-        reached = set(map_scene(scene, body).main_rooms)
-        rooms += len(scene.rooms)
-        unreached += [f"{scene.name} {room.name}" for room in scene.rooms if room.name not in reached]
-        plans.add(tuple((room.kind, room.outline, room.floor) for room in scene.rooms))
-        if seed % 50 == 49:
-            sys.stderr.write(f"{seed + 1} homes, {len(unreached)} rooms not reached\n")
+    begin = time.process_time()
+    scene = home_scene(seed, (4, 9) if storeys[1] == 1 else (5, 9), storeys)
+    reached = set(map_scene(scene, body).main_rooms)
+    plan = repr([(room.kind, room.outline, room.floor) for room in scene.rooms])
     return {
-        "homes": count,
-        "rooms": rooms,
-        "rooms not reached": unreached,
-        "different plans": len(plans),
-        "CPU-s a home": (time.process_time() - begin) / count,
+        "rooms": len(scene.rooms),
+        "unreached": [f"{scene.name} {room.name}" for room in scene.rooms if room.name not in reached],
+        "plan": hashlib.sha256(plan.encode()).hexdigest(),
+        "seconds": time.process_time() - begin,
     }
+
+
+def measure_homes(count: int, storeys: tuple[int, int], rows: Path | None) -> dict[str, Any]:
+    """Make homes, map each, and compare their plans; homes that are already in the file of rows are not made again."""
+    known = read_rows(rows)
+    for seed in range(len(known), count):
+        known.append(measure_home(seed, storeys))
+        write_row(rows, known[-1])
+        if seed % 50 == 49:
+            sys.stderr.write(f"{seed + 1} homes, {sum(len(one['unreached']) for one in known)} rooms not reached\n")
+    return {
+        "homes": len(known),
+        "rooms": sum(one["rooms"] for one in known),
+        "rooms not reached": [name for one in known for name in one["unreached"]],
+        "different plans": len({one["plan"] for one in known}),
+        "CPU-s a home": float(np.mean([one["seconds"] for one in known])),
+    }
+
+
+def read_rows(rows: Path | None) -> list[dict[str, Any]]:
+    """Return the rows of an earlier measurement; none without a file."""
+    return [json.loads(line) for line in rows.read_text().splitlines()] if rows and rows.exists() else []
+
+
+def write_row(rows: Path | None, row: dict[str, Any]) -> None:
+    """Append a row to the file, if there is one."""
+    if rows:
+        with rows.open("a") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 class FastMap(SceneMap):
@@ -204,13 +228,11 @@ def measure_scene(task: NavigationTask, number: int, paths: int) -> dict[str, An
 def measure_paths(name: str, scenes: int, paths: int, rows: Path | None) -> dict[str, Any]:
     """Measure the paths of some scenes; scenes that are already in the file of rows are not measured again."""
     task = task_of(name, scenes)
-    known = [json.loads(line) for line in rows.read_text().splitlines()] if rows and rows.exists() else []
+    known = read_rows(rows)
     for number in range(len(known), scenes):
         known.append(measure_scene(task, number, paths))
         sys.stderr.write(f"scene {number}: {len(known[-1]['least'])} paths, covered {known[-1]['covered']:.1%}\n")
-        if rows:
-            with rows.open("a") as file:
-                file.write(json.dumps(known[-1]) + "\n")
+        write_row(rows, known[-1])
     least = np.concatenate([one["least"] for one in known])
     ratios = np.concatenate([one["ratios"] for one in known])
     covered, pairs = [one["covered"] for one in known], np.sum([one["pairs"] for one in known], axis=0)
@@ -290,10 +312,10 @@ def main() -> int:
     parser.add_argument("--task", default="navigate_homes")
     parser.add_argument("--scenes", type=int, default=4)
     parser.add_argument("--paths", type=int, default=150, help="number of paths in each scene")
-    parser.add_argument("--rows", type=Path, help="file of one line of JSON for each scene")
+    parser.add_argument("--rows", type=Path, help="file of one line of JSON for each home or scene")
     words = parser.parse_args()
     if words.measure == "homes":
-        found = measure_homes(words.count, (words.storeys, words.storeys))
+        found = measure_homes(words.count, (words.storeys, words.storeys), words.rows)
     elif words.measure == "geodesics":
         found = measure_geodesics(words.task, words.scenes, words.paths)
     else:

@@ -47,8 +47,8 @@ def draw(
         size: Width and height of the image [px].
 
     Returns:
-        Image (size, size, 3) sRGB on a light ground, and a mask (size, size) of the mesh. If very many faces lie
-        over one another, the image is drawn with larger pixels.
+        Image (size, size, 3) sRGB on a light background, and a mask (size, size) of the mesh. If very many faces
+        lie over one another, the image is drawn with larger pixels.
     """
     points = (mesh.vertices @ axes.T - center) * (size / span)
     points[:, :2] += size / 2

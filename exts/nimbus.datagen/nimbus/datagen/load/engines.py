@@ -29,7 +29,7 @@ def find_unsupported_task(task: BaseTask) -> str:
         library = open_library(group.library)
         for kind in library.kinds if group.kinds == "all" else group.kinds:
             if any(part.joint.speed for part in library.model(kind, 0).parts):
-                return f"'{kind}' has a moving belt, on which PhysX would hold objects back by friction"
+                return f"'{kind}' has a moving belt; in PhysX, friction would hold back the objects on it"
     return ""
 
 

@@ -120,7 +120,7 @@ class Engine:
         layer = bpy.context.view_layer
         layer.use_pass_z = layer.use_pass_object_index = True
         output = scene.render.image_settings
-        if hasattr(output, "media_type"):  # Blender has it since 5.0
+        if hasattr(output, "media_type"):  # Blender 5.0 and later
             output.media_type = "MULTI_LAYER_IMAGE"
         output.file_format, output.color_depth, output.exr_codec = "OPEN_EXR_MULTILAYER", "32", "NONE"
 

@@ -113,7 +113,8 @@ def _smooth_groups(unit: FloatArray, cross: FloatArray, cosine: float) -> FloatA
     _, first, group = np.unique(cells, axis=0, return_index=True, return_inverse=True)
     group = group.reshape(-1)
     total = np.column_stack([np.bincount(group, weights=cross[:, axis]) for axis in range(3)])
-    return ((unit[first] @ unit[first].T >= cosine) @ total)[group]
+    alike = (unit[first] @ unit[first].T >= cosine).astype(np.float64)
+    return (alike @ total)[group]
 
 
 def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:
