@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "exts/nimbus.datagen"))
 
 import numpy as np  # noqa: E402
-from scipy.sparse import lil_matrix  # noqa: E402
+from scipy.ndimage import binary_dilation  # noqa: E402
+from scipy.sparse import csr_matrix  # noqa: E402
 from scipy.sparse.csgraph import dijkstra  # noqa: E402
 from scipy.spatial import KDTree  # noqa: E402
 
@@ -46,6 +47,8 @@ _SPACING = 0.01
 """Distance between the positions at which a swept body is measured [m]."""
 _KNOTS = 0.1
 """Distance between the points by which edges are found [m]."""
+_AROUND = 3
+"""Distance from a corner within which a walk may bend [cells]; 3 instead of 2 shortens 40 walks by 0.03 % at most."""
 
 
 def slab_edges(corners: FloatArray, low: float, high: float) -> tuple[FloatArray, list[FloatArray]]:
@@ -254,10 +257,11 @@ def measure_paths(name: str, scenes: int, paths: int, rows: Path | None) -> dict
 
 
 def exact_lengths(place: SceneMap, ends: IndexArray) -> FloatArray:
-    """Shortest lengths of walks between pairs of nodes (n, 2), over all corners of the free space [m].
+    """Shortest lengths of walks between pairs of nodes (n, 2), over all cells at corners of the free space [m].
 
-    A shortest walk bends only at corners, which are cells with a closed diagonal neighbor between two open ones.
-    Corners and ends are connected wherever a straight walk is possible, and SciPy searches this graph.
+    A shortest walk bends only near corners, which are cells with a closed diagonal neighbor between two open ones. A
+    straight walk may touch no closed cell, so that bends can be some cells from their corner: all cells around corners
+    are nodes of a graph, connected wherever a straight walk is possible, and SciPy searches it.
     """
     space, allowed = place.space, place.sight.allowed
     is_open = np.zeros(np.array(space.node.shape[1:]) + 2, dtype=bool)
@@ -268,15 +272,22 @@ def exact_lengths(place: SceneMap, ends: IndexArray) -> FloatArray:
     for dx in (-1, 1):
         for dy in (-1, 1):
             corners |= ~is_open[x + dx, y + dy] & is_open[x + dx, y] & is_open[x, y + dy]
-    nodes = np.unique(np.append(np.flatnonzero(corners & allowed), ends)).astype(np.int32)
-    links = lil_matrix((len(nodes), len(nodes)))
+    near = np.zeros_like(is_open)
+    near[tuple(cells[corners & allowed].T)] = True
+    near = np.asarray(binary_dilation(near, np.ones((2 * _AROUND + 1, 2 * _AROUND + 1))), dtype=bool)
+    nodes = np.unique(np.append(np.flatnonzero(near[x, y] & allowed), ends)).astype(np.int32)
+    rows, columns, lengths = [], [], []
     for row in range(len(nodes) - 1):
-        others = np.arange(row + 1, len(nodes))
-        others = others[place.sight.is_free(np.full(len(others), nodes[row]), nodes[others])]
-        apart = np.linalg.norm(space.nodes[nodes[others], 1:] - space.nodes[nodes[row], 1:], axis=1)
-        links[row, others] = apart * space.cell
+        others = nodes[row + 1 :]
+        seen = np.flatnonzero(place.sight.is_free(np.full(len(others), nodes[row]), others))
+        apart = np.linalg.norm(space.nodes[others[seen], 1:] - space.nodes[nodes[row], 1:], axis=1)
+        rows.append(np.full(len(seen), row))
+        columns.append(seen + row + 1)
+        lengths.append(apart * space.cell)
+    places = np.concatenate(rows), np.concatenate(columns)
+    links = csr_matrix((np.concatenate(lengths), places), shape=(len(nodes), len(nodes)))
     first, last = (np.searchsorted(nodes, ends[:, side]) for side in (0, 1))
-    found = dijkstra(links.tocsr(), directed=False, indices=first)
+    found = dijkstra(links, directed=False, indices=first)
     return found[np.arange(len(ends)), last]
 
 
@@ -291,7 +302,8 @@ def measure_geodesics(name: str, scenes: int, paths: int) -> dict[str, Any]:
         exact = exact_lengths(place, ends)
         errors.append(np.array([goal.geodesic for goal in goals]) / exact - 1)
         sys.stderr.write(f"scene {number}: {len(goals)} lengths, largest error {np.abs(errors[-1]).max():.3%}\n")
-    every = np.abs(np.concatenate(errors))
+    signed = np.concatenate(errors)
+    every = np.abs(signed)
     return {
         "task": name,
         "scenes": scenes,
@@ -299,6 +311,7 @@ def measure_geodesics(name: str, scenes: int, paths: int) -> dict[str, Any]:
         "median error": float(np.median(every)),
         "99th percentile": float(np.quantile(every, 0.99)),
         "largest error": float(every.max()),
+        "shortest against exact": float(signed.min()),
         "within 0.5 %": float(np.mean(every <= 0.005)),
     }
 
