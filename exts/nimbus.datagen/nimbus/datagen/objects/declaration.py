@@ -11,6 +11,7 @@ from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.cloth import Cloth
 from nimbus.datagen.objects.shapes.compound import Compound
 from nimbus.datagen.objects.shapes.crumpled import Crumpled
 from nimbus.datagen.objects.shapes.hole_board import HoleBoard
@@ -22,7 +23,7 @@ from nimbus.datagen.objects.textures.canvas import Color
 from nimbus.datagen.objects.textures.texture import Layer
 
 AnyShape = Annotated[
-    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Compound | AnyArticulated,
+    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Cloth | Compound | AnyArticulated,
     Field(discriminator="family"),
 ]
 

@@ -148,7 +148,7 @@ class SceneBuilder:
         self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
-        """Build one world: stage, robot and objects at their poses."""
+        """Build one world: stage, robot and objects at their poses; cloth, which is not rigid, is left out."""
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_builder(self._fixed)
@@ -158,13 +158,15 @@ class SceneBuilder:
 
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = open_library(item.library)
+        model = library.model(item.kind, item.variant, item.scale)
+        if model.sheet:
+            return
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))
         usd = library.usd_path(item.kind, item.variant, item.scale)
         builder.add_builder(parse_usd(usd, visuals=self.visuals, anchored=item.anchored), xform=place)
         builder.body_label[first_body] = item.name
-        model = library.model(item.kind, item.variant, item.scale)
         if model.parts:
             for body in range(first_body + 1, builder.body_count):
                 builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
