@@ -49,6 +49,7 @@ class Fold(Skill):
     """
 
     main = "object"
+    needs_cloth = True
     hand = "keeps"
     needs = ("empty_hand", "clear(object)")
     gives = ("folded(object)",)

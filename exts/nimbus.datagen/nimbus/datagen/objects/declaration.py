@@ -78,6 +78,11 @@ class ObjectKind(StrictModel):
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]
     anchored: bool = Field(False, description="fixed in place, like heavy or screwed-down objects")
 
+    @property
+    def is_cloth(self) -> bool:
+        """True if a variant is cloth."""
+        return any(isinstance(shape, Cloth) for shape in self.shapes)
+
     def in_color(self, name: str) -> ObjectKind:
         """Return the kind in only one of its colors."""
         only, said = {name: self.colors[name]}, self.object_class
