@@ -77,7 +77,7 @@ def test_motion_repeats_to_the_last_bit_and_is_a_record_of_bodies(simulation: Ne
 def test_a_cloth_is_folded_when_two_opposite_corners_meet_and_it_is_flat(simulation: NewtonSimulation):
     simulation.load(LAYOUT)
     world = SimulatedWorld(simulation, LAYOUT)
-    condition = Folded(object="towel_0")
+    condition = Folded(object="towel_0", within=0.06)
     failure = condition.failure(world)
     assert failure is not None and "40 cm apart" in failure.detail
     flat = simulation.points("towel_0") - (0.5, 0.0, 0.0)
