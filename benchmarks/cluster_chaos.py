@@ -70,7 +70,7 @@ class ChaosResult:
     wrong: int
     strays: int
     stray_names: list[str]
-    """Names of the first ones."""
+    """Names of the first files and processes left over."""
     problems: int
     seconds: float
 

@@ -1,4 +1,4 @@
-"""Kills of an evaluation, its workers and the server of its policy: ``evaluation.json`` must stay equal to the byte.
+"""Kills of an evaluation, its workers and the server of its policy: ``evaluation.json`` must not change by a byte.
 
     python benchmarks/evaluation_kills.py POLICY [--task TASK] [--layouts 20] [--kills 20] [--pause S] --out DIR
 
@@ -66,7 +66,7 @@ class Victim:
         return True
 
     def strike(self, kind: str, rng: random.Random) -> None:
-        """Kill the server, the evaluation with all of its processes, or one of these."""
+        """Kill the server, the evaluation with all of its processes, or one of those processes."""
         processes = self._tagged()
         if kind == "worker" and processes:
             processes = [rng.choice(processes)]

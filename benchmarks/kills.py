@@ -3,9 +3,9 @@
     python benchmarks/kills.py [--kills 150] [--json FILE]
 
 Each of the three gets a third of the kills. Most processes are killed at a chosen file operation (``tests/dying.py``).
-The operations are spread evenly over a command, and a write is interrupted in the middle. For every other dataset, this
-happens twice. Other commands are killed with all their processes at random moments: runs of several processes, and
-exports and conversions whose files are written inside libraries."""  # noqa: D208
+The operations are spread evenly over a command, and a write is interrupted in the middle. Every other dataset is
+interrupted twice in this way. Other commands are killed with all their processes at random moments: runs of several
+processes, and exports and conversions whose files are written inside libraries."""  # noqa: D208
 
 from __future__ import annotations
 

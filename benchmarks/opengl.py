@@ -101,7 +101,7 @@ class OpenGL:
             self.renderer.scene.flags[flag] = value
 
     def close(self) -> None:
-        """Release the context; a second one must not be made before that."""
+        """Release the context; only then may a second one be made."""
         self.renderer.close()
 
     def render(self, names: tuple[str, ...], positions: np.ndarray, wxyz: np.ndarray, camera: str) -> list[np.ndarray]:

@@ -95,8 +95,9 @@ each coupled, fused and decoupled. `make paper` measures them and writes this pa
 - Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
 
 Measured on {date} with {cores} shared cores and no GPU, at a load of {load:.0f}. Seconds are CPU seconds of all
-processes per stored episode; the start of the run is subtracted, unless the table counts from episode 0. One run each:
-differences of a tenth are noise. A dash was not measured.
+processes per stored episode; the start of the run is subtracted, unless the table counts from episode 0. Five episodes
+of navigation share a home; its loading and its light count as start if both runs have at most five. One run each:
+differences of a tenth are noise. A dash, or a pipeline without a row, was not measured.
 
 ## Cost of a stored episode
 

@@ -11,7 +11,7 @@ _HEAD = """# Performance
 This page is for users who compare the cost of Nimbus with an earlier version or with other renderers. CPU time counts
 all threads. Lower is better, except for rates per hour. The baseline is the commit in `benchmarks/baseline`; both
 checkouts take turns on the same machine. `python benchmarks/performance.py --write` measures everything and writes this
-page.
+page. [Pipelines](pipelines.md) compares runs that are coupled, fused and decoupled.
 
 Measured on {date} with {machine}.
 

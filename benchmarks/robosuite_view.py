@@ -3,7 +3,7 @@
 Robosuite does not run with MuJoCo 4, so it needs a separate environment: ``pip install robosuite==1.5.2
 mujoco==3.3.0``.
 
-The last line of its output is JSON. The images are checked, because an OpenGL context that is not current gives black
+The last line of the output is JSON. The images are checked, because an OpenGL context that is not current gives black
 images in almost no time.
 """
 

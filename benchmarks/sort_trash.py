@@ -5,8 +5,9 @@ Run it as ``python benchmarks/sort_trash.py [plan] [render] [replay] [--episodes
 of them run. Times are CPU seconds of one core.
 
 - ``plan``: attempts at indices 0 to N-1 of seed 0 (N is 100 by default), without rendering; yield, contacts, planning
-time. - ``render``: N episodes (4) of exactly 3 items with everything rendered and stored; CPU time by stage, memory. -
-``replay``: N stored episodes (50, with tiny images), executed again in a new process from their files alone.
+  time.
+- ``render``: N episodes (4) of exactly 3 items with everything rendered and stored; CPU time by stage, memory.
+- ``replay``: N stored episodes (50, with tiny images), executed again in a new process from their files alone.
 """
 
 from __future__ import annotations

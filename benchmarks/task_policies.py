@@ -19,6 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
 
+from nimbus.datagen.policies.perceptron import TrainingSettings  # noqa: E402
 from nimbus.runner.cli import main as nimbus  # noqa: E402
 from nimbus.runner.evaluation.results import Evaluation, read_evaluation  # noqa: E402
 
@@ -28,12 +29,12 @@ TASKS = ("slide_block", "conveyor_pick", "wipe_table", "turn_knob", "insert_peg"
 _HEAD = """
 ## Policies trained on the demonstrations
 
-Each policy sees states and was trained for 6,000 steps by `nimbus close-the-loop TASK`. The table shows its success on
-held-out layouts, the interval at 95 %, and the success of the demonstrator on the same layouts with one attempt each.
-`benchmarks/task_policies.py` measures it.
+Each policy sees states and was trained by `nimbus close-the-loop TASK`. The table shows the number of training steps,
+its success on held-out layouts, the interval at 95 %, and the success of the demonstrator on the same layouts with one
+attempt each. `benchmarks/task_policies.py` measures it.
 
-| task | demonstrations | policy | interval | demonstrator | most frequent failures |
-|---|---|---|---|---|---|
+| task | demonstrations | steps | policy | interval | demonstrator | most frequent failures |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -46,6 +47,7 @@ def measure(task: str, out: Path, *, episodes: int, layouts: int) -> dict[str, A
     found, demonstrator = read_evaluation(folder / "evaluation"), read_evaluation(folder / "demonstrator")
     return {
         "demonstrations": episodes,
+        "steps": TrainingSettings().steps,
         "success": found.success_count,
         "of": len(found.judged),
         "interval": [round(value, 3) for value in found.interval],
@@ -69,6 +71,7 @@ def section(records: dict[str, dict[str, Any]]) -> str:
         cells = (
             f"`{task}`",
             found["demonstrations"],
+            f"{found['steps']:,}",
             f"{found['success']} of {found['of']}",
             f"{low}–{high} %",
             f"{found['demonstrator']} of {found['demonstrator_of']}",

@@ -15,16 +15,16 @@ from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell,
 class Do(Skill):
     """Repeat a demonstrated motion on a thing; ``nimbus multiply`` cuts these motions from demonstrations.
 
-    The motion is transformed with the thing, and the path to its start is planned. Of the takes that the arms can
-    follow, repeats the one whose motion changes least; the choice among similar takes is random. Fails with ``no_ik``
-    when no take is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or
-    ``tracking_error``.
+    The motion is transformed with the thing, and the path to its start is planned. Among the takes that the arms can
+    follow, the one whose motion changes least is repeated; the choice among similar takes is random. Fails with
+    ``no_ik`` when no take is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``,
+    ``not_held`` or ``tracking_error``.
     """
 
     version: ClassVar[int] = 2
     main = "on"
     on: Annotated[str, Reference(("object", "fixture", "region"))] | None = Field(
-        None, description="Thing in whose frame the motion is; default: the world."
+        None, description="Thing in whose frame the motion is given; default: the world."
     )
     demo: str = Field(
         min_length=1, description="Demonstration: NAME of NAME.demo.json beside the task file, or a path."

@@ -19,7 +19,7 @@ class GoToPose(Skill):
     position: tuple[Metres, Metres, Metres] = Field(description="Target position of the tool [m].")
     wxyz: Quaternion = Field((0.0, 1.0, 0.0, 0.0), description="Target orientation of the tool; default: down.")
     of: Annotated[str, Reference(("object", "fixture"))] | None = Field(
-        None, description="Thing in whose frame position and orientation are; default: the world."
+        None, description="Thing in whose frame position and orientation are given; default: the world."
     )
     straight: bool = Field(False, description="Move along a straight line.")
 

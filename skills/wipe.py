@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import find_supports, plan_straight
+from nimbus.datagen.execute.toolkit import find_supports, narrowest_width, plan_straight
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -37,6 +39,7 @@ class Wipe(Skill):
     with ``slipped_in_transit`` when it slides in the hand.
     """
 
+    version: ClassVar[int] = 2
     main = "region"
     hand = "keeps"
     gives = ("wiped(region)",)
@@ -99,6 +102,4 @@ class Wipe(Skill):
 
 def _width(arm: Workcell, name: str) -> float:
     """Return the smallest horizontal width of an object [m]; it covers a stroke of this width in any orientation."""
-    points = arm.model(name).vertices @ arm.pose(name)[:2, :3].T
-    turns = np.radians(np.arange(0, 180, 10))
-    return float(np.ptp(points @ np.stack([np.cos(turns), np.sin(turns)]), axis=0).min())
+    return narrowest_width(arm.model(name).vertices @ arm.pose(name)[:2, :3].T)

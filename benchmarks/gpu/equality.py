@@ -1,8 +1,8 @@
 """Equality of the renderer on two devices, and of stacks of several sizes.
 
-Limits: 99.99 % of the labels equal; of the pixels with equal labels 99.99 % within 1e-4 m of depth; 99.9 % of the
-pixels within 2/255 of color. If a ray passes an edge at a distance below the float32 resolution, it may hit either
-side.
+Limits: 99.99 % of the labels are equal. The depths of 99.99 % of the pixels with equal labels differ by at most 1e-4 m.
+The colors of 99.9 % of the pixels differ by at most 2/255. If a ray passes an edge at a distance below the float32
+resolution, it may hit either side.
 """
 
 from __future__ import annotations

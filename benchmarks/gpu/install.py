@@ -79,11 +79,11 @@ class Manifest:
             raise BundleError(f"not a manifest: {error}") from None
         for item in (*parts, *files):
             if not isinstance(item.name, str) or not _NAME.fullmatch(item.name):
-                raise BundleError(f"{item.name!r} is no name of a file")
+                raise BundleError(f"{item.name!r} is not a file name")
             if not isinstance(item.size, int) or item.size < 0:
                 raise BundleError(f"{item.name}: a size of {item.size!r}")
         if any(not isinstance(file.start, int) or file.start < 0 for file in files):
-            raise BundleError("a file begins nowhere")
+            raise BundleError("a file begins outside the parts")
         return cls(parts=parts, files=files)
 
     def parts_of(self, file: BundleFile) -> list[tuple[BundlePart, int, int]]:
@@ -162,7 +162,7 @@ def unpack(archive: Path, target: Path) -> None:
                 or {"..", ""} & set(entry.filename.split("/"))
                 or "\\" in entry.filename
             ):
-                raise BundleError(f"{archive.name}: {entry.filename!r} is no plain file inside")
+                raise BundleError(f"{archive.name}: {entry.filename!r} is not a plain file inside the folder")
         for entry in entries:
             path = target / entry.filename
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,10 +1,10 @@
 """Motion planning on the same problems: cuRobo V2 on the GPU, and OMPL on one core.
 
 The problems are those of ``benchmarks/motion_plan.py``. Each plan is checked every 5 mrad in a scene without margins; a
-plan that collides there is reported as a problem. cuRobo plans them one by one and eight at once, each problem in the
-same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit, is
-reported. On a CPU, the same stages run with the tests' planner that has the interface for batches. Every stage has
-a limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
+plan that collides there is reported as a problem. cuRobo plans the problems one by one and eight at once, each problem
+in the same row, because cuRobo draws its seeds row by row; the number of motions that are equal in both, bit for bit,
+is reported. On a CPU, the same stages run with the tests' planner that has the interface for batches. Every stage has a
+limit of wall time and reports its progress on stderr. If it fails, the results of earlier stages are still reported.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def measure(device: str) -> PartResult:
         device: ``cuda`` or ``cpu``.
 
     Raises:
-        InputError: The device is not there.
+        InputError: The device does not exist.
         MissingError: PyTorch is not installed.
     """
     torch = need("torch")
@@ -85,7 +85,7 @@ def _measure_steps(torch: Any, device: str, kind: str, *, is_packed: bool) -> tu
     """Return the loss before the first step, and the rate.
 
     Raises:
-        InputError: The precision is not there.
+        InputError: The device does not support the precision.
     """
     from nimbus.train.network import VlaNetwork, VlaSizes
     from nimbus.train.parallel import to_fp8

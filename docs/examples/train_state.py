@@ -1,9 +1,10 @@
 """A state-based policy, trained on a CPU in two minutes: from joints and object poses to the next 16 actions.
 
+    nimbus run --task docs/examples/cube_to_goal.yaml --episodes 200 --images none --out out/cube
     python docs/examples/train_state.py out/cube --out out/policy
-    nimbus evaluate cube_to_goal --policy out/policy
+    nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/policy
 
-The dataset is a Nimbus dataset, which needs no images (nimbus run --images none). No other package is needed.
+The dataset is a Nimbus dataset, which needs no images. No other package is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--episodes", type=int, help="use only the first N episodes")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()

@@ -109,12 +109,12 @@ class CommitQueue:
 
     @property
     def indices(self) -> set[int]:
-        """Episodes with a file or a last attempt that waits."""
+        """Indices of the episodes whose file or last attempt waits for its commit."""
         written = {message.index for _, message in self._written}
         return written | {message.index for _, message in self._failed if message.attempts[-1].final}
 
     def forget_begun(self, handle: WorkerHandle) -> None:
-        """Remove unfinished files of a worker that ended; files that it has sent stay."""
+        """Remove unfinished files of a worker that ended; files that it has reported stay."""
         # Staged names end with the writer's process id, so that only the files of this worker match.
         waiting = {message.path for _, message in self._written}
         for path in self._dataset.stage.glob(f"*.{handle.pid}.tmp"):
@@ -144,5 +144,5 @@ class CommitQueue:
 
 
 def _named(learned: DatasetInfo, info: DatasetInfo) -> DatasetInfo:
-    """Return a worker's description of the dataset under the dataset's own task, seed and inputs."""
+    """Return a worker's description of the dataset, with task, seed and inputs taken from the dataset itself."""
     return replace(learned, task=info.task, task_hash=info.task_hash, seed=info.seed, inputs=info.inputs)

@@ -1,4 +1,4 @@
-"""GPUs of this machine that a run uses, by its flags and the environment."""
+"""GPUs of this machine that a run uses, according to its flags and the environment."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
         return CudaDevices()
     visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
     if gpus is None and visible is not None and visible.strip() in _HIDDEN:
-        # The run sets this variable for each worker, so it would use a GPU that the user has hidden.
+        # The run sets this variable for each worker: without this check, it would use a GPU that the user has hidden.
         what, instead = "CUDA_VISIBLE_DEVICES hides every GPU", "unset it, name GPUs by --gpus, or use --device cpu"
         raise InputError(what, where="--device cuda", instead=instead)
     if gpus is None and not known:

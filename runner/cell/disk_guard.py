@@ -32,7 +32,7 @@ class SpoolGuard:
         self._folder, self._limit = folder, limit
         self._next_look = 0.0
         self.is_full = False
-        """True while no work must be handed out."""
+        """True while no work may be handed out."""
 
     def look(self, now: float) -> bool:
         """Measure the spool if that is due; returns True when it has become full, or has space again.
@@ -64,7 +64,7 @@ class DiskGuard:
         self._next_look = 0.0
         self._line = ""
         self.is_full = False
-        """True while no work must be handed out."""
+        """True while no work may be handed out."""
 
     def full(self, now: float, line: str) -> None:
         """Record that a write failed for lack of space.

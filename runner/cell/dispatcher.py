@@ -51,7 +51,7 @@ class Dispatcher:
         evidence: Counts the leases that ended well.
         deadlines: Learns from the durations of phases.
         progress: Status and events of the run.
-        has_planner: Planning is a separate role.
+        has_planner: True when planning is a separate role.
         missing: Number of indices with an unsettled variant.
         load_time: CPU time of loading [s]; recorded with the first attempt.
         run: Number of the run in the ledger.
@@ -99,11 +99,11 @@ class Dispatcher:
         self.commits = CommitQueue(dataset, self, load_time=load_time)
         self.switches = 0
         self.orders = 0
-        """Orders given so far."""
+        """Number of orders given so far."""
         self.results = 0
         """Number of plans, rejections and commits so far; the supervisor treats an increase as progress."""
         self._changes = 0
-        """Revision of the available work; an idle worker is considered again when the number has grown."""
+        """Revision of the available work; an idle worker is considered again when it has grown."""
         self._reported: dict[int, set[int]] = {}
         """Attempts that the progress has counted, by index."""
         self._lost_workers: set[int] = set()
@@ -288,7 +288,7 @@ class Dispatcher:
         self._return_rest(handle, message.index)
 
     def note_refused(self, handle: WorkerHandle, message: EpisodeWritten) -> None:
-        """Process an episode whose file is gone, or whose lease now belongs to another worker; that worker keeps it."""
+        """Process an episode whose file is gone, or whose lease now belongs to another worker, which keeps it."""
         self.reconsider()
         self._return_rest(handle, message.index)
 
@@ -327,7 +327,7 @@ class Dispatcher:
         return leases
 
     def replan(self, index: int) -> None:
-        """Queue an episode for planning again, after its plan proved unreadable."""
+        """Queue an episode to be planned again, because its plan cannot be read."""
         self.reconsider()
         self.plan_slots.free(self.work.replan(index))
 

@@ -28,7 +28,7 @@ class LeaseChooser:
         plan_slots: Storage of plans.
         throughput: Durations of plans and renders.
         evidence: Rates at which workers end.
-        has_planner: Planning is a separate role.
+        has_planner: True when planning is a separate role.
         lanes: Number of episodes that a planner advances together.
     """
 
@@ -50,7 +50,7 @@ class LeaseChooser:
         self.has_planner, self.lanes = has_planner, lanes
 
     def lease_for(self, handle: WorkerHandle) -> Lease | None:
-        """Choose work for an idle worker; None when none fits it now."""
+        """Choose work for an idle worker; return None when nothing fits it now."""
         only = Role(handle.role) if self.has_fixed_roles else None
         # Isolated episodes first: a worker is fresh only once, and any other order would use that up.
         if handle.is_fresh and (isolated := self.work.next_isolated(handle.number, role=only)):
@@ -118,7 +118,7 @@ class LeaseChooser:
         return self.has_planner and self.spec.resources.fixed_roles
 
     def snapshot(self) -> Snapshot:
-        """Counts and durations that the scheduler decides by."""
+        """Counts and durations on which the scheduler bases its decisions."""
         counts = self.work.counts
         roles = [handle.role for handle in self.pool if not handle.stopped]
         return Snapshot(

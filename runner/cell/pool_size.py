@@ -130,7 +130,7 @@ class PoolSizer:
     def wanted(self) -> Split:
         """Target number of planners and renderers, limited by the remaining work."""
         counts = self._dispatcher.work.counts
-        # No more workers than episodes: the last ones would only load and exit.
+        # No more workers than episodes: the surplus ones would only load and exit.
         left = counts.pending + counts.planning + counts.planned + counts.rendering + counts.isolated
         planners, renderers = self.split
         if self._pool.gpus:
@@ -202,7 +202,7 @@ class PoolSizer:
             split = 1, max(1, split[1] - 1)
         if split != (cell.planners, cell.renderers):
             self.rescale(
-                split, why=f"the run ends sooner, with {state.start_seconds:.0f} s for the start of an instance"
+                split, why=f"the run ends sooner, even with {state.start_seconds:.0f} s for the start of an instance"
             )
 
     def _staying(self) -> list[WorkerHandle]:

@@ -101,7 +101,7 @@ def _indices(ledger: Ledger, episodes: int) -> Iterator[tuple[int, bool]]:
 
 
 def opening_seconds(folder: str) -> float:
-    """Return the longest time to open a dataset [s]: all of its ledger is read, minutes for millions of rows."""
+    """Return the longest time to open a dataset [s]; reading its ledger takes minutes for millions of rows."""
     ledger = Path(folder) / FILE_NAME
     return ledger.stat().st_size / _READ_RATE if ledger.is_file() else 0.0
 

@@ -86,7 +86,7 @@ def spool_limit(folder: Path) -> int:
 
 @contextmanager
 def _stopped_by_signal() -> Iterator[None]:
-    """Let SIGTERM, which the sending process sends, end a run without a handler for it as Ctrl-C does."""
+    """Make SIGTERM, which the sending process sends, act like Ctrl-C in a run that has no handler for it."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -165,7 +165,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
 
 
 def _renew_first(lock: WriterLock) -> bool:
-    """Renew a lock for a sending process that a busy machine starts late; return False once it does so itself."""
+    """Renew the lock in place of a sending process that is slow to start; return False once that renews it."""
     with suppress(InputError):
         if lock.read() != lock.note:
             return False

@@ -41,7 +41,7 @@ _COLLECT = 20_000
 _AWAY = 5.0
 """Interval between attempts to open a dataset whose store does not answer [s]."""
 _FORK_SERVERS = 5
-"""Fork servers that may end while loading before the run is given up."""
+"""Number of fork servers that end while loading, after which the run is given up."""
 
 
 class Supervisor:

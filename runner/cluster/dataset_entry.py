@@ -94,8 +94,8 @@ class DatasetEntry:
     ) -> None:
         """Commit the reports of episodes that are not settled yet, and settle those that are durable.
 
-        Rows without a file and episodes are separate transactions. After an error, the same reports complete what is
-        left.
+        Rows without a file and episodes are separate transactions. After an error, a second call with the same reports
+        completes the rest.
 
         Args:
             reports: Name of the node and report, for each report.

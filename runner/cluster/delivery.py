@@ -213,7 +213,7 @@ class FolderEntry:
                 if _is_file(staged, kept.byte_count):
                     move(staged, final)
                     remove_file(staged)  # still there if both names are links to one file
-                elif not _is_file(final, kept.byte_count):  # it is there if the rows could not be recorded
+                elif not _is_file(final, kept.byte_count):  # an earlier call published it, but recorded no rows
                     missing.add(attempt_key(episode.attempt))
             sync_folder(folder / FAILURES)
         return missing

@@ -160,7 +160,7 @@ class HeadServer:
                 refuse=lambda: self._server.drop(connection),
             )
         except ValueError as error:
-            self.head.status.tell(f"a message that is none: {error}"[:200], kind="fault")
+            self.head.status.tell(f"an invalid message: {error}"[:200], kind="fault")
             self._server.drop(connection)
 
     def _own_progress(self, job: ClusterJob, entry: DatasetEntry, settled: int, stored: int) -> tuple[Progress, ...]:

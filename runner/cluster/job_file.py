@@ -96,7 +96,7 @@ def load_job(path: Path, spec: CellSpec) -> list[JobItem]:
                 if name in RESERVED
                 else f"two tasks have the name '{name}'"
             )
-            raise document.error(("tasks", number), what, instead="give each task a 'name:' of its own")
+            raise document.error(("tasks", number), what, instead="give each task its own 'name:'")
         _check_task(document, number, _task(entry, path))
     return [_item(entry, name, path, spec) for entry, name in zip(entries, names, strict=True)]
 

@@ -165,7 +165,7 @@ class HeadClient:
             return answer_of(self.exchange(line, patience=patience))
         except ValueError as error:
             self.close()
-            raise HeadUnreachableError(f"no answer of a head: {error}") from None
+            raise HeadUnreachableError(f"the answer is not from a head: {error}") from None
 
     def exchange(self, line: bytes, *, patience: float = _PATIENCE) -> bytes:
         """Send an encoded request and return the encoded answer; raises :class:`HeadUnreachableError`."""

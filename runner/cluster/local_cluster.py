@@ -241,7 +241,7 @@ class LocalCluster:
                 child.process.send_signal(signal.SIGTERM)
 
     def _clean(self) -> None:
-        """End every process, and remove the files of the nodes, also what they staged and did not report."""
+        """End every process, and remove the files of the nodes, including those that they staged and did not report."""
         deadline = time.monotonic() + 5.0
         for child in (*self._agents, self._head):
             if child.process:

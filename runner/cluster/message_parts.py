@@ -41,14 +41,16 @@ class PartBuffer:
     def add(self, part: MessagePart) -> bytes | None:
         """Add a part; return the whole request after the last one, otherwise None.
 
-        The first part replaces earlier ones: the node repeats a request whose answer was lost from the beginning.
+        The first part replaces earlier ones: a node that got no answer sends its request again from the beginning.
 
         Raises:
             ValueError: Earlier parts are missing, or the request is too large.
         """
         text = self._texts.pop(part.node, "") if part.begin else ""
         if part.begin != len(text):
-            raise ValueError(f"node {part.node}: a part at {part.begin} of a request of which {len(text)} are known")
+            raise ValueError(
+                f"node {part.node}: a part begins at character {part.begin} of a request, not at {len(text)}"
+            )
         text += part.text
         if len(text) > MOST_PARTED:
             raise ValueError(f"node {part.node}: a request of more than {MOST_PARTED} bytes")

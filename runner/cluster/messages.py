@@ -190,7 +190,7 @@ class Details(Struct, frozen=True, kw_only=True, tag="details"):
 
 
 class MessagePart(Struct, frozen=True, kw_only=True, tag="part"):
-    """Part of a request that is larger than a message; the answer to the last part is that to the request."""
+    """Part of a request that is larger than a message; the answer to the last part is the answer to the request."""
 
     node: NodeName
     begin: Count

@@ -164,7 +164,7 @@ class NodeAgent:
     def _join(self) -> bool:
         """Join the cluster; False if the head refuses this node."""
         options = self._options
-        self._offer = self._offer or read_capabilities()  # once: later, the cells of this node occupy memory
+        self._offer = self._offer or read_capabilities()  # detected once: later, this node's cells occupy memory
         answer = self._ask(
             Join(
                 node=options.node,

@@ -176,9 +176,11 @@ class NodeCell:
         wanted = {name: value for name, value in task.inputs.items() if value}
         differing = sorted(name for name in own.keys() | wanted.keys() if own.get(name) != wanted.get(name))
         if info.task_hash != task.task_hash and not info.tasks:
-            self.failure = f"task {task.group}: another task file than the head's"
+            self.failure = f"task {task.group}: its task file differs from the head's"
         elif differing:
-            self.failure = f"task {task.group}: {differing[0]} is not the head's: {own.get(differing[0], 'none')}"
+            self.failure = (
+                f"task {task.group}: {differing[0]} differs from the head's; here: {own.get(differing[0], 'none')}"
+            )
         self._is_checked = not self.failure
         return self._is_checked
 
@@ -231,7 +233,7 @@ class NodeCell:
         return text
 
     def forget_info(self) -> None:
-        """Let the next :meth:`info_text` return the text again, because the report with it was not acknowledged."""
+        """Make the next :meth:`info_text` return the text again, because the report with it was not acknowledged."""
         self._info_stamp = 0
 
     def has_features(self) -> bool:
@@ -266,7 +268,7 @@ class NodeCell:
             self._ledger = None
         if self._ledger is None and (self.folder / STATUS_NAME).exists() and (is_live or not self.is_running):
             with suppress(InputError):
-                self._ledger, self._is_live = Ledger(self.folder, read_only=True), is_live
+                self._ledger, self._is_live = Ledger(self.folder, read_only=True, check_pages=False), is_live
         return self._ledger
 
     def _note_end(self, now: float) -> None:

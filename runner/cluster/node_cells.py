@@ -119,8 +119,8 @@ class NodeCells:
 
         Args:
             now: Time of the monotonic clock [s].
-            is_idle_long: The node has had no lease for so long that cells without work are stopped.
-            is_full: No room is left for results, so that cells get no further episodes.
+            is_idle_long: True if the node has had no lease for so long that cells without work are stopped.
+            is_full: True if no room is left for results; cells then get no further episodes.
         """
         for group, work in self.held.items():
             is_busy = bool(work.queued or work.fed)
@@ -158,8 +158,8 @@ class NodeCells:
         """Return the state of the node for a heartbeat.
 
         Args:
-            is_leaving: The node begins no more episodes.
-            is_full: No room is left for results.
+            is_leaving: True if the node begins no more episodes.
+            is_full: True if no room is left for results.
             outbox_bytes: Size of finished, unacknowledged episodes [bytes].
         """
         running = self.running

@@ -12,7 +12,7 @@ _LEAST_FAULTS = 6
 _CHANCE = 1e-6
 """Significance level: a node is broken if a healthy node would have as many faults with a smaller probability."""
 _LEAST_RATE = 0.5
-"""A node remains in use while a smaller fraction than this of its leases end in faults."""
+"""Smallest fraction of leases that end in faults; a node with a smaller one remains in use."""
 
 
 class NodeHealth:

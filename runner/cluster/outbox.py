@@ -49,7 +49,7 @@ class OutboxEntry:
     result: CellResult
     seconds: float
     evidence: str = ""
-    """Reason why the episode is to be given up; its rows are reported before. Empty if it is settled by them."""
+    """Reason why the episode is to be given up; its rows are reported first. Empty if the rows settle it."""
     refused: set[str] = field(default_factory=set)
     """Attempts that cannot be reported; see :func:`attempt_key`."""
     is_uploaded: bool = False

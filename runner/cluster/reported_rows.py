@@ -23,8 +23,8 @@ def check_rows(rows: Iterable[Attempt]) -> None:
         rows: Rows of one episode.
 
     Raises:
-        ValueError: An id is not that of the row's episode, a file is named otherwise, a reason is unknown, or drawn
-            values are nested too deeply.
+        ValueError: An id or a file name does not match the row's episode, a reason is unknown, or drawn values are
+        nested too deeply.
     """
     for row in rows:
         numbers = f"-s{row.seed}-{row.idx:06d}-v{row.variant}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 PANELS: dict[str, dict[str, str]] = {
     "make": {
         "run": "make a dataset, or continue the one in the folder",
-        "demonstrate": "make episodes from recordings of an operator in the studio",
+        "demonstrate": "make episodes from an operator's recordings in the studio",
         "scale": "change the number or the roles of the workers of a run",
         "multiply": "turn a few demonstrations into many episodes, in new layouts, checked in physics",
         "close-the-loop": "make demonstrations, train a policy on their states, and evaluate it",
@@ -18,7 +18,7 @@ PANELS: dict[str, dict[str, str]] = {
         "serve-policy": "serve a policy over openpi's wire, to this machine only",
         "improve": "train a policy on its own rollouts, in rounds",
         "rerender": "render stored motions again, with other images, labels and wording, into another dataset",
-        "reword": "rewrite the steps of instructions with a language model; each sentence is proved",
+        "reword": "rewrite the steps of instructions with a language model; each sentence is checked",
     },
     "check": {
         "doctor": "find the problems of a task and the fields to change; or check this machine",

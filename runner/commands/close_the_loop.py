@@ -29,7 +29,7 @@ def command(
     layouts: Annotated[
         int, typer.Option("--layouts", metavar="N", parser=whole(1, 100_000), help="held-out layouts of the evaluation")
     ] = 100,
-    steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 6000,
+    steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 5000,
     seed: Seed = 0,
     execute: Annotated[
         int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions executed per prediction")
@@ -98,7 +98,7 @@ def command(
         beside=bars,
         comparison=pair(found, ceiling),
         facts=[("demonstrations", f"{training.episode_count} episodes, {training.row_count} rows")],
-        curve=Curve(title="Loss of the training by step", points=training.losses),
+        curve=Curve(title="Training loss by step", points=training.losses),
         videos=videos,
     )
     if as_json:

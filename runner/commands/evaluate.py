@@ -96,7 +96,7 @@ def command(
             "--randomize",
             metavar="LEVEL",
             parser=str,
-            help="level: none, small, medium or large; with another level than none, none is evaluated as well",
+            help="level: none, small, medium or large; for comparison, none is always evaluated as well",
         ),
     ] = None,
     only: Annotated[

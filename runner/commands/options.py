@@ -116,7 +116,7 @@ def dataset_place(text: str) -> Path | DatasetAddress:
 
 
 def run_place(text: str) -> Path | DatasetAddress:
-    """Parse the folder or the address of a dataset of which the status suffices."""
+    """Parse the folder or the address of a dataset whose status suffices."""
     return DatasetAddress(text, may_be_empty=True) if "://" in text else path(text)
 
 
@@ -237,7 +237,7 @@ def worker_split(text: str) -> WorkerSplit:
         raise ValueError(f"expected 'auto' or planners x renderers such as 2x1, found '{text}'")
     planners, renderers = int(match[1]), int(match[2])
     if planners + renderers > MOST_WORKERS:
-        raise ValueError(f"{text} are {planners + renderers} workers; the limit is {MOST_WORKERS}")
+        raise ValueError(f"{text} means {planners + renderers} workers; the limit is {MOST_WORKERS}")
     return WorkerSplit((planners, renderers))
 
 

@@ -55,7 +55,7 @@ def command(
     source = read_single_task_info(folder)
     images = _images(paths[0]) if paths else "lossless"
     asked = open_model(model, model_name, budget, replay, out)
-    # Before anything is written: a folder of a failed start would refuse the next try with another name.
+    # Before anything is written: the folder of a failed start would refuse the next try if the model's name differs.
     asked.find_name()
     counts = RewordCount()
     wording = hashlib.sha256(f"{source.task_hash} {source.seed} {model_name}".encode()).hexdigest()[:16]

@@ -39,7 +39,7 @@ class EvaluationRequest:
     """Policy in the form of ``--policy``; ``demonstrator`` for the task's own skills."""
     layouts: Layouts
     robot: str = ""
-    """Name or path of a robot in place of the task's own; empty for that."""
+    """Name or path of a robot that replaces the task's own; empty for none."""
     identity: str = ""
     """Identity of the policy; set by :meth:`with_identity`."""
     execute: int = 8

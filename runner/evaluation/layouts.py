@@ -36,7 +36,7 @@ class Layouts:
 
     @property
     def limit(self) -> int:
-        """Return the step limit of an episode if the policy has none of its own: twice the longest demonstration."""
+        """Return the step limit of an episode if the policy sets none: twice the longest demonstration."""
         return TIMES_LONGEST * self.steps or DEFAULT_LIMIT
 
     def compare(self, task: Task) -> None:

@@ -26,7 +26,8 @@ NAME = "improvement.json"
 SPLIT = "improvement"
 """Split of the rollouts' layouts, which neither other runs nor evaluations draw from."""
 PART = 20
-"""Layouts of a part of an evaluation, for roles that evaluate one version together: about ten seconds of work."""
+"""Number of layouts in a part of an evaluation, which roles share when they evaluate one version; about ten seconds of
+work."""
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
 """Settings that may be increased when an improvement is continued."""

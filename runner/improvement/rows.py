@@ -24,8 +24,8 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
 
 _LARGEST, _GROWTH = 64 << 30, 2
-"""Largest size of a round's rows [bytes], and largest ratio of this size to their size on the disk, where they are not
-compressed; a million rows of 500 numbers have 4 GB."""
+"""Largest size of a round's rows [bytes], and largest ratio of this size to that of their file, which is not
+compressed. A million rows of 500 numbers have 4 GB."""
 HEAVIEST = 20.0
 """Largest weight of a row (AWR), so that one lucky episode does not dominate the training (Peng et al., 2019)."""
 

@@ -69,7 +69,7 @@ def moving_prims(frames: Frames) -> Check:
     """Check that every camera's depth changes from the first to the last step, as it must if poses take effect."""
     changed = {camera: float((shown.depth[0] != shown.depth[-1]).mean()) for camera, shown in frames.items()}
     text = ", ".join(f"{camera}: {share:.1%} of pixels" for camera, share in sorted(changed.items()))
-    return Check(name="what moves is seen to move", passed=bool(changed) and all(changed.values()), found=text)
+    return Check(name="motion is visible", passed=bool(changed) and all(changed.values()), found=text)
 
 
 def compare_with_default(rtx: Frames, known: Frames) -> list[Check]:

@@ -18,7 +18,7 @@ from nimbus.runner.system.output import write_error
 _STEPS = 24
 """Number of physics steps at 240 Hz, which is a tenth of a second."""
 _FASTEST = 1.0
-"""Speed above which a body counts as thrown or falling [m/s], because colliders overlap or none is below it."""
+"""Speed above which a body counts as thrown or falling [m/s], because colliders overlap or there is none below it."""
 
 
 def main(words: list[str]) -> NoReturn:

@@ -59,7 +59,7 @@ class NodeDetails:
         if not self._has_changed or time.monotonic() < self._written + _INTERVAL:
             return
         self._has_changed, self._written = False, time.monotonic()
-        with suppress(OSError, StorageError):  # as for the status of the run, a full disk must not end it
+        with suppress(OSError, StorageError):  # a full disk must not end the run, as for its status file
             content = {name: status.to_plain() for name, status in self._known.items()}
             replace_text(self._path, to_json(content) + "\n", durable=False)
 

@@ -101,7 +101,7 @@ def print_exported(made: Exported, wall_seconds: float) -> None:
 
 def print_converted(made: Converted, wall_seconds: float) -> None:
     """Print the summary of a converted LeRobot dataset."""
-    further = {"taken along": _few(made.extra)} if made.extra else {}
+    further = {"also copied": _few(made.extra)} if made.extra else {}
     warning = f"left out, because no episode refers to them: {_few(made.left_out)}" if made.left_out else ""
     print_output(made, wall_seconds, further=further, warning=warning)
 

@@ -60,7 +60,7 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
 
 
 def _credits(folder: Path) -> list[tuple[str, AssetCredit]]:
-    """Sources and licenses of imported objects, those with restrictions first; none of other formats."""
+    """Sources and licenses of imported objects, those with restrictions first; empty for datasets of other formats."""
     if not (folder / INFO_NAME).is_file():
         return []
     credits = read_info(folder).credits

@@ -57,7 +57,7 @@ class StartMap:
     rows: list[float]
     """Positions of lines of equal x, 10 cm apart."""
     labels: list[tuple[float, float, str]]
-    """Position and text of each."""
+    """Position and text of each label."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ def _cell(start: _Start, box: _StartArea) -> tuple[int, int]:
 
 
 def _map(name: str, starts: list[_Start], box: _StartArea, size: int) -> StartMap:
-    """Lay out a map; coordinates are written on a large one."""
+    """Lay out a map; only a large one has labels."""
     scale = size / box.side
     width, height = (box.y[1] - box.y[0]) * scale, (box.x[1] - box.x[0]) * scale
     shown = starts[:: max(1, len(starts) // _MOST_POINTS)]

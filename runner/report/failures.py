@@ -15,7 +15,7 @@ from nimbus.runner.media.preview import camera_order
 from nimbus.runner.report.row_sums import cpu_seconds
 
 _MOST = 40
-"""Leaves that are shown."""
+"""Largest number of leaves that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)

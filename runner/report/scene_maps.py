@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.navigate.free_space import FreeSpace
 
 MOST_SCENES = 4
-"""Scenes that are mapped: those with the most episodes."""
+"""Largest number of mapped scenes, which are those with the most episodes."""
 _MOST_PATHS = 150
-"""Paths on one map."""
+"""Largest number of paths on one map."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ def _read(folder: Path, number: int, plans: list[Attempt]) -> ScenePaths:
 
 
 def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | None:
-    """Open the scene of stored episodes again; None where it is not here."""
+    """Open the scene of stored episodes again; None if it is not on this machine."""
     from nimbus.datagen.load.navigation_loader import open_navigation
     from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
     from nimbus.runner.system.threads import prepare_libraries
@@ -108,7 +108,7 @@ def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | 
 
 def _map(found: ScenePaths, space: FreeSpace | None) -> MappedScene:
     picture, share = draw_map(found, space)
-    note = "the scene is not here: paths alone"
+    note = "the scene is not on this machine: paths only"
     if space is not None and share is not None:
         note = f"{share:.0%} of {space.area:.0f} m² of free area within {COVERED * 100:.0f} cm of a path"
     return MappedScene(

@@ -55,7 +55,7 @@ class Timeline:
     rows: list[TimelineRow]
     marks: list[FaultMark]
     ticks: list[tuple[float, str]]
-    """Position [px] and text of each."""
+    """Position [px] and text of each tick."""
     fault_count: int
     hidden: int
     """Workers without a row."""

@@ -16,9 +16,9 @@ from nimbus.datagen.errors import InputError
 
 _MOST_BARS = 24
 _MOST_MEANINGS = 16
-"""Values of a meaning that are shown."""
+"""Largest number of values of a meaning that are shown."""
 _MOST_LOOKS = 48
-"""Factors of looks that are shown."""
+"""Largest number of factors of looks that are shown."""
 _FORMULA = re.compile(r"[=@\t\r]|[+-].*[=!|(]", re.DOTALL)
 """Beginning of a text that spreadsheets take for a formula; ranges of numbers may begin with a sign."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
@@ -37,7 +37,7 @@ def flag_words(flag: YieldRow) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptChart:
-    """Bars of one parameter: planned, and filled as far as they were kept."""
+    """Bars of one parameter: as long as the number of planned episodes, filled up to that of kept ones."""
 
     factor: str
     part: Part
@@ -48,7 +48,7 @@ class KeptChart:
 
 
 def flag_rows(yields: Yields) -> list[tuple[YieldRow, float, float]]:
-    """List the flagged values, and the 95 % interval of the fraction of each that is kept."""
+    """List the flagged values, each with the 95 % interval of the fraction that is kept."""
     return [(flag, *wilson(flag.kept, flag.episodes)) for flag in yields.flags]
 
 
@@ -65,7 +65,7 @@ def chart_yields(yields: Yields) -> list[KeptChart]:
 
 
 def least_kept(yields: Yields) -> list[YieldRow]:
-    """List object variants and rest poses, from the least kept."""
+    """List object variants and rest poses, the least kept first."""
     return sorted(yields.of("variant", "rest pose"), key=lambda row: (row.share, -row.episodes))[:16]
 
 

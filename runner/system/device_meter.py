@@ -33,9 +33,9 @@ class DiskCounters:
 class DeviceMeter:
     """Measures the busy time of GPUs and of the disk of a folder, from its creation on.
 
-    A GPU is busy while at least one kernel runs on it, of this run or of another program; a disk, while it has a
-    request in progress, and the run's share of this time is that of its bytes. The driver reports no utilization of MIG
-    slices, and a folder in memory or on the network has no disk: these are left out.
+    A GPU is busy while a kernel of any program runs on it. A disk is busy while it has a request in progress; the run's
+    share of this time is its share of the bytes. The driver reports no utilization of MIG slices, and a folder in
+    memory or on the network has no disk: these are left out.
 
     Args:
         gpus: UUIDs of the GPUs.

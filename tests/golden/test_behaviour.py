@@ -164,7 +164,7 @@ class States:
 
     Args:
         made: The task.
-        condition: With names of things in place of references.
+        condition: The condition, with names of things in place of references.
     """
 
     def __init__(self, made: Done, condition: Statement) -> None:

@@ -44,7 +44,7 @@ class GoldenFile:
             name: Name of the component.
             value: Plain JSON: texts are compared exactly, numbers within the tolerance.
             versions: Version numbers on which the value depends, its own first, by their names in the source.
-            tolerance: Absolute.
+            tolerance: Absolute tolerance.
         """
         now = ".".join(map(str, versions.values()))
         then, golden = self.entries.get(name, ("", None))

@@ -31,7 +31,7 @@ def rtx_spec(tmp_path: Path, *, wrong: str = "", start: float = 0.0, frame: floa
 
     Args:
         tmp_path: Folder for all files.
-        wrong: What goes wrong.
+        wrong: Faults of the installation, as for :func:`install`.
         start: Duration of a start [s].
         frame: Duration of a frame [s].
         values: Fields of the spec and of its resources.

@@ -40,7 +40,7 @@ class Publication:
     Args:
         dying: Runner of the command.
         words: Words of the command without ``--out``.
-        folder: To work in.
+        folder: Folder to work in.
     """
 
     def __init__(self, dying: Dying, words: Iterable[str], folder: Path) -> None:
@@ -83,8 +83,8 @@ class SerialRun:
 
     Args:
         dying: Runner of the command.
-        folder: To work in.
-        episodes: How many.
+        folder: Folder to work in.
+        episodes: Number of episodes.
     """
 
     def __init__(self, dying: Dying, folder: Path, *, episodes: int = 6) -> None:

@@ -31,7 +31,7 @@ class InstanceRun:
 
     @property
     def slots(self) -> int:
-        """Number of plans that can be made, wait and be shown at once."""
+        """Number of plans that can be in production, waiting or being rendered at once."""
         return Resources().slot_count(self.cores)
 
     @property

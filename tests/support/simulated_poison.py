@@ -29,9 +29,10 @@ class Result:
 
 
 def simulate(*, episodes: int = 1000, poison: int = 10, background: float, workers: int = 4, seed: int = 0) -> Result:
-    """Every lease ends in a death with the probability ``background``.
+    """Simulate a run in which every lease ends in a death with the probability ``background``.
 
-    Poison always does, in planning or in rendering. Every worker that dies has a successor with a new number.
+    A lease of a poison episode always ends in a death, in planning or in rendering. Every worker that dies has a
+    successor with a new number.
     """
     random = np.random.default_rng(seed)
     bad = {int(index): Role(random.choice(list(Role))) for index in random.choice(episodes, poison, replace=False)}

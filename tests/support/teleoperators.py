@@ -25,7 +25,7 @@ class ScriptedLeader:
         self._config, self._count, self.is_connected = config, 0, False
 
     def connect(self, calibrate: bool = True) -> None:
-        """Connect; drivers print."""
+        """Connect, and print a line, as drivers do."""
         sys.stdout.write("connected\n")
         self.is_connected = True
 

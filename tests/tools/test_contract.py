@@ -114,6 +114,6 @@ def test_names_that_kit_does_not_have_raise_in_the_stand_in(kit: Kit):
         ui.Label("a", colour="red")
     with pytest.raises(ModuleNotFoundError):
         import omni.isaac.core  # noqa: F401  # pyright: ignore[reportMissingImports]
-    refusal = "close_stage has no behavior in the stand-in: a call of it must not pass for done"
+    refusal = "close_stage has no behavior in the stand-in, so it cannot be called"
     with pytest.raises(MissingBehaviorError, match=refusal):
         omni.usd.get_context().close_stage()

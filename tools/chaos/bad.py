@@ -46,7 +46,7 @@ def full_disk(lab: Lab) -> Result:
             result.expect(ended["state"] in FINISHED, f"with {room} bytes left, ended {ended} {error}")
             charged = checker.faults(folder)
             result.false_kills += len(charged)
-            result.expect(not charged, f"somebody was charged for a full disk: {charged[:3]}")
+            result.expect(not charged, f"a full disk was charged to a worker: {charged[:3]}")
             result.findings.add(checker.check(folder, lab.truth, episodes=episodes))
             shutil.rmtree(folder)
         if not result.skipped:

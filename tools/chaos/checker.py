@@ -90,7 +90,7 @@ def check(
     for address in ((idx, v) for idx in range(episodes) for v in range(variants)):
         _judge(found, address, states.get(address, ("", ""))[0], winners[address], truth, poison)
     if beyond := sorted(set(states) - {(idx, v) for idx in range(episodes) for v in range(variants)}):
-        found.other.append(f"rows of episodes that nobody asked for: {beyond[:5]}")
+        found.other.append(f"rows of episodes that were not requested: {beyond[:5]}")
     found.missed_poison = sorted(index for index in poison if states.get((index, 0), ("", ""))[0] != "QUARANTINED")
     _check_files(found, folder, truth)
     found.processes = [*tagged(folder), *orphans()]

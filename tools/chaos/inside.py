@@ -81,7 +81,7 @@ def leak(lab: Lab) -> Result:
         result.expect(ended["state"] in FINISHED, f"ended {ended} {error}")
         recycled = run.status().get("recycled", 0)
         result.figures["recycled"] = recycled
-        result.expect(recycled, "nobody was renewed")
+        result.expect(recycled, "no worker was replaced")
         result.take(match([], checker.faults(folder), names={}))
         result.findings.add(checker.check(folder, lab.truth, episodes=episodes))
     return result

@@ -16,7 +16,7 @@ SIGNALS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGSTOP")
 _NAMES = {"SIGKILL": "sigkill", "SIGSEGV": "sigsegv", "SIGABRT": "sigabrt", "SIGSTOP": "hang"}
 _PHASES = ("plan", "render", "store")
 _GAP = 10.0
-"""Default deadline without a stamp [s], by which SIGSTOP is detected."""
+"""Default deadline without a heartbeat [s], by which SIGSTOP is detected."""
 _NOTED = 2.0
 """Time until a fault is stored in the ledger [s]; if the supervisor is killed earlier, the row is lost."""
 _MOST = 8

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TINY = ROOT / "tests/support/tiny.yaml"
 DEADLINE = 1.0
-"""Deadline of the light pipeline's phases without a stamp [s]; the total deadline of a phase is :data:`TOTAL`."""
+"""Deadline of the light pipeline's phases without a heartbeat [s]; the total deadline of a phase is :data:`TOTAL`."""
 _CLEARING = 20.0
 """Time after which processes that survive SIGKILL are ignored [s]."""
 TOTAL = 4 * DEADLINE
@@ -133,7 +133,7 @@ def tagged(folder: Path) -> list[int]:
 
 
 def orphans() -> list[int]:
-    """Find processes that components left behind by their command line, because they may have no environment."""
+    """Find processes that components left behind. They may have no environment, so their command lines are searched."""
     return [pid for pid, content in _contents("cmdline") if content.split(b"\0")[:2] == [b"sleep", b"86399"]]
 
 

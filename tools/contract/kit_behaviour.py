@@ -85,7 +85,7 @@ class Kit:
     def press(self, name: str) -> None:
         """Click a button if it is enabled."""
         button = self.find("Button", name)
-        assert button.enabled is not False, f"{name} is greyed out"
+        assert button.enabled is not False, f"{name} is disabled"
         button.played_clicked()
 
     def edit(self, kind: str, name: str, value: Any) -> None:

@@ -184,7 +184,7 @@ class MujocoPhysics:
 
     def _prims(self, prim: Any, paths: Any, **_: Any) -> None:
         prim.played_paths = [paths] if isinstance(paths, str) else list(paths)
-        assert prim.played_paths, "Isaac Sim refuses a view of nothing"
+        assert prim.played_paths, "Isaac Sim refuses a view without prims"
         assert all(self.stage.GetPrimAtPath(path) for path in prim.played_paths)
 
     def _rigid(self, prim: Any, paths: Any, **_: Any) -> None:
@@ -192,7 +192,7 @@ class MujocoPhysics:
 
         self._prims(prim, paths)
         made = [self.stage.GetPrimAtPath(path).HasAPI(UsdPhysics.RigidBodyAPI) for path in prim.played_paths]
-        assert all(made), "what stands would become a body that falls"
+        assert all(made), "a static prim would become a body that falls"
 
     def _articulation(self, prim: Any, paths: Any, **_: Any) -> None:
         from pxr import Usd, UsdPhysics
@@ -200,8 +200,8 @@ class MujocoPhysics:
         self._prims(prim, paths)
         below = Usd.PrimRange(self.stage.GetPrimAtPath(paths))
         roots = [str(found.GetPath()) for found in below if found.HasAPI(UsdPhysics.ArticulationRootAPI)]
-        assert roots == [paths], "a root on a link of a robot floats"
-        assert "initialize" in self.done, "joints have no names before"
+        assert roots == [paths], "a robot whose root is a link would float"
+        assert "initialize" in self.done, "joints have no names before physics is initialized"
         prim.played_dofs = {path.rsplit("/", 1)[1]: self._dofs[path] for path in dof_paths(self.stage, paths)}
 
     # Joints

@@ -175,4 +175,4 @@ class MissingBehaviorError(RuntimeError):
     """Raised on use of a name without behavior in the stand-in; otherwise a test could pass without any effect."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"{name} has no behavior in the stand-in: a call of it must not pass for done")
+        super().__init__(f"{name} has no behavior in the stand-in, so it cannot be called")

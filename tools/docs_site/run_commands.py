@@ -2,7 +2,8 @@
 
 Each page has a temporary folder, in which its blocks run in order. A block with the text of a file is saved under the
 name in the paragraph above it. Numbers of episodes and layouts are reduced, so all pages together take some minutes. A
-block is left out only if its page marks it as not run. Exit code 1 if a block fails; its output is printed.
+block is left out only if its page marks it as not run. The exit code is 1 if a block fails, whose output is then
+printed.
 """
 
 from __future__ import annotations

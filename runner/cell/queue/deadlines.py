@@ -152,7 +152,7 @@ class Amnesty:
         return now - due
 
     def forgiven(self, age: float) -> float:
-        """Return the part of an age [s] that fell into pauses, as of the last iteration [s].
+        """Return the part of an age that fell into pauses [s], as of the last iteration.
 
         For a heartbeat before a pause, this is the whole pause; for a heartbeat after the pause, it is zero. A
         heartbeat during the pause, from a worker that was not paused, counts the rest of the pause.
@@ -181,7 +181,7 @@ class Deadlines:
         self._totals = {phase: _Rolling() for phase in table}
 
     def observe(self, phase: str, gap: float, total: float) -> None:
-        """Learn from a completed phase its largest heartbeat gap and its duration [s]; unknown phases are ignored."""
+        """Learn the largest heartbeat gap and the duration [s] of a completed phase; unknown phases are ignored."""
         if phase in self._table:
             self._gaps[phase].add(gap)
             self._totals[phase].add(total)

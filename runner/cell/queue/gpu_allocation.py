@@ -22,7 +22,7 @@ def is_device_error(text: str) -> bool:
 
 
 class GpuAllocation:
-    """Spreads workers over GPUs by the workers that each can hold, and leaves out GPUs that failed.
+    """Spreads workers over GPUs in proportion to the number that each can hold, and leaves out GPUs that failed.
 
     Args:
         uuids: GPUs of the run.

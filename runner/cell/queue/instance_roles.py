@@ -44,7 +44,7 @@ class InstanceCell:
 
 
 def choose_split(cell: InstanceCell) -> Split:
-    """Return the numbers of planners and instances with which the run ends first.
+    """Return the numbers of planners and instances with which the run ends soonest.
 
     The current split is kept when another one gains little.
 
@@ -70,7 +70,7 @@ def choose_split(cell: InstanceCell) -> Split:
 
 
 def _remaining(cell: InstanceCell, split: Split) -> float:
-    """Return the time to the end of the run [s], with a split until planning is done and the best one after that.
+    """Return the time to the end of the run [s], if a split lasts until planning is done and the best one follows.
 
     The estimate is a fluid model: plans are made at a constant rate, and instances that still have to start join one
     by one. When all plans are made, planners either exit or make room for further instances.

@@ -56,7 +56,7 @@ class PoisonDetector:
 
     def __init__(self) -> None:
         self._ended: Counter[str] = Counter()
-        """Number of leases by role, of all episodes but the quarantined."""
+        """Number of leases by role, without those of quarantined episodes."""
         self._died: Counter[str] = Counter()
         self._streaks: dict[int, dict[str, list[_Death]]] = {}
         """Consecutive deaths by index and role."""
@@ -145,7 +145,7 @@ class PoisonDetector:
     def _words(self, streak: list[_Death], role: str, background: float) -> str:
         return (
             f"{_counted(streak, role)}, the last one alone in a fresh worker; "
-            f"elsewhere {background:.1%} of leases end so, by chance {background ** len(streak):.0e}"
+            f"elsewhere {background:.1%} of leases end so; the probability by chance is {background ** len(streak):.0e}"
         )
 
 

@@ -76,7 +76,7 @@ class Circuit:
 
     @property
     def is_open(self) -> bool:
-        """True when no further worker must be started."""
+        """True when no further worker may be started."""
         return bool(self.reason)
 
     def ended(self, how: str, *, at_work: bool, explained: bool = False) -> None:

@@ -27,7 +27,7 @@ class FreeWorker:
     switch_seconds: float = 0.0
     """Cost of the first work in the other role [s]; 0 when it has worked there before and kept its components."""
     switch_once: bool = False
-    """True when only the first switch costs, because the components are kept."""
+    """True when only the first switch has a cost, because the components are kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,7 @@ def _useful(duration: float, loss: float) -> float:
 def default_split(
     cores: int, plan_seconds: float, render_seconds: float, *, plan_yield: float = 1.0
 ) -> tuple[int, int]:
-    """Return planners and renderers for a number of cores, one worker each, that make the slower side fastest.
+    """Return the numbers of planners and renderers, one worker per core, with which the slower side is fastest.
 
     Among equally fast splits, the one with fewest planners is returned. Both numbers are at least one, except on a
     single core, whose planner also renders.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from nimbus.runner.cell.queue.lease import Role
 
 _AT_ONCE_SECONDS, _AT_ONCE = 0.05, 16
-"""Longest total duration [s] and largest number of orders in a batch. A batch is made again when its worker is lost,
-and other workers wait for it at the end of a run."""
+"""Longest total duration of a batch of orders [s], and their largest number. A batch is made again when its worker is
+lost, and other workers wait for it at the end of a run."""
 
 
 class Throughput:

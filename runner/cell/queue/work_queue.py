@@ -89,7 +89,7 @@ class WorkQueue:
         self._exhausted = False
 
     def next_plan(self, worker: int, *, is_fresh: bool = False) -> Lease | None:
-        """Lease the lowest pending index of those that were lost least often.
+        """Lease a pending index: the lowest of those with the fewest losses.
 
         Args:
             worker: Number of the worker.
@@ -100,7 +100,7 @@ class WorkQueue:
         return self._hand_out(self._first_pending(), worker, Role.PLANNER)
 
     def next_render(self, worker: int) -> Lease | None:
-        """Lease the oldest plan of those that were lost least often."""
+        """Lease a plan: the oldest of those with the fewest losses."""
         held = self._planned.first(self._held) if self._has_planner else self._first_pending()
         return self._hand_out(held, worker, Role.RENDERER)
 
@@ -310,7 +310,7 @@ class WorkQueue:
 
     def _first_pending(self) -> _QueuedEpisode | None:
         held = self._pending.first(self._held)
-        # New indices go before lost ones, which may be what kills workers.
+        # New indices go first, because the lost ones may be what kills workers.
         if (held is None or held.losses) and (request := self._peek()):
             self._next = None
             self._drawn += 1

@@ -118,7 +118,7 @@ class Channel:
             ChannelError: As for :meth:`receive`.
         """
         try:
-            size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)  # its size, also when it is cut
+            size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)  # its full size, even when it is cut off
         except BlockingIOError:
             return None
         except ConnectionResetError:

@@ -33,7 +33,8 @@ class Resources:
     moves_instances: bool = False
     """True when planners make room for renderer instances, and back, where that ends the run sooner."""
     slots: int = 0
-    """Number of plans that can be in shared memory, including those being made and shown; 0 for :attr:`slot_count`."""
+    """Number of plans that can be in shared memory, including those being made and rendered; 0 for
+    :attr:`slot_count`."""
     slot_bytes: int = 2 << 20
     spill: int = 64
     """Number of further plans that can wait in files when no slot is free."""
@@ -85,7 +86,7 @@ class Instances:
 
     @property
     def fitting(self) -> tuple[int, ...]:
-        """Numbers of the instances that fit into free memory: instance n runs on GPU n modulo their count."""
+        """Numbers of the instances that fit into free memory; instance n runs on GPU n modulo the number of GPUs."""
         count = len(self.gpus)
         most = [max(1, free // INSTANCE_BYTES) for free in self.gpu_free_bytes]
         return tuple(number for number in range(MOST_WORKERS) if count and number // count < most[number % count])
@@ -108,9 +109,9 @@ class CellSpec:
     task: str = ""
     """Name or path of a task file; a custom pipeline may need none."""
     robot: str = ""
-    """Name or path of a robot in place of the task's own; empty for that."""
+    """Name or path of a robot that replaces the task's own; empty for none."""
     collection: str = ""
-    """Name of the task folder that it belongs to, whose dataset has several tasks."""
+    """Name of the task folder that the task belongs to; the dataset of a folder has several tasks."""
     pipeline: str = ""
     """Name or path of a pipeline file; empty for the task's own."""
     settings: dict[str, Any] = field(default_factory=dict)

@@ -120,7 +120,7 @@ def _become_worker(job, spec, order, descriptors, *, supervisor, start) -> None:
 
     code = 1
     try:
-        # A session of its own, so that the worker and all processes that it starts can be killed as a group.
+        # A new session, so that the worker and all processes that it starts can be killed as a group.
         os.setsid()
         die_with_parent(supervisor)
         os.environ["NIMBUS_WORKER"] = str(order.worker)

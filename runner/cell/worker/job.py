@@ -189,7 +189,7 @@ def count_head(spec: CellSpec, pipeline: Pipeline) -> int:
 
 
 def task_context(spec: CellSpec, task: BaseTask, pipeline: Pipeline, *, assets: object | None = None) -> RunContext:
-    """Return values for a pipeline's components, with the scene loaded here or for another run.
+    """Return the context of a pipeline's components; the scene is loaded here unless ``assets`` is given.
 
     Raises:
         InputError: An input is missing, or incompatible with another.

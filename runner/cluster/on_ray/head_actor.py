@@ -47,7 +47,7 @@ _MOST_DEATHS = 4
 _KEPT_END = 600.0
 """Time for which the head actor keeps the result of the run, for a command that returns after an interruption [s]."""
 _REFUSED = 30.0
-"""Time after which a head actor ends whose command has another version or platform [s]."""
+"""Time after which a head actor ends if the version or platform of its command differs [s]."""
 
 
 class HeadActor:
@@ -58,7 +58,7 @@ class HeadActor:
         job: :class:`ClusterJob` as JSON.
         slots: Number of workers of each node; 0 for its number of CPUs in Ray.
         version: Version of Nimbus on the machine of the command. If it differs from the actor's, no run starts.
-        platform: Platform of the machine of the command; the same holds.
+        platform: Platform of the machine of the command. If it differs from the actor's, no run starts either.
     """
 
     def __init__(self, name: str, job: str, slots: int, version: str, platform: str) -> None:
@@ -100,9 +100,9 @@ class HeadActor:
         """
         what = instead = ""
         if version != nimbus_version():
-            what, instead = f"the cluster has version {nimbus_version()}, here is {version}", "install the same version"
+            what, instead = f"the cluster has version {nimbus_version()}, not {version}", "install the same version"
         elif platform != platform_name():
-            what = f"the cluster's platform is {platform_name()}, here is {platform}: results would differ"
+            what = f"the cluster's platform is {platform_name()}, not {platform}: results would differ"
             instead = "start the run on a machine like those of the cluster"
         elif digest != self._digest:
             what, instead = f"another run writes into {self._job.folder}", "wait for its end, or give another --out"

@@ -58,7 +58,7 @@ def _addresses(processes: Path) -> Iterator[str]:
 def _is_trusted(folder: Path) -> bool:
     """Return True if a process has been started by this user or the superuser.
 
-    The owner of its folder is no evidence: that of a process without core dumps is the superuser.
+    The owner of its folder is no evidence: for a process without core dumps, it is the superuser.
     """
     for line in (folder / "status").read_text(errors="replace").splitlines():
         if line.startswith("Uid:"):

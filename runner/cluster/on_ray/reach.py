@@ -102,12 +102,12 @@ def own_root(root: Path) -> Path:
 
 
 def own_node_folder(root: Path, name: str, node: str) -> OwnedFolder:
-    """Own the folder of a node, with what an earlier actor of the node left in it, and remove those of killed raylets.
+    """Take over the folder of a node, with the files of an earlier actor, and remove the folders of killed raylets.
 
     Args:
         root: Folder of all nodes of this user.
         name: Name of the run.
-        node: Name of the node; that of a restarted raylet is another.
+        node: Name of the node; a restarted raylet has another name.
 
     Raises:
         FolderTakenError: Another process owns the folder of the node.

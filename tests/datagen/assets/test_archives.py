@@ -88,18 +88,18 @@ def nested(path: Path) -> None:
 
 
 HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
-    "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of it"),
-    "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of it"),
-    "drive": ("a.zip", lambda path: zipped(path, "C:\\mug.obj"), "leads out of it"),
+    "slip": ("a.zip", lambda path: zipped(path, "../../mug.obj"), "leads out of the archive"),
+    "absolute": ("a.zip", lambda path: zipped(path, "/tmp/mug.obj"), "leads out of the archive"),
+    "drive": ("a.zip", lambda path: zipped(path, "C:\\mug.obj"), "leads out of the archive"),
     "link": ("a.zip", lambda path: zipped(path, "mug.obj", link=True), "is a link"),
-    "bomb": ("a.zip", lambda path: zipped(path, "mug.obj", bytes(1 << 22)), "grows [0-9]+ times"),
+    "bomb": ("a.zip", lambda path: zipped(path, "mug.obj", bytes(1 << 22)), "unpacks to [0-9]+ times its size"),
     "no archive": ("a.whl", lambda path: path.write_bytes(b"PK\3\4 no"), "cannot be unpacked"),
     "encrypted": ("a.zip", lambda path: flagged(path, 0x1), "'mug.obj' needs a password; unpack it by hand"),
     "strongly encrypted": ("a.zip", lambda path: flagged(path, 0x41), "needs a password"),
     "unknown method": ("a.zip", lambda path: flagged(path, 0, 77), "cannot be unpacked"),
-    "tar slip": ("a.tar.gz", lambda path: tarred(path, "../mug.obj"), "leads out of it"),
+    "tar slip": ("a.tar.gz", lambda path: tarred(path, "../mug.obj"), "leads out of the archive"),
     "tar link": ("a.tgz", lambda path: tarred(path, "mug.obj", 0, tarfile.SYMTYPE), "is a link, a device"),
-    "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "grows more than 100 times"),
+    "tar bomb": ("a.tar.gz", lambda path: tarred(path, "mug.obj", 1 << 24), "unpacks to more than 100 times its size"),
     "damaged deflate": ("a.zip", lambda path: damaged(path, zipfile.ZIP_DEFLATED), "cannot be unpacked"),
     "bz2": ("a.zip", bz2_zipped, "is not compressed by deflate"),
     "tar of long name": (
@@ -111,7 +111,7 @@ HOSTILE: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "tar of nested names": ("a.tar", nested, "cannot be unpacked"),
     "damaged lzma": ("a.zip", lambda path: damaged(path, zipfile.ZIP_LZMA), "cannot be unpacked"),
     "damaged xz": ("a.tar.xz", lambda path: damaged(path, 0), "cannot be unpacked"),
-    "tar of holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.realsize": "2000000000"}), "full of holes"),
+    "tar of holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.realsize": "2000000000"}), "a sparse file"),
     "tar of no holes": ("a.tar", lambda path: sparse(path, **{"GNU.sparse.map": "x"}), "cannot be unpacked"),
     "tar of text": ("a.tar", lambda path: path.write_bytes(b"text"), "cannot be unpacked"),
 }

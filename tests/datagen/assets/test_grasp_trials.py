@@ -28,12 +28,12 @@ def cube() -> ObjectModel:
 
 @pytest.fixture(scope="module")
 def trials(cube: ObjectModel) -> GraspTrials:
-    """Try it once."""
+    """Try the block once."""
     return try_grasps(cube, GRIPPER)
 
 
 def ranked(model: ObjectModel) -> list[Grasp]:
-    """Rank its grasps in its first rest pose."""
+    """Rank the block's grasps in its first rest pose."""
     rest, pose = model.rest_poses[0], np.eye(4)
     pose[:3, :3], pose[2, 3] = quat_to_matrix(rest.wxyz), rest.height
     return prefer_tried(

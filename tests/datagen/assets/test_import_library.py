@@ -247,7 +247,7 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
     (tmp_path / "task.yaml").write_text(PICK.replace("kinds: all", "kinds: all, anchored: true"))
     task = load_task(tmp_path / "task.yaml")
     fixed, *_ = check_grasps(Case(task, load_assets(task)))
-    assert fixed.what == "3 of 3 kinds stand fixed and cannot be picked: 'apple', 'soda_can', 'wood_block'"
+    assert fixed.what == "3 of 3 kinds are fixed in place and cannot be picked: 'apple', 'soda_can', 'wood_block'"
 
 
 @pytest.mark.parametrize(

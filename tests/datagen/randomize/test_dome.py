@@ -97,7 +97,7 @@ def test_a_picture_that_cannot_be_read_says_what_is_wrong_with_it(tmp_path: Path
 
 
 def test_the_size_that_is_checked_is_the_size_that_is_read(tmp_path: Path):
-    """FFmpeg ends the header at a line that begins with NUL, and read another size line than the checked one."""
+    """FFmpeg ends the header at a line that begins with NUL, so it once read another size line than the checked one."""
     head, pixels = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\0x\n-Y 16 +X 16\n.\n\n-Y 8 +X 8\n", bytes(range(128)) * 16
     (tmp_path / "sky.hdr").write_bytes(head + pixels)
     assert read_radiance(tmp_path / "sky.hdr").shape == (8, 8, 3)

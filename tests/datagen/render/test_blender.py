@@ -6,10 +6,12 @@ import os
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.pipeline import RunContext
 from nimbus.datagen.render.blender import VARIABLE, BlenderRenderer, BlenderSettings, blender_python
@@ -17,6 +19,9 @@ from nimbus.datagen.render.blender_program import read_exr
 from nimbus.datagen.render.external_process import ExternalProgram
 from tests.support.refusals import refusal
 
+SQUARE = np.array([[(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)]])
+SUN = {"light": {"direction": (0, 0, -1), "color": (1, 1, 1), "sky": (0.3, 0.3, 0.3), "ground": (0, 0, 0)}}
+DARK = {"light": {"direction": (0, 0, -1), "color": (0, 0, 0), "sky": (0, 0, 0), "ground": (0, 0, 0)}}
 PROGRAM = Path(sys.modules[BlenderRenderer.__module__].__file__ or "").with_name("blender_program.py")
 
 
@@ -72,12 +77,58 @@ def test_interpreters_without_blender_say_so():
     assert "has no Blender: No module named 'bpy'" in message
 
 
+def start(device: str) -> tuple[ExternalProgram, dict[str, Any]]:
+    """Start Blender; return the program and the first request."""
+    program = ExternalProgram([str(blender_python()), "-I", str(PROGRAM)], patience=300.0)
+    return program, {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {"device": device}}
+
+
+def look_down(program: ExternalProgram, corners: FloatArray, light: dict[str, Any], *, pixels: int):
+    """Return color, depth and instance of quadrilaterals (n, 4, 3), seen from 3 m above the origin [m]."""
+    count = len(corners)
+    arrays = {
+        "vertices": corners.reshape(-1, 3),
+        "faces": (np.array([[0, 1, 2], [0, 2, 3]]) + 4 * np.arange(count)[:, None, None]).reshape(-1, 3),
+        "normals": np.tile((0.0, 0.0, 1.0), (4 * count, 1)),
+        "uvs": np.zeros((4 * count, 2)),
+        "image": np.full((1, 1, 3), (0, 250, 0), np.uint8),
+    }
+    part = {"instance": "floor", "body": ""} | {name: program.write(name, one) for name, one in arrays.items()}
+    program.ask({"type": "scene", "instances": ["b", "floor"], "parts": [part]} | light, answer="ready")
+    pose = np.diag([1.0, -1.0, -1.0, 1.0])
+    pose[2, 3] = 3.0
+    middle = pixels / 2
+    matrix = [[pixels - 0.5, 0, middle], [0, pixels - 0.5, middle], [0, 0, 1]]
+    view = {"name": "top", "width": pixels, "height": pixels, "intrinsics": matrix}
+    view["world_T_camera"] = program.write("pose", pose[None])
+    request = {"type": "render", "start": 0, "count": 1, "bodies": [], "cameras": [view]}
+    request |= {name: program.write(name, np.zeros((1, 0, 3))) for name in ("body_positions", "body_wxyz")}
+    files = program.ask(request, answer="frames")["cameras"]["top"]
+    shape = (1, pixels, pixels)
+    kinds = {"rgb": ((*shape, 3), np.uint8), "depth": (shape, np.float32), "instance": (shape, np.uint8)}
+    return tuple(program.read(files[name], *kind)[0] for name, kind in kinds.items())
+
+
+@pytest.mark.skipif(not os.environ.get(VARIABLE), reason="Blender is not installed")
+def test_faces_in_one_plane_are_lit():
+    """A lamp lights both of two faces in one plane, whichever the rays meet first."""
+    program, hello = start("cpu")
+    lamps = [{"position": (0.4, 0.3, 2.0), "color": (1.0, 1.0, 1.0)}]
+    try:
+        program.ask(hello, answer="ready")
+        both = np.concatenate([SQUARE, SQUARE * (0.5, 0.5, 1.0) + (0.13, 0.07, 0.0)])
+        pictures = [look_down(program, one, DARK | {"lamps": lamps}, pixels=24)[0] for one in (SQUARE, both)]
+    finally:
+        program.close()
+    one, other = (picture[6:18, 6:18, 1].astype(float) for picture in pictures)
+    assert np.abs(one - other).mean() < 4.0
+
+
 @pytest.mark.skipif(not os.environ.get(VARIABLE), reason="Blender is not installed")
 @pytest.mark.parametrize("device", ["cpu", "metal"])
 def test_blender_sees_what_is_there(device: str):
     """A missing device is an error, because Cycles would silently render on the CPU."""
-    program = ExternalProgram([str(blender_python()), "-I", str(PROGRAM)], patience=300.0)
-    hello = {"type": "hello", "protocol": 1, "folder": str(program.folder), "options": {"device": device}}
+    program, hello = start(device)
     try:
         if device == "metal" and sys.platform != "darwin":
             assert "finds no device for metal, and would render on the CPU" in refusal(
@@ -85,26 +136,7 @@ def test_blender_sees_what_is_there(device: str):
             )
             return
         program.ask(hello, answer="ready")
-        square = np.array([(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)])
-        arrays = {
-            "vertices": square,
-            "faces": np.array([[0, 1, 2], [0, 2, 3]]),
-            "normals": np.tile((0.0, 0.0, 1.0), (4, 1)),
-            "uvs": np.zeros((4, 2)),
-            "image": np.full((1, 1, 3), (0, 250, 0), np.uint8),
-        }
-        part = {"instance": "floor", "body": ""} | {name: program.write(name, one) for name, one in arrays.items()}
-        light = {"direction": (0, 0, -1), "color": (1, 1, 1), "sky": (0.3, 0.3, 0.3), "ground": (0, 0, 0)}
-        program.ask({"type": "scene", "instances": ["b", "floor"], "parts": [part], "light": light}, answer="ready")
-        pose = np.diag([1.0, -1.0, -1.0, 1.0])  # 3 m above the floor, looking down
-        pose[2, 3] = 3.0
-        view = {"name": "top", "width": 9, "height": 9, "intrinsics": [[8.5, 0, 4.5], [0, 8.5, 4.5], [0, 0, 1]]}
-        view["world_T_camera"] = program.write("pose", pose[None])
-        request = {"type": "render", "start": 0, "count": 1, "bodies": [], "cameras": [view]}
-        request |= {name: program.write(name, np.zeros((1, 0, 3))) for name in ("body_positions", "body_wxyz")}
-        files = program.ask(request, answer="frames")["cameras"]["top"]
-        instance = program.read(files["instance"], (1, 9, 9), np.uint8)[0]
-        depth = program.read(files["depth"], (1, 9, 9), np.float32)[0]
+        _, depth, instance = look_down(program, SQUARE, SUN, pixels=9)
     finally:
         program.close()
     assert instance[2:7, 2:7].all() and not instance[0].any()

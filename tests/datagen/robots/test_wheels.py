@@ -110,7 +110,7 @@ def test_a_wheel_that_does_not_do_is_one_line(wheels: Path, old: str, new: str, 
 
 def test_a_member_outside_of_the_folder_is_refused(wheels: Path):
     path = make(wheels, "other_arms/assets/../../../evil.stl")
-    assert "leads out of it" in refusal(load_robot, path)
+    assert "leads out of the archive" in refusal(load_robot, path)
     assert not list(wheels.parent.rglob("evil.stl"))
 
 

@@ -44,7 +44,7 @@ def test_a_group_is_stored_together_and_leaves_no_staged_file(tmp_path: Path) ->
 
 
 def test_stage_is_cleared_once_nothing_needs_it(tmp_path: Path) -> None:
-    """Not while a run writes, and not the file of a commit that the next opening completes."""
+    """Nothing is cleared while a run writes, or while the next opening needs a file to complete a commit."""
     with open_dataset(tmp_path / "data") as dataset:
         (item,) = staged(dataset, 0)
         clear_stage(dataset.folder)
@@ -187,7 +187,7 @@ def test_dataset_json_follows_at_once_then_every_few_seconds_and_at_the_end(
 
 
 def test_new_names_are_written_at_once(tmp_path: Path) -> None:
-    """A node of a cluster reports an episode soon after its row, with what ``dataset.json`` says then."""
+    """A node of a cluster reports an episode soon after its row, with the content of ``dataset.json`` at that time."""
     with open_dataset(tmp_path / "data") as dataset:
         dataset.commit(staged(dataset, 0))
         (item,) = staged(dataset, 1)

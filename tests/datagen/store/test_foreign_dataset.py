@@ -125,7 +125,7 @@ def test_description_and_failures_replace_links(home: Path, data: Path):
 
 
 def test_stage_of_another_user_is_not_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its name is known beforehand: episodes prepared in it were published, and sealed, as those of the dataset."""
+    """Anyone can guess the stage's name: episodes that another user put there were once published."""
     stage_of(tmp_path / "out").mkdir(mode=0o777)
     monkeypatch.setattr(own_files, "is_own", lambda path: False)
     with pytest.raises(InputError, match="belongs to another user"), staging(tmp_path / "out", "key"):
@@ -151,7 +151,7 @@ def test_stage_of_an_export_follows_no_link(home: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\0", None])
 def test_stage_with_strange_settings_is_emptied(content: bytes | None, tmp_path: Path):
-    """The settings are not text, and larger than the memory."""
+    """The settings are not text, or are larger than the memory."""
     stage = stage_of(tmp_path / "out")
     (stage / "parts").mkdir(parents=True)
     (stage / "parts" / "stale").touch()

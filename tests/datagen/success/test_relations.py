@@ -239,3 +239,16 @@ def test_what_hovers_wipes_nothing():
     put(cell.simulation, "items_0", raised)
     cell.wait(1)
     assert make(Wiped, region="spot", object="items_0").failure(cell) is not None
+
+
+def test_wiped_counts_rows_after_an_earlier_evaluation():
+    """A policy is judged after each step, and poses that were evaluated before are not evaluated again."""
+    cell = cell_of(thing())
+    cell.regions = {"spot": Region(on="table", center=(0.5, 0.0), size=(0.02, 0.02))}
+    start = cell.pose("items_0")[:3, 3]
+    put(cell.simulation, "items_0", start + (0, 0, 0.05))
+    cell.wait(1)
+    assert make(Wiped, region="spot", object="items_0").failure(cell) is not None
+    put(cell.simulation, "items_0", start)
+    cell.wait(1)
+    assert make(Wiped, region="spot", object="items_0").failure(cell) is None

@@ -108,6 +108,6 @@ def test_what_cannot_be_scaled_is_said_in_one_line(tmp_path: Path, start: Any, c
     assert main(["scale", str(tmp_path / "nowhere"), "2x2"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 7
-    assert "PxR: 60x5 are 65 workers; the limit is 64; see nimbus scale --help" in lines
+    assert "PxR: 60x5 means 65 workers; the limit is 64; see nimbus scale --help" in lines
     assert lines[-2] == f"{run.folder}: no run writes into this folder; the last one is done; start one: nimbus run"
     assert "there is no dataset here" in lines[-1]

@@ -50,7 +50,7 @@ def cluster(tmp_path: Path) -> Cluster:
 
 
 def test_lost_node_costs_until_its_last_message(cluster: Cluster):
-    """A node that was killed in the first minutes cost as much as one that worked to the end."""
+    """A node that was killed in the first minutes once cost as much as one that worked to the end."""
     for name in ("a", "b"):
         cluster.join(name, 0.0)
     cluster.beat("b", HOUR)

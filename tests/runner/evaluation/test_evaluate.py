@@ -167,7 +167,7 @@ def test_still_unrepeatable_and_trained_layouts_are_reported(tmp_path: Path, cap
     words = ("--serial", "--layouts", "run:0:1", "--videos", "0")
     assert evaluate(f"{tmp_path}/still.py:make_policy", tmp_path / "out", *words) == 1
     shown = capsys.readouterr().out
-    assert "invalid: no action moved an arm" in shown and "not repeatable: from the same seed" in shown
+    assert "invalid: no action moved an arm" in shown and "not repeatable: with the same seed" in shown
     assert "not held out: the policy was trained on 1 of these layouts" in shown
     before = (tmp_path / "out" / NAME).read_bytes()
     for policy, more in ((idle(tmp_path), words), (f"{tmp_path}/still.py:make_policy", (*words, "--limit", "9"))):

@@ -57,12 +57,12 @@ def test_images_that_are_equal_pass():
         (
             "depth",
             np.zeros_like(GOOD.depth),
-            {"first depth", "first normals", "what moves is seen to move", "depth", "depth as by default"},
+            {"first depth", "first normals", "motion is visible", "depth", "depth as by default"},
         ),
         ("normals", np.zeros_like(GOOD.normals), {"first normals"}),
         ("instance", np.zeros_like(GOOD.instance), {"first instance", "labels"}),
         ("semantic", np.roll(GOOD.semantic, 4, axis=2), {"labels as by default"}),
-        ("depth", np.repeat(GOOD.depth[:1], STEPS, axis=0), {"depth", "what moves is seen to move"}),
+        ("depth", np.repeat(GOOD.depth[:1], STEPS, axis=0), {"depth", "motion is visible"}),
     ],
 )
 def test_images_that_are_wrong_are_found(field: str, value: np.ndarray, names: set[str]):

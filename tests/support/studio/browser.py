@@ -130,15 +130,15 @@ class Browser:
         self.release(*stop)
 
     def press(self, x: float, y: float) -> None:
-        """Push the mouse button down [px]."""
+        """Push the mouse button down at a position [px]."""
         self._mouse("mousePressed", x, y, button="left", clickCount=1, buttons=1)
 
     def hold(self, x: float, y: float) -> None:
-        """Move with the button down [px]."""
+        """Move to a position with the button down [px]."""
         self._mouse("mouseMoved", x, y, button="left", buttons=1)
 
     def release(self, x: float, y: float) -> None:
-        """Release the button [px]."""
+        """Release the button at a position [px]."""
         self._mouse("mouseReleased", x, y, button="left", clickCount=1)
 
     def _mouse(self, kind: str, x: float, y: float, **options: Any) -> None:

@@ -1,7 +1,6 @@
 """A pipeline that takes a few milliseconds per episode, has a component for each stage, and fails as configured.
 
-Its results depend only on seed, index and variant. One episode in ten has no plan, one in five needs two
-attempts.
+Its results depend only on seed, index and variant. One episode in ten has no plan, and one in five needs two attempts.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ BUG = 70
 _LONGEST = 500
 """Longest part of a message [characters]; a message may quote a file."""
 _FEW, _SHOWN = 24, 5
-"""Number of known names up to which all are listed, and number of the closest names that are listed otherwise."""
+"""Largest number of known names that are all listed, and number of the closest names listed when there are more."""
 
 
 _LOCATION = re.compile(r"^.*?:(?P<line>\d+):\d+(?:: (?P<field>.*))?$")

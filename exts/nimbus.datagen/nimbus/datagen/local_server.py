@@ -1,4 +1,4 @@
-"""Base of the HTTP servers of this project: own pages only, bounded in time, connections and size of requests."""
+"""Base of this project's HTTP servers; limits time, connections and request size, and serves only its own pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _SECONDS = 60.0
-"""Time for one request, from the end of the one before, however slowly its bytes arrive; and for one answer [s]."""
+"""Time limit for one request, counted from the end of the previous one, and for one answer [s]."""
 _MOST_CONNECTIONS = 256
 """Largest number of connections; each has a thread, and further ones are closed at once."""
 HEADERS = {
@@ -28,7 +28,7 @@ HEADERS = {
 
 
 def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str) -> str:
-    """Return the reason why a request comes neither from a page of its server nor from a program; empty if it does.
+    """Return the reason to reject a request that no page of its server and no program sent; empty if it is accepted.
 
     Args:
         hosts: All values of the header ``Host``.
@@ -43,7 +43,7 @@ def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str)
 
 
 def without_token(path: str, authorizations: Sequence[str], *, token: str) -> str | None:
-    """Return the path of a request with a server's token, without the token; None if the request does not have it.
+    """Return the path of a request without the server's token; None if the request does not contain the token.
 
     The token is the first component of the path, for pages, or a ``Bearer`` or ``Api-Key``, for programs. A cookie
     would be sent to every other port of the same host, which may belong to another user of the machine.
@@ -51,7 +51,7 @@ def without_token(path: str, authorizations: Sequence[str], *, token: str) -> st
     Args:
         path: Path of the request line, with the query.
         authorizations: All values of the header ``Authorization``.
-        token: The token; an empty one is that of no request.
+        token: The token; an empty one matches no request.
     """
     for header in authorizations:
         scheme, _, word = header.partition(" ")
@@ -109,7 +109,7 @@ class LocalServer(ThreadingHTTPServer):
             return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # the system starts no further thread
+        except RuntimeError:  # the system cannot start another thread
             self._free.release()
             self.shutdown_request(request)
 
@@ -141,7 +141,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Parse a request; one with a body ends its connection, because the body would be read as the next request."""
+        """Parse a request; a body ends the connection, because it would be read as the next request."""
         is_valid = super().parse_request()
         self.connection.settimeout(_SECONDS)  # time limit for the answer
         if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):

@@ -119,7 +119,7 @@ def silent_stderr() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """Return the memory that this process has [bytes]; 0 where the system does not report it."""
+    """Return the resident memory of this process [bytes]; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, ValueError, IndexError):

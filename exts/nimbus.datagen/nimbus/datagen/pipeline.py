@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 STAGES = ("load", "randomize", "plan", "render", "store")
 ROLES = ("dynamic", "fused")
-"""Divisions of labor among the workers of a cell: planners and renderers that change roles, or all stages each."""
+"""Divisions of labor in a cell: workers that change between planning and rendering, or workers that run all stages."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Component:
     """Entry of a pipeline file."""
 
     kind: str
-    """Stage or stages for which it is registered: ``plan``, ``plan+render``."""
+    """Stage or stages for which it is registered, such as ``plan`` or ``plan+render``."""
     name: str
     settings: Any
     keys: Keys
@@ -120,7 +120,7 @@ class RunContext:
         return self.task
 
     def need_task(self) -> Task:
-        """Return the manipulation task, which is a task with steps.
+        """Return the manipulation task (a task with steps).
 
         Raises:
             InputError: The run has no task, or a navigation task.

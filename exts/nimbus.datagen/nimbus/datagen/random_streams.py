@@ -40,5 +40,5 @@ def episode_generator(seed: int, split: str, index: int, *address: int | str) ->
         index: Number of the episode.
         address: Names of the draw in the episode.
     """
-    # In the address, a split is a text in the position of a run's index, so that two addresses are never equal.
+    # A split's address has a text where a run's has the index, so addresses of two splits are never equal.
     return generator(seed, *(() if split == RUN else (split,)), index, *address)

@@ -260,10 +260,11 @@ class Planner(Stage[Randomized[Assets], Planned[Assets]], Generic[Assets]):
     def process_together(
         self, items: Iterator[Randomized[Assets] | None], *, lanes: int, watch: LaneWatch[Assets]
     ) -> Iterator[Planned[Assets]]:
-        """Yield the attempts at several items, each as soon as it is made; here one item after another.
+        """Yield the attempts at several items, each as soon as it is made; this default makes one item after another.
 
         Args:
-            items: Drawn whenever there is room for another one; None for "nothing now".
+            items: Source of items, read whenever there is room for another one; None means that no item is available
+                now.
             lanes: Largest number of items in progress.
             watch: Called whenever another item is advanced.
         """
@@ -294,7 +295,7 @@ class Writer(Stage[Rendered, Stored]):
 
 
 class Chain:
-    """Stages in a row. Iterating pulls; closing closes every stage, last first."""
+    """Stages in a row. Iteration pulls items through them; ``close`` closes every stage, the last one first."""
 
     def __init__(self, stages: list[Stage[Any, Any]]) -> None:
         self.stages = stages

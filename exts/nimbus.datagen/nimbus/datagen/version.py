@@ -24,7 +24,7 @@ def nimbus_version() -> str:
 
 
 def component_version(component: object) -> int:
-    """Return the version number of a class or function; 1 where it gives none.
+    """Return the version number of a class or function; 1 if it declares none.
 
     Raises:
         ValueError: The version is not a whole number from 1 to 999999; the message holds the value.
@@ -46,5 +46,5 @@ def versioned_hash(content: bytes, *versions: int) -> str:
 
 
 def was_source_hash(then: str, now: str) -> bool:
-    """Return True if an identity is versioned now and was a hash of source text before, as up to Nimbus 0.1.0."""
+    """Return True if ``now`` is a versioned identity and ``then`` a hash of source text, as up to Nimbus 0.1.0."""
     return bool(_HASH.fullmatch(then) and _VERSIONED.fullmatch(now))

@@ -120,7 +120,7 @@ def test_recipe_trains_on_an_export(tmp_path: Path, recipe: str, small: list[str
 
 
 def test_smolvla_trains_on_an_export(tmp_path: Path):
-    """Twenty optimizer steps of SmolVLA with random weights, a small vision-language model and a tokenizer of ours."""
+    """Twenty optimizer steps of SmolVLA with random weights, a small vision-language model and our own tokenizer."""
     write_dataset(tmp_path / "data", [make_rendered(row, steps=40) for row in range(2)], images="video")
     export(tmp_path / "data", tmp_path / "out")
     subprocess.run([PYTHON, str(ROOT / "tests/support/tiny_smolvlm.py"), str(tmp_path / "vlm")], check=True)

@@ -48,7 +48,7 @@ def test_other_libraries_open_its_urls(stored: tuple[Path, DatasetFileSystem], a
 
 @pytest.mark.parametrize("has_copy", [False, True])
 def test_replaced_description_is_read_anew(stored: tuple[Path, DatasetFileSystem], address: str, has_copy: bool):
-    """A run that goes on replaces it each minute, and its blocks and its copy stayed those of the first reader."""
+    """A continuing run replaces the description each minute; readers once kept the first one."""
     if has_copy:
         open_dataset(address)
     store = ObjectStore(parse_address(address))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.training.order import EpochOrder, FrameBlock, drop, rank_share, size, union
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.datasets.training.samples import Samples, merge_states
+from nimbus.datagen.errors import InputError
 
 LENGTHS = st.lists(st.integers(1, 23), min_size=1, max_size=8)
 SPLITS = st.tuples(st.integers(1, 4), st.integers(1, 3))
@@ -124,6 +125,12 @@ def test_epochs_and_seeds_have_orders_of_their_own_and_the_same_ones_come_again(
     assert len({tuple(rows) for rows in order.values()}) == 4
     assert order[0, 1] == list(walk(EpochOrder(lengths, seed=0, epoch=1)))
     assert list(walk(EpochOrder(lengths, seed=0, epoch=1, shuffle=False))) == list(range(300))
+
+
+@pytest.mark.parametrize("lengths", [[40_000_000_000], [2**53] * 2000, [2**24] * 33])
+def test_declared_lengths_reserve_no_memory(lengths: list[int]) -> None:
+    with pytest.raises(InputError, match="the episodes declare more than 16,777,216 blocks of 32 frames"):
+        EpochOrder(np.array(lengths), seed=0, epoch=0)
 
 
 def test_a_batch_mixes_episodes() -> None:

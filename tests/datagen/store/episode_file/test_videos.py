@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file import decode
-from nimbus.datagen.store.episode_file.decode import QUICK, VideoReader, limit_pixels
+from nimbus.datagen.store.episode_file.decode import VideoReader, limit_pixels
 from nimbus.datagen.store.episode_file.h264 import FRAGMENTED, GROUP, Encoder
+from nimbus.datagen.store.episode_file.open_video import QUICK
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import sqlite3
+import struct
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, Fault, Run, TimeSpan
+from nimbus.datagen.store.ledger.sqlite import limited_steps
 
 
 def attempt(index: int = 0, *, variant: int = 0, number: int = 0, success: bool = True, final: bool = True) -> Attempt:
@@ -289,10 +292,55 @@ def test_a_broken_page_in_the_middle_is_one_line(tmp_path: Path, table: str) -> 
     with pytest.raises(InputError, match=r"not a ledger: .*; restore this file from a copy") as caught:
         Ledger(tmp_path)
     assert "\n" not in str(caught.value)
-    reader = Ledger(tmp_path, read_only=True)
     with pytest.raises(InputError, match=r"not a ledger: .*; restore this file from a copy"):
-        (reader.attempts if table == "attempts" else reader.spans)()
-    reader.close()
+        Ledger(tmp_path, read_only=True)
+
+
+def test_pages_that_name_one_page_many_times_are_refused(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.record(fault())
+    ledger.close()
+    _repeat_rows(tmp_path / "ledger.sqlite", "faults", levels=6)
+    for read_only in (True, False):
+        with pytest.raises(InputError, match="not a ledger"):
+            Ledger(tmp_path, read_only=read_only)
+
+
+def test_a_schema_that_never_ends_is_interrupted(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE row(x) AS (SELECT 1 UNION ALL SELECT x FROM row) SELECT COUNT(*) FROM row"
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as connection:
+        with limited_steps(connection, tmp_path / "ledger.sqlite"), pytest.raises(sqlite3.OperationalError):
+            connection.execute(endless)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def _repeat_rows(path: Path, table: str, *, levels: int) -> None:
+    """Put a table's rows below interior pages that name one child in all their cells, so that they repeat endlessly.
+
+    Format: https://sqlite.org/fileformat2.html
+    """
+    size, cells = 4096, 200
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    content = bytearray(path.read_bytes())
+    begin = (root - 1) * size
+    content += content[begin : begin + size]
+    for level in range(levels):
+        child = len(content) // size
+        page = bytearray(size)
+        struct.pack_into(">BHHHBI", page, 0, 0x05, 0, cells, size - 5 * cells, 0, child)
+        for cell in range(cells):
+            place = size - 5 * (cell + 1)
+            struct.pack_into(">H", page, 12 + 2 * cell, place)
+            struct.pack_into(">IB", page, place, child, min(cell, 100) + 1)
+        if level < levels - 1:
+            content += page
+        else:
+            content[begin : begin + size] = page
+    struct.pack_into(">I", content, 28, len(content) // size)
+    content[92:96] = content[24:28]
+    path.write_bytes(content)
 
 
 @settings(max_examples=15)

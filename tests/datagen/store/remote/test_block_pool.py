@@ -166,7 +166,7 @@ def test_forked_reader_has_its_own_connections(address: str):
 
 
 def test_forked_process_is_refused_by_stores(address: str):
-    """It has none of the threads that answer, so that every read would wait forever."""
+    """A forked process has none of the store's threads, so every read would wait forever."""
     store = put_small(address)
     with patch("os.getpid", return_value=-1):
         with pytest.raises(InputError, match="multiprocessing_context='spawn'"):

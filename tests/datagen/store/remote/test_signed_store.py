@@ -126,7 +126,7 @@ def test_store_that_is_away_is_named_without_the_url():
 
 
 def test_answer_without_a_size_is_refused(tmp_path: Path):
-    """It could fill the disk."""
+    """An answer without a size could fill the disk."""
     with serving(200, "content") as url, pytest.raises(InputError, match="declares no size"):
         SignedStore(parse_address("s3://bucket/x"), lambda name, method: url).download("a", tmp_path / "a")
     assert not (tmp_path / "a").exists()
@@ -135,6 +135,6 @@ def test_answer_without_a_size_is_refused(tmp_path: Path):
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])
 def test_a_url_of_no_store_is_not_opened(tmp_path: Path, url: str):
     store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url)
-    with pytest.raises(InputError, match="is not one of a store"):
+    with pytest.raises(InputError, match="does not lead to a store"):
         store.download("a", tmp_path / "a")
     assert not (tmp_path / "a").exists()

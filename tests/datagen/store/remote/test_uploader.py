@@ -219,7 +219,7 @@ def test_snapshot_that_failed_is_made_later(address: str, monkeypatch: pytest.Mo
 
 
 def test_suspended_run_replaces_no_ledger(address: str):
-    """The run wakes up with a snapshot due and a renewal of its lock that is not, after another run has written."""
+    """The run wakes up after another run has written: a snapshot is due, but no renewal of its lock."""
     _, uploader = make(address, 1)
     uploader.go_on()
     other = WriterLock(ObjectStore(parse_address(address)), "other", wait=lambda _: None)
@@ -297,7 +297,7 @@ def test_overwritten_lock_leaves_the_right_where_it_is(address: str):
 
 
 def test_run_between_two_of_this_machine_is_noticed(address: str):
-    """It took the lock while this one was starting, and ended before this one had it."""
+    """The other run took the lock while this one was starting, and ended before this one had the lock."""
     store = ObjectStore(parse_address(address))
     mine, other = WriterLock(store, "me"), WriterLock(store, "other", wait=lambda _: None)
     mine.take()
@@ -315,7 +315,7 @@ def test_run_between_two_of_this_machine_is_noticed(address: str):
 
 
 def test_status_is_there_before_the_first_episode(address: str):
-    """``nimbus status`` said that there is no dataset, until a minute after the first episode."""
+    """``nimbus status`` once reported no dataset until a minute after the first episode."""
     spool, store, lock = open_spool(parse_address(address))
     with pytest.raises(InputError, match="a run has begun here, and has published no episode yet"):
         open_dataset(address)

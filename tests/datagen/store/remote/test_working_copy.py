@@ -138,7 +138,7 @@ def test_address_without_dataset_is_one_line(address: str, command: str, capsys:
 
 
 def test_missing_bucket_is_named_to_readers(address: str):
-    """It was a missing dataset to them: only a listing shows that there is no bucket."""
+    """Readers once reported a missing dataset, because only a listing shows that there is no bucket."""
     with pytest.raises(InputError, match="there is no bucket 'no-such-bucket-here'"):
         open_dataset("s3://no-such-bucket-here/x")
 

@@ -50,7 +50,7 @@ def test_raylets_make_what_one_process_makes(nodes: RayNodes, alone: dict[str, s
 
 
 def test_stopped_run_continues(nodes: RayNodes, alone: dict[str, str], tmp_path: Path):
-    """Ray's own handler of signals ended the driver, and the nodes did not finish their episodes."""
+    """Ray's own signal handler once ended the driver, and the nodes did not finish their episodes."""
     run = RayRun(make_spec(tmp_path / "data", episodes=EPISODES))
     run.at(20, lambda: os.kill(os.getpid(), signal.SIGINT))
     assert run.run().state == "interrupted"

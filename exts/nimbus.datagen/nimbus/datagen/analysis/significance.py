@@ -38,7 +38,7 @@ def adjust_p_values(p_values: FloatArray, attainable: FloatArray, *, level: floa
         attainable: (V,) smallest p-value that each value could reach.
         level: Accepted false discovery rate.
     """
-    from scipy.stats import false_discovery_control  # as slow to import
+    from scipy.stats import false_discovery_control  # SciPy's statistics take half a second to import
 
     result = np.ones(len(p_values))
     tested = attainable <= level
@@ -88,7 +88,7 @@ def _round(have: BoolArray, lost: BoolArray, level: float) -> tuple[FloatArray, 
 
 def wilson(kept: int, tried: int) -> tuple[float, float]:
     """Return the 95 % confidence interval of a fraction (Wilson, 1927)."""
-    from scipy.stats import binomtest  # as slow to import
+    from scipy.stats import binomtest  # SciPy's statistics take half a second to import
 
     if not tried:
         return 0.0, 1.0
@@ -97,7 +97,7 @@ def wilson(kept: int, tried: int) -> tuple[float, float]:
 
 
 def edges(values: Sequence[float], *, most: int = 5, least: int = 8) -> list[float]:
-    """Return the inner edges of at most ``most`` bins with equal counts of at least ``least`` values."""
+    """Return the inner edges of at most ``most`` bins with equal counts, each of at least ``least`` values."""
     bins = min(most, len(values) // least)
     if bins < 2:
         return []

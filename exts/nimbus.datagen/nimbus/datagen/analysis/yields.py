@@ -23,7 +23,7 @@ Values = dict[str, list[str | float]]
 CELL = 0.1
 """Side of the cells into which positions are binned [m]."""
 _OWN = {"kind", "variant", "rest_pose", "x", "y"}
-"""Drawn properties of an object that have a factor of their own."""
+"""Drawn properties of an object that are counted as separate factors."""
 LEVEL = 0.05
 """Accepted fraction of false flags. The test is conservative, because counts are whole numbers: of 600 simulated runs
 without any effect, 6 had a flag."""

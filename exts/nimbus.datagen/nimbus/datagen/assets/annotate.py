@@ -21,8 +21,9 @@ _LETTERS, _WORDS, _SYNONYMS = 80, 9, 4
 """Limits of a caption [characters, words], and largest number of synonyms."""
 _PLAIN = re.compile(r"[a-z][a-z' -]*")
 _FLAT, _LONG = 0.35, 2.2
-"""Limits of the ratios of sides: the shortest to the middle side, below which an object is flat, and the longest to the
-middle side, above which it is long."""
+"""Ratio of the shortest to the middle side below which an object is flat, and of the longest to the middle side
+above which it is long.
+"""
 _SIZES = {"tiny": (0.0, 0.05), "small": (0.0, 0.12), "little": (0.0, 0.12), "big": (0.12, 9.0), "large": (0.12, 9.0)}
 _SIZES |= {"huge": (0.25, 9.0), "giant": (0.25, 9.0)}
 """Range of the longest side for which a size word is true [m]."""
@@ -131,7 +132,7 @@ def _question(entry: AssetEntry) -> ModelQuestion:
 
 
 def check_words(entry: AssetEntry, answer: Answer) -> Annotation:
-    """Keep a model's words that agree with the measurements; replace a wrong caption by the composed one."""
+    """Keep a model's words that agree with the measurements; replace a wrong caption with the composed one."""
     own = describe(entry)
     if answer.fault:
         return replace(own, dropped=(answer.fault,))

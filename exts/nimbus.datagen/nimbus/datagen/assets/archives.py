@@ -21,7 +21,7 @@ _SECONDS, _MEMORY = 600, 1 << 30
 
 
 def is_archive(path: Path) -> bool:
-    """Return True if the name of a file is that of an archive."""
+    """Return True if the suffix of a file is that of an archive."""
     return path.name.lower().endswith(ARCHIVES)
 
 

@@ -19,7 +19,7 @@ from nimbus.datagen.objects.imported.roots import below
 
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
-"""Largest number of files in the folder of a USD file that are hashed with it."""
+"""Largest number of files that are hashed together with a USD file in the same folder."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:

@@ -44,7 +44,7 @@ LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"
 """Entries of an unfinished import; the next import continues from them."""
 _LARGEST_LOG = 1 << 30
-"""Largest such file [bytes]; a million entries have less."""
+"""Largest size of this file [bytes]; a million entries take less."""
 _UNPACKED, _MADE = ".unpacked", ".made"
 _SECONDS = 240
 """CPU time limit of one asset [s]; the slowest of 60 real meshes took 94 s."""

@@ -94,7 +94,9 @@ def _files(root: Path) -> Iterator[str]:
             count += 1
             if count > _MOST_FILES:
                 raise InputError(
-                    f"contains more than {_MOST_FILES:,} files", where=str(root), instead="import its parts"
+                    f"contains more than {_MOST_FILES:,} files",
+                    where=str(root),
+                    instead="import its subfolders one by one",
                 )
             path = Path(place) / name
             if not name.startswith(".") and not path.is_symlink():
@@ -139,7 +141,7 @@ def _is_mjcf(path: Path) -> bool:
 
 
 def _is_own(asset: FoundAsset) -> bool:
-    """Return True if an asset made only of primitive solids counts as an object: it has at least two parts."""
+    """Return True if an asset made only of primitive solids has at least two parts, and so counts as an object."""
     return len(asset.parts) > 1
 
 

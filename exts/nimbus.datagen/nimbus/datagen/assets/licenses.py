@@ -37,7 +37,7 @@ def is_restricted(name: str) -> bool:
 
 
 def find_license(root: Path, path: str) -> str:
-    """Return the license of a file: its folder's, its nearest parent's, or the wheel's; empty if none is found."""
+    """Return the license of a file, from its folder, the nearest parent folder or the wheel; empty if none is found."""
     folder = (root / path).parent
     while folder.is_relative_to(root):
         for file in _named(folder, _FILES):

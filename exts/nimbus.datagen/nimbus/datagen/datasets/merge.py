@@ -58,8 +58,7 @@ def merge_parts(
         report: Called with the number of remaining episodes.
 
     Raises:
-        InputError: A folder is not a dataset, was created from other inputs than the first, or lacks files; two
-        parts
+        InputError: A folder is not a dataset, was created from other inputs than the first, or lacks files; two parts
             differ in an episode; or ``out`` is not empty.
         StorageError: The disk is full; nothing was published.
     """

@@ -213,7 +213,7 @@ def warm(folder: Path, report: Callable[[int], None]) -> int:
 
 
 def _objects(folder: Path) -> Iterator[tuple[str, int]]:
-    """Yield the name and the size [bytes] of each file; the HDF5 file of an episode is after its videos."""
+    """Yield the name and the size [bytes] of each file; the HDF5 file of an episode follows its videos."""
     if not (folder / LEDGER).exists():
         from nimbus.datagen.datasets.training.sharded import ShardManifest
 

@@ -48,8 +48,9 @@ class CameraView:
     widths: dict[str, tuple[float, float]]
     """Median and smallest width of a group's objects [px]; for a wrist camera, when they are between the fingers."""
     out_of_view: tuple[str, ...]
-    """Names of groups, fixtures, regions, handles and grippers; for a wrist camera, of the place between the
-    fingers."""
+    """Names of the groups, fixtures, regions, handles and grippers that are out of view; for a wrist camera, also of
+    the place between the fingers.
+    """
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Case:
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
-    """Sizes of things in its images, by camera."""
+    """Sizes of things in the images of each camera, by its name."""
 
     @cached_property
     def layouts(self) -> tuple[PhysicalLayout, ...]:

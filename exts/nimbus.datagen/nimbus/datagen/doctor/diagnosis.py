@@ -30,7 +30,7 @@ class Diagnosis:
     seen: dict[str, dict[str, float]] = field(default_factory=dict)
     """Fraction of each region that a fixed camera sees, by camera."""
     views: dict[str, CameraView] = field(default_factory=dict)
-    """Sizes of things in its images and things out of view, by camera."""
+    """Sizes of things in the images of each camera, and things out of view, by its name."""
     scenes: tuple[str, ...] = ()
     """Line about each scene of a navigation task that was opened."""
     forecast: Forecast | None = None

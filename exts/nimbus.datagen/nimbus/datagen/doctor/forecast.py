@@ -39,7 +39,7 @@ class Forecast:
     """Expected fraction of successful first attempts, 0 to 1."""
     low: float
     high: float
-    """Upper end of the range that holds the yield with 80 % probability."""
+    """Upper end of the range that contains the yield with a probability of 80 %."""
     given_up: float
     """Expected fraction of layouts at which all attempts fail."""
     cpu_seconds: float
@@ -47,7 +47,7 @@ class Forecast:
     byte_count: float
     """Size of a stored episode [bytes]."""
     length: float
-    """Length of its motion [s]."""
+    """Duration of the motion in an episode [s]."""
     reasons: dict[str, int]
     """Failed probes by phase and reason."""
 

@@ -46,7 +46,7 @@ def _stands_alone(case: Case, step: Step) -> bool:
 
 def _untouched(case: Case, conditions: list) -> Iterator[Diagnostic]:
     touched = {group for step, loops in walk(case.task.steps) for group in _groups(case, step, loops)}
-    # Objects that start inside another are touched with it.
+    # A step that touches a container also touches the objects that start inside it.
     touched |= {name for name, group in case.task.objects.items() if group.region in touched}
     for step, loops in conditions:
         fact = _changed(step)
@@ -96,7 +96,7 @@ def _exclusive(case: Case, conditions: list) -> Iterator[Diagnostic]:
 
 
 def _beside_and_on(case: Case, conditions: list) -> Iterator[Diagnostic]:
-    """Find things that must be beside each other and in or on each other."""
+    """Find pairs of things that must be beside each other, and also in or on each other."""
     beside = [entry for entry in conditions if entry[0].name == "beside"]
     lying = [(step, loops, fact) for step, loops in conditions if (fact := _changed(step)) and fact.relation in BELOW]
     for (one, loops), (other, others, fact) in product(beside, lying):

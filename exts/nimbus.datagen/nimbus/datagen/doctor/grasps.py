@@ -94,7 +94,7 @@ def check_grasps(case: Case) -> Iterator[Diagnostic]:
             kind for kind, rows in counts.items() if kind not in (*slippery, *fixed) and all(row[2] for row in rows)
         ]
         if fixed:
-            what = f"{len(fixed)} of {len(counts)} kinds stand fixed and cannot be picked: "
+            what = f"{len(fixed)} of {len(counts)} kinds are fixed in place and cannot be picked: "
             yield _about_kinds(case, group, what + ", ".join(f"'{kind}'" for kind in fixed), good)
         if slippery:
             what = f"{len(slippery)} of {len(counts)} kinds could not be grasped in the trials at import: "
@@ -237,7 +237,7 @@ def check_fit(case: Case) -> Iterator[Diagnostic]:
             if not large:
                 continue
             (one, two), (a, b) = sides[large[0]], max(rooms)
-            what = f"'{large[0]}' is {one * 100:.0f} x {two * 100:.0f} cm at least, but only {a * 100:.0f} x "
+            what = f"'{large[0]}' is at least {one * 100:.0f} x {two * 100:.0f} cm, but only {a * 100:.0f} x "
             what += f"{b * 100:.0f} cm are free inside"
             rest = [kind for kind in sides if kind not in large]
             instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name a larger container"

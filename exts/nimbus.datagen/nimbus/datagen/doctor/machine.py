@@ -59,7 +59,7 @@ def _packages() -> Iterator[MachineItem]:
         except importlib.metadata.PackageNotFoundError:
             yield MachineItem(name=name, state="bad", detail="not installed", instead=f"pip install {name}")
     if all(map(_is_installed, ("usd-core", "usd-exchange"))):
-        detail = "usd-core and usd-exchange both bring pxr"
+        detail = "usd-core and usd-exchange both contain the module pxr"
         yield MachineItem(
             name="USD", state="bad", detail=detail, instead="pip uninstall usd-core, then reinstall usd-exchange"
         )
@@ -144,7 +144,7 @@ def _disk(folder: Path) -> MachineItem:
             name="disk", state="bad", detail=f"{there} cannot be written", instead="choose another --out"
         )
     little = free < _LITTLE_DISK
-    instead = "make room, or use --images video" if little else ""
+    instead = "free disk space, or use --images video" if little else ""
     return MachineItem(
         name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free", instead=instead
     )

@@ -26,7 +26,7 @@ _SCENES = 3
 _PATHS = 5
 """Number of goals that are tried in each scene."""
 _LEAST_JOINED = 0.6
-"""Smallest acceptable share of the largest connected region in the floor area where the body fits."""
+"""Smallest acceptable area of the largest connected region, as a fraction of the floor area where the body fits."""
 _LEAST_ROOF = 0.1
 """Smallest region that may be a roof, as a fraction of the largest connected region."""
 _LEAST_DRAWN = 0.5
@@ -41,7 +41,7 @@ class SceneExam:
     rooms: int
     things: int
     area: float
-    """Free area of the largest region [m^2]"""
+    """Free area of the largest region [m²]."""
     narrowest: float
     """Width of the scene's narrowest passage [m]; 0 if none is known."""
     paths: int
@@ -123,7 +123,7 @@ def _check_doors(task: NavigationTask, scene: NavigationScene) -> Iterator[Diagn
 
 
 def _check_floor(task: NavigationTask, assets: NavigationAssets) -> Iterator[Diagnostic]:
-    """Compare the largest connected floor area with the whole area on which the body fits, roofs left out."""
+    """Compare the largest connected floor area with the whole area on which the body fits, without roofs."""
     space, scene, mesh = assets.place.space, assets.scene, assets.place.mesh
     sizes = np.bincount(space.component[space.component >= 0])
     large = np.flatnonzero(sizes >= _LEAST_ROOF * sizes[0])
@@ -151,7 +151,7 @@ def _check_cameras(task: NavigationTask, assets: NavigationAssets) -> Iterator[D
         aside = float(np.hypot(*camera.position[:2]))
         if aside > task.body.radius:
             what = f"'{name}' is {aside * 100:.0f} cm from the axis, outside of the body: it may enter walls"
-            yield _finding("cameras", task, ("cameras", name, "position"), what, "move it over the body")
+            yield _finding("cameras", task, ("cameras", name, "position"), what, "move it to a point above the body")
 
 
 def _exam(task: NavigationTask, assets: NavigationAssets, *, count: int) -> SceneExam:
@@ -181,5 +181,5 @@ def _exam(task: NavigationTask, assets: NavigationAssets, *, count: int) -> Scen
 def _few_paths(task: NavigationTask, exam: SceneExam) -> Diagnostic:
     worst = max(exam.reasons, key=lambda reason: exam.reasons[reason])
     what = f"{exam.tried - exam.paths} of {exam.tried} goals in {exam.name} have no path: {worst}"
-    found = _finding("paths", task, ("navigate",), what, "change length, detour, kinds, or keep")
+    found = _finding("paths", task, ("navigate",), what, "change the fields length, detour, kinds or keep")
     return _certain(found) if not exam.paths else found

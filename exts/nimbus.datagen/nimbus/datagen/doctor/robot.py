@@ -149,5 +149,5 @@ def _draw(simulation: NewtonSimulation, stage: StageInfo, robot: Robot, path: Pa
     renderer.load(Layout(key=key, physical=PhysicalLayout(objects=()), visual=visual))
     frames = renderer.render(simulation.body_names, positions[None], simulation.body_wxyz()[None])["c"]
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path, durable=False, shared=True) as temporary:  # replaces a link in its place
+    with replacing(path, durable=False, shared=True) as temporary:  # replaces a symbolic link instead of following it
         Image.fromarray(np.asarray(frames.rgb)[0]).save(temporary, "PNG")

@@ -42,7 +42,7 @@ class ArmReport:
     """Smallest and largest distance from the robot's base, in the direction of the tool at home, at which the tool can
     point straight down [m]; None if there is none."""
     watched_pairs: int
-    """Pairs of links that are checked against each other."""
+    """Number of pairs of links that are checked for collisions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class KeptReport:
         self._place = cache_folder("robot_checks") / f"{robot.name}-{versioned_hash(content.encode(), CHECK_VERSION)}"
 
     def read(self, picture: Path) -> RobotReport | None:
-        """Return the report and write the picture; None if none is kept.
+        """Return the report and write the picture; return None if the cache contains none.
 
         Args:
             picture: The PNG to write.
@@ -96,7 +96,7 @@ class KeptReport:
         return replace(report, description=self._robot.description)
 
     def write(self, report: RobotReport, picture: Path) -> None:
-        """Keep a report and its picture.
+        """Store a report and its picture.
 
         Args:
             report: The report.

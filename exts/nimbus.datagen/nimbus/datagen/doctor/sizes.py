@@ -38,8 +38,8 @@ _TURN_OVER = np.diag([1.0, -1.0, -1.0])
 def check_sizes(case: Case) -> Iterator[Diagnostic]:
     """Project the manipulated things into every camera.
 
-    A fixed camera sees objects at their initial positions. A wrist camera is evaluated with objects between the fingers
-    rather than from home. A camera on another link is not evaluated.
+    A fixed camera sees objects at their initial positions. A wrist camera is evaluated with objects between the
+    fingers, and not from the home posture. A camera on another link is not evaluated.
     """
     groups, others = _named(case)
     case.simulation.load(PhysicalLayout(objects=()))

@@ -144,7 +144,8 @@ class JointedPart:
 def cavity(cell: SceneState, item: str) -> tuple[FloatArray, FloatArray]:
     """Return an object's cavity: frame (4, 4) in the world, lower and upper corner (2, 3) in that frame [m].
 
-    For an object whose parts have cavities, such as a cabinet, it is the cavity of the part that is open furthest.
+    For an object whose parts have cavities, such as a cabinet, the result is the cavity of the part that is open
+    furthest.
 
     Raises:
         SkillFailure: The object has no cavity.

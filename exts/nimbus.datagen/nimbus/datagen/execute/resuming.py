@@ -25,7 +25,7 @@ MOST_PLANS = 40
 A correction usually takes 3 to 8 plans. Without a limit, `place` requested a thousand plans for a cube that was held at
 an angle, which took 186 s of CPU time."""
 _PLANS_EACH = 16
-"""Largest number of an arm's plans in a recovery for each unfinished thing; pick and place take 6."""
+"""Largest number of plans of an arm for each unfinished thing in a recovery; pick and place take 6."""
 _IN_THE_AIR = 0.02
 """Rise from its initial position above which a held object stays in the hand [m]; otherwise it is released and picked
 again."""

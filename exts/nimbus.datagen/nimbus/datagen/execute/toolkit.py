@@ -70,6 +70,7 @@ from nimbus.datagen.execute.scene_graph import (
     measure_lean,
     measure_motion,
 )
+from nimbus.datagen.geometry.hulls import narrowest_width
 from nimbus.datagen.objects.model import (
     ObjectModel,
     RestPose,
@@ -131,6 +132,7 @@ __all__ = [
     "measure_gap",
     "measure_lean",
     "measure_motion",
+    "narrowest_width",
     "nearest_rest_pose",
     "object_center",
     "plan_release",

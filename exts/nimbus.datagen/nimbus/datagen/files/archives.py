@@ -55,7 +55,7 @@ class SafeZip(zipfile.ZipFile):
 
 
 class _SafeTarInfo(tarfile.TarInfo):
-    """Header of a tar file; headers of names and attributes, which are read whole, have a limit."""
+    """Header in a tar file. Headers with names or attributes are read whole; their size is limited."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
@@ -87,9 +87,11 @@ def unpack(path: Path, folder: Path, *, is_wanted: Callable[[PurePosixPath], boo
             if total > limit:
                 raise _refusal(path, f"unpacks to more than {limit >> 30} GiB", "give its folders one by one")
             if size > _SMALL and packed and size > _RATIO * packed:
-                raise _refusal(path, f"'{name}' grows {size // packed} times", "unpack it by hand if you trust it")
+                raise _refusal(
+                    path, f"'{name}' unpacks to {size // packed} times its size", "unpack it by hand if you trust it"
+                )
             if place in names:
-                raise _refusal(path, f"'{name}' is in it twice", "make it again")
+                raise _refusal(path, f"contains '{name}' twice", "create the archive again")
             names.add(place)
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,7 @@ def _members(path: Path, is_wanted: Callable[[PurePosixPath], bool]) -> Iterator
             for entry in entries:
                 mode = entry.external_attr >> 16
                 if stat.S_ISLNK(mode):
-                    raise _refusal(path, f"'{entry.filename}' is a link", "make it without links")
+                    raise _refusal(path, f"'{entry.filename}' is a link", "create the archive without links")
                 if not entry.is_dir() and is_wanted(_checked(path, entry.filename)):
                     if entry.flag_bits & _ENCRYPTED:
                         raise _refusal(path, f"'{entry.filename}' needs a password", "unpack it by hand")
@@ -125,10 +127,14 @@ def _members(path: Path, is_wanted: Callable[[PurePosixPath], bool]) -> Iterator
         for number, entry in enumerate(archive):
             _count(path, number)
             if entry.issym() or entry.islnk() or entry.isdev() or entry.issparse():
-                raise _refusal(path, f"'{entry.name}' is a link, a device or full of holes", "make it without these")
+                raise _refusal(
+                    path, f"'{entry.name}' is a link, a device or a sparse file", "create the archive without it"
+                )
             before += entry.size
             if not plain and before > _SMALL and before > _RATIO * path.stat().st_size:
-                raise _refusal(path, f"grows more than {_RATIO} times", "unpack it by hand if you trust it")
+                raise _refusal(
+                    path, f"unpacks to more than {_RATIO} times its size", "unpack it by hand if you trust it"
+                )
             if entry.isfile() and (content := archive.extractfile(entry)) is not None:
                 yield entry.name, entry.size, 0, content
 
@@ -136,7 +142,9 @@ def _members(path: Path, is_wanted: Callable[[PurePosixPath], bool]) -> Iterator
 def _checked(path: Path, name: str) -> PurePosixPath:
     place = PurePosixPath(name)
     if "\\" in name or "\0" in name or place.is_absolute() or ".." in place.parts or ":" in place.parts[:1]:
-        raise _refusal(path, f"'{name}' leads out of it", "make it again with plain names")
+        raise _refusal(
+            path, f"the path '{name}' leads out of the archive's folder", "create the archive again with relative paths"
+        )
     return place
 
 
@@ -146,13 +154,13 @@ def _copy(content: IO[bytes], target: Path, size: int, path: Path) -> None:
         while block := content.read(_BLOCK):
             left -= len(block)
             if left < 0:
-                raise _refusal(path, f"'{target.name}' is larger than it states", "make it again")
+                raise _refusal(path, f"'{target.name}' is larger than it states", "create the archive again")
             file.write(block)
 
 
 def _count(path: Path, number: int) -> None:
     if number > _MEMBERS:
-        raise _refusal(path, f"holds more than {_MEMBERS:,} files", "give its folders one by one")
+        raise _refusal(path, f"contains more than {_MEMBERS:,} files", "give its folders one by one")
 
 
 def _refusal(path: Path, what: str, instead: str) -> InputError:

@@ -61,9 +61,9 @@ def cache_folder(name: str) -> Path:
 def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     """Return the reason why other users could put files into a folder, which would be trusted; empty for none.
 
-    A superuser may use folders of other users, which is common in containers. In a folder with the sticky bit others
-    can add files, but not change those of this user; that is safe for a parent folder, whose folders have their own
-    owners.
+    A superuser may use folders of other users, which is common in containers. In a folder with the sticky bit, others
+    can add files but cannot change this user's. That is safe for a parent folder, because each of its subfolders has an
+    owner.
     """
     if not hasattr(os, "getuid"):
         return ""

@@ -1,4 +1,4 @@
-"""First reading of a foreign file in a limited process; a file with checked content is read without it afterwards."""
+"""Checks of foreign files: a limited process reads each content first; later readings of it need no such process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Lossless conversion of dataclasses to JSON text, or to plain values with separate arrays, and back.
 
 msgspec reads, strictly by the type hints of the dataclass. :mod:`json` and pydantic-core write, because content hashes
-depend on Python's digits of numbers, and msgspec writes other digits and NaN as null.
+depend on the digits that Python writes for numbers; msgspec writes other digits, and null for NaN.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 
 
 def to_compact_json(value: object) -> str:
-    """Encode plain values and dataclasses as JSON without spaces, the form of the ledger, which is ten times faster."""
+    """Encode plain values and dataclasses as JSON without spaces, as in the ledger; ten times faster than to_json."""
     return to_json_bytes(value).decode()
 
 
@@ -166,7 +166,7 @@ def restore(kind: type[T], plain: object, arrays: Sequence[np.ndarray], *, given
 
 
 def _set_defaults(item: Any) -> None:
-    """Set default values on the item: msgspec leaves them on the class, where encoder and ``vars`` miss them."""
+    """Set default values on the item. Msgspec leaves them on the class, where encoder and ``vars`` do not find them."""
     kind = type(item)
     if kind is tuple or kind is list:
         for member in item:

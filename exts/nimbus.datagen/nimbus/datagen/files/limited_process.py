@@ -106,7 +106,7 @@ class _Server:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._turn = threading.Lock()
-        # The search path of this process may have been extended, as in Isaac Sim's Python; "" would be its own folder.
+        # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         self._process = subprocess.Popen(
@@ -123,7 +123,7 @@ class _Server:
         return self.owner == os.getpid() and self._process.poll() is None
 
     def end(self) -> None:
-        """End the process, and with it a call that is running."""
+        """End the process, and any call that is running in it."""
         self._process.kill()
         self._process.wait()
 

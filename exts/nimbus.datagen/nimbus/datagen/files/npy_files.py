@@ -23,7 +23,7 @@ def read_npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[An
     ``IndexError``, ``TokenError``, ``RecursionError``, ``MemoryError`` and others.
 
     Returns:
-        Shape, whether columns come first, and type.
+        Shape, True if columns come first, and type.
 
     Raises:
         ValueError: The file is not NPY of version 1 or 2; it may be an archive of arrays.
@@ -56,7 +56,9 @@ def read_npz(source: Path | bytes, *, limit: int, most_growth: int = 1100) -> di
                 raise ValueError(f"{size} bytes unpacked; the limit is {limit}")
             for entry in entries:
                 if entry.file_size > _SMALL and entry.file_size > most_growth * entry.compress_size:
-                    raise ValueError(f"'{entry.filename}' grows {entry.file_size // max(entry.compress_size, 1)} times")
+                    raise ValueError(
+                        f"'{entry.filename}' unpacks to {entry.file_size // max(entry.compress_size, 1)} times its size"
+                    )
             return {entry.filename.removesuffix(".npy"): _member(packed.open(entry)) for entry in entries}
     except OSError:
         raise

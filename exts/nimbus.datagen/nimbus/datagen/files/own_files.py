@@ -50,7 +50,7 @@ def file_name(name: str) -> str:
 
 
 def check_own(path: Path) -> None:
-    """Refuse a link in the place of a dataset's own file or folder.
+    """Refuse a symbolic link where a dataset has a file or folder.
 
     Raises:
         InputError: The path is a symbolic link.

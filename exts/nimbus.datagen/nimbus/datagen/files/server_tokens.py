@@ -1,8 +1,8 @@
 """Tokens of this user's servers: any user of the machine can connect to a port, but only this user can read the token.
 
-A server takes ``NIMBUS_SERVER_TOKEN`` or a new token. A server whose clients are programs keeps it in a private file of
-the cache, by its port, where the clients of the same user find it while the server lives. Clients send
-``NIMBUS_SERVER_TOKEN`` to no other port, because that of another user could be there.
+A server takes ``NIMBUS_SERVER_TOKEN`` or a new token. A server whose clients are programs stores the token in a private
+file of the cache, named after its port. Clients of the same user read it there while the server runs. Clients send
+``NIMBUS_SERVER_TOKEN`` to no other port, because another user's server could listen there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.folder_lock import Holder
 
 VARIABLE = "NIMBUS_SERVER_TOKEN"
-"""Environment variable with the token of all servers that this user starts, for clients that keep it."""
+"""Environment variable with the token of all servers that this user starts, for clients that store it."""
 CLIENT_VARIABLE = "NIMBUS_POLICY_TOKEN"
 """Environment variable with the token of the policy's server that a client connects to, for example by a tunnel."""
 _BYTES = 24
@@ -51,7 +51,7 @@ def new_token() -> str:
 
 
 def known_token(port: int) -> str:
-    """Return the token of this user's own server that now has a port of 127.0.0.1; empty if there is none."""
+    """Return the token of this user's server that listens on a port of 127.0.0.1; empty if there is none."""
     with suppress(InputError, ValueError):
         kept = from_json(KeptToken, read_text(_file(port), limit=1024, follow=False))
         return kept.token if kept.server.is_alive and _FORM.fullmatch(kept.token) else ""

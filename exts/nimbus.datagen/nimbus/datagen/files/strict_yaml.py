@@ -109,7 +109,7 @@ class Document:
 
     def _order(self, complaint: FieldError, at: Keys) -> tuple[int, int]:
         keys = at + complaint.keys
-        if complaint.missing:  # reported after other errors, because one of them may be a misspelling of it
+        if complaint.missing:  # reported after unknown keys, one of which may be its misspelling
             inside = (place for path, place in self.values.items() if path[: len(keys)] == keys)
             return max((place.line, place.column) for place in (*inside, self.position(keys)))
         place = (self.keys.get(keys) if complaint.at_key else None) or self.position(keys)

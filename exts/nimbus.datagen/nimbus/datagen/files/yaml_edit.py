@@ -102,7 +102,7 @@ def _own_lines(text: str, node: yaml.Node, index: int) -> tuple[int, int]:
     begin = text.rfind("-", 0, value.start_mark.index) if key is None else key.start_mark.index
     start = _line_start(text, begin)
     if text[start:begin].strip():
-        raise _refused(value, "an entry that begins within a line of another")
+        raise _refused(value, "an entry begins on the line of another one")
     return start, _line_end(text, _end(text, value))
 
 

@@ -42,7 +42,7 @@ def draw(
         size: Width and height of the image [px].
 
     Returns:
-        Image (size, size, 3) sRGB on a light ground, and a mask (size, size) of the mesh.
+        Image (size, size, 3) sRGB on a light background, and a mask (size, size) of the mesh.
     """
     points = (mesh.vertices @ axes.T - center) * (size / span)
     points[:, :2] += size / 2

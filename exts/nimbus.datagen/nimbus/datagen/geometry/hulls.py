@@ -20,3 +20,15 @@ def qhull(points: NDArray[np.floating]) -> ConvexHull:
     from scipy.spatial import ConvexHull
 
     return ConvexHull(points)
+
+
+def narrowest_width(points: NDArray[np.floating]) -> float:
+    """Return the width of the narrowest strip that contains points (n, 2).
+
+    One side of the polygon lies on the border of that strip. Sampled directions would overestimate the width by an
+    amount that depends on the heading.
+
+    Raises:
+        scipy.spatial.QhullError: The points lie on one line, or there are too few of them.
+    """
+    return float(np.ptp(points @ qhull(points).equations[:, :2].T, axis=0).min())

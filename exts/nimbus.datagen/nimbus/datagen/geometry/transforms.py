@@ -16,7 +16,7 @@ _Number = TypeVar("_Number", float, FloatArray)
 def quat_multiply(
     one: tuple[_Number, _Number, _Number, _Number], other: Quaternion
 ) -> tuple[_Number, _Number, _Number, _Number]:
-    """Return the product ``one * other``: a rotation by ``other``, then by ``one``, whose entries may be arrays."""
+    """Return the product ``one * other``: a rotation by ``other``, then by ``one``. Its entries may be arrays."""
     w1, x1, y1, z1 = one
     w2, x2, y2, z2 = other
     return (
@@ -36,12 +36,15 @@ def quat_from_axis_angle(axis: ArrayLike, angle: float) -> Quaternion:
 
 def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
     """Return the rotation matrices (..., 3, 3) of unit quaternions (..., 4)."""
-    w, x, y, z = np.moveaxis(np.asarray(wxyz, dtype=float), -1, 0)
+    quaternions = np.asarray(wxyz, dtype=float)
+    w, x, y, z = np.moveaxis(quaternions, -1, 0) if quaternions.ndim > 1 else quaternions.tolist()
     rows = [
         [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
         [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
         [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
     ]
+    if quaternions.ndim == 1:
+        return np.array(rows)
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 

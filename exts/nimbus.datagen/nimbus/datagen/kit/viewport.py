@@ -133,7 +133,7 @@ class KitViewport:
             self._opening, self._failed = None, f"{path}: Kit cannot open it: {why}"
             return
         self._own, self._shown = context.get_stage_url(), path
-        await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds schemas of its own to every stage
+        await omni.kit.app.get_app().next_update_async()  # Isaac Sim adds its own schemas to every stage
         self._markers.draw(context.get_stage())
         context.set_pending_edit(False)
         self._opening = None

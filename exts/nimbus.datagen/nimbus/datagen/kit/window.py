@@ -1,4 +1,4 @@
-"""Window of the panel: it draws the form and the run with omni.ui and has no logic of its own."""
+"""Window of the panel: it draws the form and the run with omni.ui and contains no logic."""
 
 from __future__ import annotations
 

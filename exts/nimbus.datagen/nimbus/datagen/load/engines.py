@@ -31,7 +31,7 @@ def find_unsupported_task(task: BaseTask) -> str:
             if library.model(kind, 0).sheet:
                 return f"'{kind}' is cloth, which Nimbus does not write for PhysX"
             if any(part.joint.speed for part in library.model(kind, 0).parts):
-                return f"'{kind}' has a moving belt, on which PhysX would hold objects back by friction"
+                return f"'{kind}' has a moving belt; in PhysX, friction would hold back the objects on it"
     return ""
 
 

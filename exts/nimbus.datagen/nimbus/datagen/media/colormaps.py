@@ -44,7 +44,7 @@ def mask_colors(mask: NDArray[np.uint8]) -> ImageArray:
     """Color a mask by instance or class; the background (number 0) is black.
 
     Args:
-        mask: (...) numbers of instances or classes.
+        mask: (...) instance or class numbers.
 
     Returns:
         (..., 3) sRGB colors [levels, 0 to 255].
@@ -56,7 +56,7 @@ def mask_overlay(mask: NDArray[np.uint8], rgb: ImageArray) -> ImageArray:
     """Draw the instances of a mask in color over the gray version of an image.
 
     Args:
-        mask: (H, W) numbers of instances; 0 is the background.
+        mask: (H, W) instance numbers; 0 is the background.
         rgb: (H, W, 3) sRGB image.
 
     Returns:

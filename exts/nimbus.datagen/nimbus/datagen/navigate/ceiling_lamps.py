@@ -23,8 +23,8 @@ _BELOW = 0.1
 _HIGHEST = 2.4
 """Height of a lamp where there is no ceiling [m]."""
 _COVERED = 0.3
-"""Fraction of the floors that are below a ceiling at which lamps are placed only below ceilings, so that none is above
-a roof."""
+"""Smallest fraction of floors below a ceiling for which lamps are placed only below ceilings; otherwise lamps could be
+above a roof."""
 
 
 @lru_cache(maxsize=2)

@@ -23,7 +23,7 @@ def _link(
     rise: wp.float32,
     found: wp.array2d(dtype=wp.int32),
 ):
-    """Link a node to the floor of nearest height in each neighboring cell; of equally near ones, to the highest."""
+    """Link a node to the floor nearest in height in each neighboring cell; on a tie, to the higher floor."""
     own = wp.tid()
     i, j = nodes[own, 1], nodes[own, 2]
     z = heights[nodes[own, 0], i, j]
@@ -102,7 +102,7 @@ def link_nodes(heights: Float32Array, node: IndexArray, rise: float) -> IndexArr
 def connected_sets(neighbors: IndexArray, chosen: BoolArray) -> IntArray:
     """Return the connected set (N,) of each node among the chosen ones, numbered in the order of the first nodes.
 
-    Every node that is not chosen is a set of its own.
+    Every node that is not chosen forms its own set.
 
     Args:
         neighbors: (N, 8) neighbors of each node; -1 for none.

@@ -161,18 +161,9 @@ def _is_pierced(p: wp.vec2, a: wp.vec3, b: wp.vec3, c: wp.vec3, low: float, high
     return u >= 0.0 and v >= 0.0 and u + v <= 1.0 and z >= low and z <= high
 
 
-@wp.kernel
-def _measure(
-    mesh: wp.uint64,
-    feet: wp.array(dtype=wp.vec3),
-    reach: float,
-    low: float,
-    high: float,
-    found: wp.array(dtype=wp.float32),
-):
-    place = wp.tid()
-    foot = feet[place]
-    p, z0, z1 = wp.vec2(foot[0], foot[1]), foot[2] + low, foot[2] + high
+@wp.func
+def _nearest_within(mesh: wp.uint64, p: wp.vec2, reach: float, z0: float, z1: float):
+    """Return the distance in the plane to the nearest triangle between two heights; at most ``reach``."""
     nearest = wp.float32(reach)
     query, face = (
         wp.mesh_query_aabb(mesh, wp.vec3(p[0] - reach, p[1] - reach, z0), wp.vec3(p[0] + reach, p[1] + reach, z1)),
@@ -192,6 +183,27 @@ def _measure(
             nearest = wp.min(nearest, _edge_distance(p, u, v, z0, z1))
         nearest = wp.min(nearest, _cut_distance(p, a, b, c, z0))
         nearest = wp.min(nearest, _cut_distance(p, a, b, c, z1))
+    return nearest
+
+
+@wp.kernel
+def _measure(
+    mesh: wp.uint64,
+    feet: wp.array(dtype=wp.vec3),
+    reach: float,
+    low: float,
+    high: float,
+    found: wp.array(dtype=wp.float32),
+):
+    """Search a small square first: a triangle outside of it is no nearer than its half side."""
+    place = wp.tid()
+    foot = feet[place]
+    p, z0, z1 = wp.vec2(foot[0], foot[1]), foot[2] + low, foot[2] + high
+    half = wp.float32(0.25) * reach
+    nearest = _nearest_within(mesh, p, half, z0, z1)
+    while half < reach and nearest > half - 1.0e-3:
+        half = wp.min(2.0 * half, reach)
+        nearest = _nearest_within(mesh, p, half, z0, z1)
     found[place] = nearest
 
 

@@ -48,35 +48,41 @@ class Frame(StrictModel):
         description="fractions of width, depth and height from the center of the bounds; 50 % is on the surface"
     )
     z: Direction = Field((0.0, 0.0, 1.0), description="z axis: out of an opening, along a handle or out of a tip")
-    x: Direction = Field((1.0, 0.0, 0.0), description="x axis; made perpendicular to z")
+    x: Direction = Field((1.0, 0.0, 0.0), description="x axis; it is made perpendicular to z")
 
 
 class ObjectKind(StrictModel):
     """Kind of object; every range is drawn once per variant."""
 
     object_class: Name = Field(alias="class")
-    category: str = Field(min_length=1, description="name in instructions")
+    category: str = Field(min_length=1, description="name of the object in instructions")
     variants: int = Field(default=12, ge=1, le=1000)
     size: Size
     mass: Range[Kilograms]
     friction: Range[Annotated[float, Field(gt=0, le=2)]]
     symmetry: Literal["none", "revolution", "box"] = "none"
-    fill: Literal["solid", "shell"] = Field(default="solid", description="mass in the volume or in the surface")
+    fill: Literal["solid", "shell"] = Field(
+        default="solid", description="location of the mass: in the volume or in the surface"
+    )
     rests: Annotated[tuple[Literal["upright", "lying", "on_side", "inverted"], ...], Field(min_length=1)] = (
         "upright",
         "lying",
     )
     lies_on: Literal["side", "base", "any"] = Field(
-        default="side", description="part on which it lies; flat objects lie on their base"
+        default="side", description="part on which a lying object rests; flat objects rest on their base"
     )
     keypoints: dict[Name, Ratio] = Field(default={}, description="points on the axis, as fractions of the height")
     frames: dict[Name, Frame] = Field(default={}, description="frames in addition to the shape's own")
     colors: dict[Name, Color] = Field(
-        default={}, description="one kind per color, such as 'red_block' for 'block'; it colors layers without colors"
+        default={},
+        description="colors by name; each gives a separate kind, such as 'red_block' for 'block', and colors the "
+        "layers without colors",
     )
-    shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(description="used by the variants in turn")
+    shapes: Annotated[tuple[AnyShape, ...], Field(min_length=1)] = Field(
+        description="shapes that the variants use in turn"
+    )
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]
-    anchored: bool = Field(False, description="fixed in place, like heavy or screwed-down objects")
+    anchored: bool = Field(False, description="the object is fixed in place, as if it were heavy or screwed down")
 
     @property
     def is_cloth(self) -> bool:

@@ -27,8 +27,8 @@ def write_usd(model: ObjectModel, path: Path) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     texture = path.with_suffix(".png")
-    # On a full disk Pillow raises an error of its own; the cause is recognized by the free space before the temporary
-    # file is removed.
+    # On a full disk Pillow raises its own error. The free space shows the cause; it is read before the temporary file
+    # is removed.
     with replacing(texture, durable=False, shared=True) as temporary, writing(path.parent):
         PillowImage.fromarray(model.texture).save(temporary, format="PNG")
     with writing(path.parent):

@@ -201,7 +201,7 @@ class MotionPlanner(Protocol):
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """Plan the first feasible of a body's ranked grasps, each (4, 4) ``world_T_tool``: approach, reach and lift.
+        """Plan approach, reach and lift for the first feasible one of a body's ranked grasps, (4, 4) ``world_T_tool``.
 
         In each group of consecutive grasps, the one with the nearest posture is tried first; with ``in_order`` each
         grasp is tried as given and then rotated by half a turn about its approach. During the approach the gripper of

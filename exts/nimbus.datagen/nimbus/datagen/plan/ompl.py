@@ -241,8 +241,8 @@ class OmplPlanner(TimedPlanner):
 
         least = min(float(np.linalg.norm(goal - start)) for goal in goals)
         near = [goal for goal in goals if np.linalg.norm(goal - start) <= NEARLY_AS_NEAR * least]
-        # First the near goals get a quarter of the budget, then all goals get all of it. The slower planner, which
-        # finds narrow passages, comes last.
+        # The first search considers only near goals, with a quarter of the budget; the second all goals, with all of
+        # it. The slower planner, which finds narrow passages, comes last.
         for targets, name, max_checks in (
             (near, "RRTConnect", self._max_checks // 4),
             (goals, "RRTConnect", self._max_checks),
@@ -251,7 +251,7 @@ class OmplPlanner(TimedPlanner):
             for goal in targets:
                 if edge_is_free(start, goal, is_free, step=step):
                     return np.array([start, goal])
-            # Each search has a seed of its own, so that a repeated search explores differently.
+            # Each search has its own seed, so that a repeated search explores differently.
             seed = int(rng.integers(1, 2**31))
             path = sample_path(scene, start, targets, planner=name, seed=seed, max_checks=max_checks, edge_step=step)
             if path is not None:

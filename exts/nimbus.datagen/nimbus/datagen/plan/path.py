@@ -15,7 +15,7 @@ IsFree = Callable[[FloatArray], bool]
 
 @lru_cache(maxsize=512)
 def _bisection_order(count: int) -> FloatArray:
-    """Return the points that divide an edge into ``count`` parts, as fractions, coarse to fine to find hits early."""
+    """Return the fractions that divide an edge into ``count`` parts, coarse to fine, so that hits are found early."""
     order: list[int] = []
     spans = [(0, count)]
     for low, high in spans:

@@ -41,7 +41,7 @@ def plan_grasp(
     speed: float,
     in_order: bool = False,
 ) -> GraspPlan:
-    """Plan the first feasible of several ranked grasps of a body: approach, reach and lift.
+    """Plan approach, reach and lift for the first feasible one of several ranked grasps of a body.
 
     Args:
         planner: Plans the single motions.

@@ -198,7 +198,7 @@ class PlanningScene:
         return min(pairs, key=pairs.__getitem__) if pairs else None
 
     def blocks_tool(self, q: ArrayLike) -> bool:
-        """Return True if hand or held object touch the world at ``q`` (J,) [rad or m]: no posture of that pose is free.
+        """Return True if hand or held object touches the world at ``q`` (J,) [rad or m], so that no posture is free.
 
         Contact that could vanish within the tolerance of solutions does not count.
         """

@@ -114,7 +114,7 @@ class TimedPlanner(ABC):
         speed: float = 0.25,
         in_order: bool = False,
     ) -> GraspPlan:
-        """Plan the first feasible of several ranked grasps of a body: approach, reach and lift.
+        """Plan approach, reach and lift for the first feasible one of several ranked grasps of a body.
 
         Args:
             scene: Bodies around the arm, and the arm itself.

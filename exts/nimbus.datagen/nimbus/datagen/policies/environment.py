@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nimbus.datagen.render.scene_renderer import SceneRenderer
 
 HOLD = 3
-"""Number of consecutive steps in which the task must be done, because a moment of success does not count."""
+"""Number of consecutive steps in which all conditions must hold; a moment of success does not count."""
 _MOVED = 0.02
 """Distance above which an object counts as moved [m]."""
 _STIRRED = 0.01

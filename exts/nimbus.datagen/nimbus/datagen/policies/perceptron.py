@@ -30,7 +30,7 @@ _SLOPE, _CUBIC = math.sqrt(2.0 / math.pi), 0.044715
 class TrainingSettings:
     """Size of the network and schedule of the training."""
 
-    steps: int = 6000
+    steps: int = 5000
     batch: int = 256
     width: int = 512
     depth: int = 3
@@ -131,12 +131,24 @@ def _draw(inputs: int, outputs: int, settings: TrainingSettings, rng: np.random.
 
 def _hidden(weights: Weights, layer: int, x: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the output (N, O) of a hidden layer, and the values that its derivative needs."""
-    linear = x @ weights[f"weight_{layer}"].T + weights[f"bias_{layer}"]
-    deviation = np.sqrt(linear.var(axis=1, keepdims=True) + _EPSILON)
-    normed = (linear - linear.mean(axis=1, keepdims=True)) / deviation
-    scaled = normed * weights[f"gain_{layer}"] + weights[f"shift_{layer}"]
-    bent = np.tanh(_SLOPE * (scaled + _CUBIC * scaled * scaled * scaled))
-    return 0.5 * scaled * (1.0 + bent), (x, deviation, normed, scaled, bent)
+    normed = x @ weights[f"weight_{layer}"].T
+    normed += weights[f"bias_{layer}"]
+    normed -= normed.mean(axis=1, keepdims=True)
+    variance = np.einsum("ij,ij->i", normed, normed)[:, None] / normed.shape[1]
+    deviation = np.sqrt(variance + _EPSILON)
+    normed *= 1.0 / deviation
+    scaled = normed * weights[f"gain_{layer}"]
+    scaled += weights[f"shift_{layer}"]
+    squared = scaled * scaled
+    bent = _CUBIC * squared
+    bent += 1.0
+    bent *= scaled
+    bent *= _SLOPE
+    np.tanh(bent, out=bent)
+    output = bent + 1.0
+    output *= scaled
+    output *= 0.5
+    return output, (x, deviation, normed, scaled, squared, bent)
 
 
 def _slopes(weights: dict[str, Floats], x: Floats, y: Floats, counts: Floats) -> tuple[float, dict[str, Floats]]:
@@ -150,17 +162,33 @@ def _slopes(weights: dict[str, Floats], x: Floats, y: Floats, counts: Floats) ->
     back = counts * np.sign(away) / away.size
     for layer in range(depth, -1, -1):
         if layer < depth:
-            x, deviation, normed, scaled, bent = kept[layer]
-            inner = _SLOPE * (1.0 + 3.0 * _CUBIC * scaled * scaled)
-            back = back * (0.5 * (1.0 + bent) + 0.5 * scaled * (1.0 - bent * bent) * inner)
-            slopes[f"gain_{layer}"], slopes[f"shift_{layer}"] = (back * normed).sum(axis=0), back.sum(axis=0)
-            back = back * weights[f"gain_{layer}"]
-            along = (back * normed).mean(axis=1, keepdims=True)
-            back = (back - back.mean(axis=1, keepdims=True) - normed * along) / deviation
+            x, deviation, normed, scaled, squared, bent = kept[layer]
+            back *= _gelu_slope(scaled, squared, bent)
+            slopes[f"gain_{layer}"], slopes[f"shift_{layer}"] = np.einsum("ij,ij->j", back, normed), back.sum(axis=0)
+            back *= weights[f"gain_{layer}"]
+            along = np.einsum("ij,ij->i", back, normed)[:, None] / normed.shape[1]
+            back -= back.mean(axis=1, keepdims=True)
+            normed *= along
+            back -= normed
+            back *= 1.0 / deviation
         slopes[f"weight_{layer}"], slopes[f"bias_{layer}"] = back.T @ x, back.sum(axis=0)
         if layer:
             back = back @ weights[f"weight_{layer}"]
     return loss, slopes
+
+
+def _gelu_slope(scaled: Floats, squared: Floats, bent: Floats) -> Floats:
+    """Return the derivative of the GELU from its input, the input's square and the tanh; overwrites the last two."""
+    squared *= 3.0 * _CUBIC * _SLOPE
+    squared += _SLOPE
+    squared *= scaled  # the derivative of the tanh's argument, times the input
+    slope = 1.0 + bent
+    bent *= bent
+    np.subtract(1.0, bent, out=bent)
+    bent *= squared
+    slope += bent
+    slope *= 0.5
+    return slope
 
 
 class _AdamW:
@@ -176,10 +204,17 @@ class _AdamW:
         correct = np.float32(np.sqrt(1.0 - 0.999 ** (step + 1)) / (1.0 - 0.9 ** (step + 1)))
         for name, slope in slopes.items():
             mean, square, value = self._mean[name], self._square[name], self._weights[name]
-            mean += np.float32(0.1) * (slope - mean)
-            square += np.float32(0.001) * (slope * slope - square)
+            mean *= np.float32(0.9)
+            square *= np.float32(0.999)
+            square += np.float32(0.001) * slope * slope
+            slope *= np.float32(0.1)
+            mean += slope
+            np.sqrt(square, out=slope)
+            slope += np.float32(1e-8)
+            np.divide(mean, slope, out=slope)
+            slope *= rate * correct
             value *= np.float32(1.0 - rate * self._settings.decay)
-            value -= rate * correct * mean / (np.sqrt(square) + np.float32(1e-8))
+            value -= slope
 
 
 def _course(done: float) -> float:

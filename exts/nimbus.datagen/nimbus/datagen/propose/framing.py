@@ -77,7 +77,7 @@ def seen_width(kind: KindEntry, preset: str, *, yaw: float | None = None, state:
         kind: Kind of the object.
         preset: Preset that gives the direction.
         yaw: Heading [rad]; without it, three of four headings show at least the returned width.
-        state: State at the start; in other than its usual rest pose, the object counts with its smallest side.
+        state: State at the start; in any but the usual rest pose, the smallest side of the object counts.
     """
     if state in ("upright", "lying") and state != kind.rests[0]:
         return min(kind.size)

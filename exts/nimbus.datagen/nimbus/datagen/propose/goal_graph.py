@@ -16,9 +16,13 @@ from typing import Any
 from nimbus.datagen.errors import InputError, suggest
 
 PLACES = ("", "left", "right", "middle", "front", "back")
-"""Parts of the work surface as seen by the robot, which looks along x; front is nearest to it. Empty: anywhere."""
+"""Parts of the work surface as seen by the robot, which looks along x; front is nearest to it. An empty text means
+anywhere.
+"""
 STATES = ("", "upright", "lying", "open", "closed")
-"""States of a thing at the start: its rest pose or its joint position. Empty: the usual state of its kind."""
+"""States of a thing at the start: its rest pose or its joint position. An empty text means the usual state of its
+kind.
+"""
 BETWEEN = ("in", "on", "beside", "left_of", "right_of", "in_front_of", "behind", "poured_into", "inserted", "hung")
 """Relations between a thing and a ``target``. A stack is a chain of ``on``. For ``poured_into``, the things that
 start inside the object are poured."""

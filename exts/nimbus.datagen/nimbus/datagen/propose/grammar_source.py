@@ -89,7 +89,7 @@ class GrammarSource:
         return _smaller(graph)
 
     def notes(self) -> tuple[()]:
-        """Return no notes: the grammar has no steps of its own."""
+        """Return no notes, because the grammar has no steps to report."""
         return ()
 
     def wordings(self, graph: GoalGraph) -> tuple[str, ...]:

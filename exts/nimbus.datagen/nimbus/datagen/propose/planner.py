@@ -78,7 +78,7 @@ def unreachable_goals(graph: GoalGraph, catalogue: Mapping[str, KindEntry]) -> l
     lines = []
     for goal in graph.goals:
         state = _Planning(graph, catalogue, _MOST_ARMS)
-        state.facts.discard((goal.relation, goal.object))  # the fact may no longer hold when the turn of the goal comes
+        state.facts.discard((goal.relation, goal.object))  # the fact may no longer hold when this goal is planned
         try:
             state.reach(goal)
         except InputError as error:

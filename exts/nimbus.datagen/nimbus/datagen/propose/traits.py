@@ -17,7 +17,7 @@ _BELOW_RIM = 0.005
 _IN_DRAWER = 0.10
 """Length above which a thing that is lowered into a drawer collides with the case above it [m]."""
 _SHALLOW = 0.045
-"""Height of the rim below which a dish can support things like a board [m]."""
+"""Height of the rim below which a dish supports other things as a board does [m]."""
 HANDLE = 0.06
 """Height above a cavity at which a container's handle obstructs the hand [m]."""
 _BASE = 0.6

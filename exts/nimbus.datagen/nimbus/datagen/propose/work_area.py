@@ -41,7 +41,7 @@ _STEP = 0.02
 _YAWS = np.radians([0.0, 90.0, 45.0, -45.0])
 """Rotations of the hand about the vertical [rad]; a further half turn gives the same grasp."""
 _EASY = 3
-"""Number of hand rotations with a possible lift that a point needs."""
+"""Smallest number of hand rotations that allow a lift at an accepted point."""
 _FEW = 0.4
 """Fraction of the reached points below which lifts are not required, because small arms can lift nowhere."""
 _LARGEST_STEP = 0.4

@@ -169,7 +169,7 @@ class TableHeightRandomization(LayoutRandomization):
     height: Metres = Field(0.03, ge=0, le=0.3, description="largest rise or lowering")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
-        """Draw a rise; relative to the table top, the room is lowered by it."""
+        """Draw a rise of the table; the room is lowered by it relative to the table top."""
         rise = float(streams("height").uniform(-self.height, self.height))
         draft.table_rise = rise
         for place, camera in enumerate(draft.cameras):

@@ -31,7 +31,7 @@ class CameraRandomization(LayoutRandomization):
 
     part = "visual"
     position: Metres = Field(0.05, ge=0, le=10, description="largest shift along each axis, in both directions")
-    mounted: Metres = Field(0.01, ge=0, le=1, description="largest shift of cameras on the robot, which are bolted on")
+    mounted: Metres = Field(0.01, ge=0, le=1, description="largest shift of cameras that are bolted to the robot")
     rotation: Radians = Field(math.radians(5), ge=0, le=math.pi, description="largest rotation, about any axis")
     fov: Radians = Field(
         math.radians(2), ge=0, le=1, description="largest change of the vertical field of view, in both directions"
@@ -63,7 +63,9 @@ class LensRandomization(LayoutRandomization):
     """Lens distortion of the images and labels of every camera: barrel below 0, pincushion above."""
 
     part = "visual"
-    bend: Range[_Bend] = Field((-0.06, 0.02), description="shift of the corners, relative to their distance")
+    bend: Range[_Bend] = Field(
+        (-0.06, 0.02), description="shift of the image's corners, relative to their distance from the center"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a distortion for each camera; k1 follows from the shift of the image's corners."""
@@ -83,8 +85,12 @@ class SensorRandomization(LayoutRandomization):
 
     part = "visual"
     exposure: Range[Annotated[float, Field(ge=-4, le=4)]] = Field((-0.4, 0.4), description="exposure [stops]")
-    blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field((0.0, 0.6), description="deviation of a Gaussian [px]")
-    grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.015), description="noise, as a fraction")
+    blur: Range[Annotated[float, Field(ge=0, le=10)]] = Field(
+        (0.0, 0.6), description="standard deviation of a Gaussian blur [px]"
+    )
+    grain: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field(
+        (0.0, 0.015), description="standard deviation of the noise, as a fraction of the full scale"
+    )
     antialiasing: Annotated[int, Field(ge=1, le=4)] | None = Field(
         None,
         exclude_if=lambda value: value is None,
@@ -117,7 +123,9 @@ class DepthRandomization(LayoutRandomization):
 
     part = "visual"
     noise: Range[Annotated[Metres, Field(ge=0, le=0.1)]] = Field((0.0, 0.003), description="noise at a depth of 1 m")
-    holes: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field((0.0, 0.03), description="fraction without depth")
+    holes: Range[Annotated[Ratio, Field(ge=0, le=0.5)]] = Field(
+        (0.0, 0.03), description="fraction of the pixels without a depth"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw noise and holes for each camera."""

@@ -29,8 +29,10 @@ class DistractorRandomization(LayoutRandomization):
     kinds: Annotated[tuple[str, ...], Field(min_length=1)] | Literal["all"] = Field(
         "all", description="kinds to choose from"
     )
-    count: Range[Annotated[int, Field(ge=0, le=50)]] = Field((0, 3), description="number, if there is room")
-    region: str = Field(description="region of the task for them")
+    count: Range[Annotated[int, Field(ge=0, le=50)]] = Field(
+        (0, 3), description="number of distractors, if there is room"
+    )
+    region: str = Field(description="region of the task in which distractors are placed")
 
     @property
     def libraries(self) -> tuple[str, ...]:

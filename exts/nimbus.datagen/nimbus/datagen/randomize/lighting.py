@@ -34,7 +34,7 @@ class LightRandomization(LayoutRandomization):
     elevation: Range[_Elevation] = Field((0.7, 1.4), description="height of the light above the horizon")
     intensity: Range[_Brightness] = Field((0.6, 1.2), description="brightness of the direct light")
     temperature: Range[_Temperature] = Field((3200.0, 8000.0), description="color temperature")
-    ambient: Range[_Brightness] = Field((0.3, 0.6), description="light from all directions")
+    ambient: Range[_Brightness] = Field((0.3, 0.6), description="fraction of the light that comes from all directions")
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw each property from its own range."""
@@ -50,13 +50,13 @@ class LightsRandomization(LayoutRandomization):
 
     part = "visual"
     count: Range[Annotated[int, Field(ge=0, le=8)]] = Field((0, 2), description="number of added lights")
-    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="direction of each, about the vertical")
+    azimuth: Range[Radians] = Field((-math.pi, math.pi), description="direction of each light, about the vertical")
     elevation: Range[Annotated[Radians, Field(gt=0, le=math.pi / 2)]] = Field(
-        (0.4, 1.3), description="height of each above the horizon"
+        (0.4, 1.3), description="height of each light above the horizon"
     )
-    intensity: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.5), description="brightness of each")
+    intensity: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.5), description="brightness of each light")
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
-        (2700.0, 9000.0), description="color temperature of each"
+        (2700.0, 9000.0), description="color temperature of each light"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:

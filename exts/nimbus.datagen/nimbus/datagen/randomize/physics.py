@@ -44,7 +44,9 @@ class DampingRandomization(LayoutRandomization):
     """Factor on damping and dry friction in the joints of every object with moving parts."""
 
     part = "physical"
-    factor: Range[Annotated[Ratio, Field(gt=0, le=20)]] = Field((0.7, 1.4), description="factor on the object's own")
+    factor: Range[Annotated[Ratio, Field(gt=0, le=20)]] = Field(
+        (0.7, 1.4), description="factor on the object's own values"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw a factor for each object."""

@@ -29,9 +29,11 @@ class RigRandomization(LayoutRandomization):
     """Height and tilt of every camera on a body or in the world."""
 
     part = "visual"
-    height: Range[Annotated[Metres, Field(gt=0, le=2.4)]] = Field((0.6, 1.4), description="height above the floor")
+    height: Range[Annotated[Metres, Field(gt=0, le=2.4)]] = Field(
+        (0.6, 1.4), description="height of the cameras above the floor"
+    )
     tilt: Range[Annotated[Radians, Field(ge=-1.5, le=1.5)]] = Field(
-        (-0.1, 0.35), description="tilt downward, in addition to the task's"
+        (-0.1, 0.35), description="tilt downward, in addition to the tilt in the task"
     )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
@@ -56,11 +58,15 @@ class LampsRandomization(LayoutRandomization):
     """Brightness and color of a scene's lamps by group, and of the daylight outside its windows."""
 
     part = "visual"
-    brightness: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.5, 1.2), description="factor per group of lamps")
+    brightness: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field(
+        (0.5, 1.2), description="factor on the brightness of each group of lamps"
+    )
     temperature: Range[Annotated[Kelvin, Field(ge=1667, le=25000)]] = Field(
         (2700.0, 6500.0), description="color temperature of each group"
     )
-    day: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field((0.1, 0.8), description="light through windows")
+    day: Range[Annotated[Ratio, Field(ge=0, le=10)]] = Field(
+        (0.1, 0.8), description="factor on the daylight through windows"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw brightness and temperature of each group, and the brightness of the day."""

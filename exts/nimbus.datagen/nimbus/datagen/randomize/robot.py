@@ -65,7 +65,9 @@ class DelayRandomization(LayoutRandomization):
     """Delay from commands to their effect."""
 
     part = "physical"
-    action: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field((0.0, 0.02), description="from command to motor")
+    action: Range[Annotated[Seconds, Field(ge=0, le=0.5)]] = Field(
+        (0.0, 0.02), description="delay from a command to the motor"
+    )
 
     def draw(self, draft: Draft, streams: Streams) -> Draws:
         """Draw the delay of the episode."""

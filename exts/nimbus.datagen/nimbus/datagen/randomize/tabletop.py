@@ -73,7 +73,7 @@ def _draws_of(step: Composite, scope: Scope) -> Iterator[tuple[str, list[float]]
 class TabletopRandomizer(Randomizer["SceneAssets"]):
     """Randomizer that draws objects and their positions, and then applies the task's randomizers.
 
-    The physical and the visual part have separate streams, and so has every randomizer in them. An additional
+    The physical and the visual part have separate streams, and so does every randomizer in them. An additional
     randomizer or variant therefore changes no other draw.
 
     Args:

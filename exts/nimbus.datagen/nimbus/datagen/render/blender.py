@@ -42,7 +42,7 @@ class BlenderRenderer(ExternalRenderer):
     Each worker has its own Blender process. A process that exits or hangs is replaced, and its request is repeated.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     @classmethod
     def create(cls, context: RunContext, settings: StrictModel) -> Self:

@@ -25,6 +25,8 @@ _BOUNCES = {"max": 4, "diffuse": 2, "glossy": 2, "transmission": 2}
 """Largest numbers of light bounces; with fewer, rooms are visibly darker."""
 _LAMP_POWER = 180.0
 """Power of a scene's lamp with color 1 [W]."""
+_SAME_PLANE = 1e-4
+"""Distance below which two faces count as lying in one plane [m]."""
 _LAMP_RADIUS = 0.12
 """Radius of a scene's lamps [m], which makes shadows soft."""
 _WITHOUT_SHADOW = ("floor", "backdrop", "ceiling")
@@ -120,7 +122,7 @@ class Engine:
         layer = bpy.context.view_layer
         layer.use_pass_z = layer.use_pass_object_index = True
         output = scene.render.image_settings
-        if hasattr(output, "media_type"):  # Blender has it since 5.0
+        if hasattr(output, "media_type"):  # Blender 5.0 and later
             output.media_type = "MULTI_LAYER_IMAGE"
         output.file_format, output.color_depth, output.exr_codec = "OPEN_EXR_MULTILAYER", "32", "NONE"
 
@@ -253,7 +255,14 @@ def _material(image: Any, tint: Any, glow: float) -> Any:
     shader.inputs["Roughness"].default_value = 0.7
     shader.inputs["Specular IOR Level"].default_value = 0.3
     tree.links.new(color, shader.inputs["Base Color"])
-    tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
+    # Faces in one plane hide each other from the lamps; rays that have only just left a face pass through the other.
+    path, is_near, mixed = (tree.nodes.new(f"ShaderNode{kind}") for kind in ("LightPath", "Math", "MixShader"))
+    is_near.operation, is_near.inputs[1].default_value = "LESS_THAN", _SAME_PLANE
+    tree.links.new(path.outputs["Ray Length"], is_near.inputs[0])
+    tree.links.new(is_near.outputs[0], mixed.inputs[0])
+    tree.links.new(shader.outputs["BSDF"], mixed.inputs[1])
+    tree.links.new(tree.nodes.new("ShaderNodeBsdfTransparent").outputs[0], mixed.inputs[2])
+    tree.links.new(mixed.outputs[0], output.inputs["Surface"])
     return made
 
 

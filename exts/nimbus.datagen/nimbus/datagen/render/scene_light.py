@@ -33,7 +33,7 @@ def bake_scene(scene: NavigationScene, parts: tuple[RenderPart, ...]) -> tuple[t
     """Return the parts of a scene with grids of light, and the basis of that light.
 
     Args:
-        scene: The scene; without lamps of its own, lamps are placed below its ceilings.
+        scene: The scene; if it has no lamps, lamps are placed below its ceilings.
         parts: Parts of the scene, in its order.
     """
     triangles = [part.triangles for part in parts]

@@ -198,7 +198,7 @@ def _draw(
 
 
 def first_depth(frames: CameraFrames, made: CameraFrames, *, has_mesh: bool) -> Float32Array:
-    """Return the finer of two depths (K, H, W), of proxy and splats; where it has a hole, the other [m]."""
+    """Return the finer of the depths (K, H, W) of proxy and splats [m], with its holes filled by the other one."""
     if not len(frames.depth):
         return frames.depth
     first, other = (frames.depth, made.depth) if has_mesh else (made.depth, frames.depth)

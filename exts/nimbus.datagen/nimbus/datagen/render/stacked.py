@@ -39,7 +39,7 @@ LIGHT_OF_BYTE = linear(np.arange(256) / 255.0).astype(np.float32)
 class StackedRenderer:
     """Renderer of the states of one or several layouts at a time; it is independent of stages and trajectories.
 
-    The images of a state depend on neither its companions nor their number.
+    The images of a state do not depend on the other states that are rendered with it.
 
     Args:
         stack: K, the number of steps of a layout rendered together; chosen for the device by default.

@@ -1,4 +1,4 @@
-"""Room around a table whose height differs from the scene's file."""
+"""Room around a table whose height differs from that in the scene's file."""
 
 from __future__ import annotations
 

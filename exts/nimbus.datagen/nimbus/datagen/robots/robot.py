@@ -45,7 +45,7 @@ class Arm(StrictModel):
     """
 
     joints: tuple[str, ...]
-    home: tuple[float, ...] = Field(description="posture at the start and for `home` [rad]")
+    home: tuple[float, ...] = Field(description="posture at the start and of the skill `home` [rad]")
     velocity_limits: tuple[float, ...] = Field((), description="[rad/s]")
     acceleration_limits: tuple[float, ...] = Field((), description="[rad/s^2]")
     effort_limits: tuple[float, ...] = Field((), description="[N m]")
@@ -70,9 +70,13 @@ class Gripper(StrictModel):
     """
 
     joints: tuple[str, ...] = Field(min_length=1)
-    ratios: tuple[float, ...] = Field((), description="travel of each joint per travel of the first; default: URDF")
+    ratios: tuple[float, ...] = Field(
+        (), description="travel of each joint per travel of the first joint; by default from the URDF"
+    )
     offsets: tuple[float, ...] = Field(
-        (), exclude_if=lambda offsets: not any(offsets), description="position of each joint where the first is at 0"
+        (),
+        exclude_if=lambda offsets: not any(offsets),
+        description="position of each joint when the first joint is at 0",
     )
     links: tuple[str, ...] = Field(description="links that may touch the held object")
     fingers: tuple[str, str] = Field(description="links with the pads")
@@ -82,14 +86,17 @@ class Gripper(StrictModel):
         None,
         gt=0,
         le=_LARGEST_HAND,
-        description="distance between the open pads [m]; default: that of two sliding fingers",
+        description="distance between the open pads [m]; by default computed for two sliding fingers",
     )
     effort_limit: float = Field(gt=0, description="effort limit of each joint [N, N m]")
     stiffness: float = Field(gt=0, description="position gain [N/m, N m/rad]")
     damping: float = Field(ge=0, description="velocity gain [N s/m, N m s/rad]")
     armature: float = Field(default=0.0, ge=0, description="rotor inertia seen at the joint [kg, kg m^2]")
     friction: float | None = Field(
-        None, ge=0, exclude_if=lambda friction: friction is None, description="of each joint [N, N m]; default: URDF"
+        None,
+        ge=0,
+        exclude_if=lambda friction: friction is None,
+        description="friction of each joint [N, N m]; by default from the URDF",
     )
     pad_width: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's x [m]")
     pad_height: Metres = Field(gt=0, le=_LARGEST_HAND, description="extent of a pad along the tool's z [m]")
@@ -197,16 +204,20 @@ class BaseTravel(StrictModel):
 class Piece(StrictModel):
     """URDF, or a part of one, from which a robot is assembled."""
 
-    package: str = Field(default="", description="Python package that contains it; empty: urdf is the user's file")
+    package: str = Field(
+        default="", description="Python package that contains the model; empty if urdf is the user's file"
+    )
     urdf: str = Field(description="path in the package's data folder, or path of the user's file")
-    root: str = Field(default="", description="use only this link and its descendants; empty: all links")
-    prefix: str = Field(default="", description="prefix of the names of its links and joints")
-    mount: str = Field(default="", description="link of an earlier piece that it is fixed to; empty: the robot's base")
+    root: str = Field(default="", description="only link to use, with its descendants; empty for all links")
+    prefix: str = Field(default="", description="prefix of the names of the piece's links and joints")
+    mount: str = Field(
+        default="", description="link of an earlier piece to which the piece is fixed; empty for the robot's base"
+    )
     without: tuple[str, ...] = Field(
         default=(), exclude_if=lambda links: not links, description="links to omit, with their descendants"
     )
     weighed: tuple[str, ...] = Field(
-        default=(), exclude_if=lambda links: not links, description="links with a mass from their collision shapes"
+        default=(), exclude_if=lambda links: not links, description="links whose mass comes from their collision shapes"
     )
     travel: BaseTravel | None = Field(
         default=None, exclude_if=lambda travel: travel is None, description="ranges of a driving base"
@@ -222,7 +233,9 @@ class Robot(StrictModel):
     description: str = ""
     pieces: tuple[Piece, ...]
     arms: tuple[Manipulator, ...] = Field(min_length=1)
-    position: Vector = Field((0.0, 0.0, 0.0), description="position of its base in the frame of the scene's mount [m]")
+    position: Vector = Field(
+        (0.0, 0.0, 0.0), description="position of the robot's base in the frame of the scene's mount [m]"
+    )
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)
     locked: tuple[tuple[str, float], ...] = Field((), description="joints that are fixed at a position [rad, m]")
     decompose: tuple[str, ...] = Field((), description="links whose collision meshes are cut into convex pieces")

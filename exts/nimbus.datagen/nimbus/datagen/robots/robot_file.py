@@ -66,7 +66,9 @@ class MountPose(StrictModel):
 class RobotModelFile(StrictModel):
     """Location of a model: in an installed package, in a wheel, or in a file of the user."""
 
-    package: str = Field("", description="Python package with the model; empty: urdf is a path relative to this file.")
+    package: str = Field(
+        "", description="Python package with the model; empty if urdf is a path relative to this file."
+    )
     wheel: Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+$")] = Field(
         "", description="Wheel with the model, such as gym-aloha==0.1.5; it is read, but not installed."
     )
@@ -74,7 +76,7 @@ class RobotModelFile(StrictModel):
     angles: Literal["", "radian", "degree"] = Field(
         "", description="Unit of angles in an MJCF, if only a file that includes it states the unit."
     )
-    part: str = Field("", description="Use only this link and its descendants.")
+    part: str = Field("", description="Only link to use, with its descendants; by default all links.")
     without: tuple[str, ...] = Field((), description="Links to omit, with their descendants.")
     weighed: tuple[str, ...] = Field(
         (), description="Links whose mass and inertia come from their collision shapes, because the model's are wrong."
@@ -125,10 +127,10 @@ class RobotFile(ArmEntry, RobotModelFile):
     description: str = ""
     place: MountPose = Field(MountPose(), description="Pose of the robot's base in the frame of the scene's mount.")
     base: BaseTravel | None = Field(None, description="Ranges of a driving base; its joints come before the arm's.")
-    locked: dict[str, float] = Field({}, description="Joints that are fixed at a position [rad, m]; default: at 0.")
+    locked: dict[str, float] = Field({}, description="Joints that are fixed at a position [rad, m]; by default at 0.")
     arms: dict[Name, WholeArm] = Field({}, description="Arms by name, for a robot with several arms.")
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
-    cameras: tuple[str, ...] = Field((), description="links that a camera can be fixed to, besides the tool's")
+    cameras: tuple[str, ...] = Field((), description="Links that a camera can be fixed to, besides the tool's.")
 
     @model_validator(mode="after")
     def _one_arm_or_several(self) -> RobotFile:
@@ -139,7 +141,7 @@ class RobotFile(ArmEntry, RobotModelFile):
             at = f"arms.{name}: " if name else ""
             if isinstance(entry, WholeArm) and entry.of:
                 if entry.arm or entry.tool or entry.gripper or entry.hand:
-                    raise ValueError(f"{at}an arm with 'of' cannot have parts of its own")
+                    raise ValueError(f"{at}an arm with 'of' cannot have its own parts")
             elif entry.arm is None:
                 raise ValueError(f"{at}no 'arm'")
             elif (entry.hand is None or not entry.hand.of) == (entry.gripper is None):

@@ -75,8 +75,8 @@ class Modeler:
             omit: Sides to omit, of ``left``, ``right``, ``back``, ``front``, ``bottom``, ``top``.
         """
         corners = np.where(_BITS, np.maximum(low, high), np.minimum(low, high))
-        quads = [corners[list(side)] for name, side in _SIDES.items() if name not in omit]
-        self.quads(np.array(quads), material)
+        sides = [side for name, side in _SIDES.items() if name not in omit]
+        self.quads(corners[sides], material)
 
     def block(self, size: Sequence[float], material: Material, *, omit: Sequence[str] = ("bottom",)) -> None:
         """Add a box (width, depth, height) [m] that stands on the origin."""
@@ -85,7 +85,9 @@ class Modeler:
 
     def quads(self, corners: FloatArray, material: Material) -> None:
         """Add flat quadrilaterals (n, 4, 3) [m], counter-clockwise from outside."""
-        normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+        (ax, ay, az), (bx, by, bz) = (corners[:, 1:3] - corners[:, :1]).transpose(1, 2, 0)
+        # np.cross gives the same bits in four times the time, a tenth of that of a generated home.
+        normals = np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=1)
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
         faces = (_QUAD + 4 * np.arange(len(corners))[:, None, None]).reshape(-1, 3)
         self._add(material, corners.reshape(-1, 3), np.repeat(normals, 4, axis=0), faces)

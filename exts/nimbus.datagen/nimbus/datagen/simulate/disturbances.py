@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import Disturbance
 
 _SLIPPERY_PRIORITY = 1
-"""Priority of the geoms of a slippery body; with it, their friction applies instead of the larger of both."""
+"""Priority of the geoms of a slippery body, with which their friction applies instead of the larger one of both
+surfaces.
+"""
 
 
 class DisturbanceForce:

@@ -188,8 +188,9 @@ class IsaacSimSimulation(NewtonSimulation):
         """Return an order whose fingers press with at most their full force at their mean opening.
 
         Each finger has its own drive. Two drives that both give their full force against each other do not resist a
-        load across the fingers, so that a held object would move sideways with them. An order that reaches just so far
-        beyond the mean that both drives give their full force there lets the one that is pushed back give less.
+        load across the fingers, so that a held object would move sideways with them. The returned order is limited to
+        the targets at which both drives just reach their full force at the mean opening. When a load then moves the
+        fingers, one of the drives gives less.
 
         Args:
             order: (J,) commanded positions [rad, m].

@@ -14,7 +14,8 @@ _R2 = np.array([0.7548776662466927, 0.5698402909980532])
 """Steps of the R2 sequence: powers of the reciprocal of the plastic number (Roberts, 2018)."""
 _GOLDEN = 0.6180339887498949
 _WIDE, _THIN = 0.7, 0.05
-"""Standard deviations of a disc: along its surface, as a fraction of the spacing, and across, as a fraction of that."""
+"""Standard deviations of a disc: along its surface, as a fraction of the spacing, and across it, as a fraction of
+the former."""
 _OPACITY = (0.75, 0.98)
 """Range of opacities, as in trained scenes on surfaces."""
 VERSION = 1

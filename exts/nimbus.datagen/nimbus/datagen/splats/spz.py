@@ -136,7 +136,7 @@ def _places(version: int, fraction: int, packed: NDArray[Any]) -> Float32Array:
         return packed.view("<f2").reshape(-1, 3).astype(np.float32)
     parts = packed.reshape(-1, 3).astype(np.int32)
     value = parts[:, 0] | parts[:, 1] << 8 | parts[:, 2] << 16
-    # Numbers of 24 bits have no type of their own, so their sign is extended here.
+    # NumPy has no type for 24 bits, so the sign of these numbers is extended here.
     value = np.where(value >= 1 << 23, value - (1 << 24), value)
     return (value / float(1 << fraction)).reshape(-1, 3).astype(np.float32)
 

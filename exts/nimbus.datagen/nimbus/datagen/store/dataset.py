@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 _INFO_PERIOD = 5.0
 """Interval between two writes of ``dataset.json``, which follows the ledger [s]."""
 _LATE = 10.0
-"""Largest difference in end time between two attempts that may have been committed in the other order [s]."""
+"""Largest difference in end time between two attempts that may have been committed in reverse order [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class _StoredRow:
 
     @classmethod
     def of(cls, attempt: Attempt) -> Self:
-        """Take the part of an attempt."""
+        """Take this part of an attempt."""
         videos = tuple(video.path for video in attempt.videos)
         return cls(attempt.path, videos, attempt.ended, attempt.step_count, attempt.stored_bytes)
 
@@ -351,7 +351,7 @@ class Dataset:
         self._recount(stored)
 
     def _forget_outdated(self) -> list[_StoredRow]:
-        """Remove from the ledger stored episodes whose files are missing or changed; return the remaining ones."""
+        """Remove stored episodes with missing or changed files from the ledger; return the remaining ones."""
         there: list[_StoredRow] = []
         outdated: list[Attempt] = []
         for attempt in self.ledger.walk_attempts(only_stored=True):

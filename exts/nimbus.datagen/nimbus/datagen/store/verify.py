@@ -196,7 +196,7 @@ def _reading(folder: Path) -> Iterator[Ledger]:
 
 
 def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]:
-    """Return one hash of a dataset by level of determinism, by reading all of its episodes.
+    """Return the hash of a dataset at each level of determinism; all of its episodes are read.
 
     Args:
         folder: Folder of the dataset.

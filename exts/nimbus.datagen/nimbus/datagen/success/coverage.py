@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from typing import ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,9 @@ _RIM = 0.005
 """Height up to which an object's underside wipes [m]."""
 _GRID = 0.01
 """Spacing of the region's sample points [m]."""
+_UNDER: WeakKeyDictionary[World, dict[tuple[Hashable, ...], NDArray[np.bool_]]] = WeakKeyDictionary()
+"""Points that lay under an object, by region and pose: the path of an attempt is evaluated after each step of a
+policy, and an entry costs a convex hull."""
 
 
 @register("predicate", "wiped")
@@ -55,9 +60,13 @@ class Wiped(Predicate):
         points = np.array(list(itertools.product(*axes)))
         wiped = np.zeros(len(points), dtype=bool)
         vertices = world.model(self.object).vertices
+        area = (self.object, region.on, tuple(region.center), tuple(region.size))
+        known = _UNDER.setdefault(world, {})
         for pose in world.path(self.object):
-            if not wiped.all():
-                wiped |= _under(vertices @ pose[:3, :3].T + pose[:3, 3], surface, points)
+            key = (area, pose.tobytes())
+            if key not in known:
+                known[key] = _under(vertices @ pose[:3, :3].T + pose[:3, 3], surface, points)
+            wiped |= known[key]
         if wiped.mean() >= self.at_least:
             return None
         detail = f"{self.object} went over {wiped.mean():.0%} of {self.region}"
@@ -65,7 +74,7 @@ class Wiped(Predicate):
 
 
 def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[np.bool_]:
-    """Return (N,) True for each point (N, 2) of a surface that lies under an object in contact with it."""
+    """Return flags (N,), True for points (N, 2) of a surface under an object that touches the surface."""
     lowest = vertices[:, 2].min()
     base = vertices[vertices[:, 2] < lowest + _RIM, :2]
     if lowest > surface + _TOUCH or len(base) < 3:

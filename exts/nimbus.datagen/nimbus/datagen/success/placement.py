@@ -119,7 +119,7 @@ class Stacked(Predicate):
     main = "objects"
     states = ("stacked(objects)",)
     objects: ObjectsReference = Field(description="A group, or a list from the lowest to the highest.")
-    order: Literal["given", "any"] = Field("given", description="given: in the order of the list; any: in any order.")
+    order: Literal["given", "any"] = Field("given", description="Order of the stack: given, that of the list, or any.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason for the first object that does not rest on its predecessor."""
@@ -199,7 +199,7 @@ class Near(Predicate):
 
 @register("predicate", "inserted")
 class Inserted(Predicate):
-    """The peg's frame ``tip`` is inside the hole, at least as deep as a fraction of it."""
+    """The peg's frame ``tip`` is inside the hole, at or below a given fraction of the hole's depth."""
 
     main = "object"
     states = ("inserted(object, into)",)
@@ -255,7 +255,7 @@ class Aligned(Predicate):
     """
 
     main = "object"
-    object: ObjectReference = Field(description="What must be aligned.")
+    object: ObjectReference = Field(description="The object that must be aligned.")
     to: ContainerReference | None = Field(
         None, description="The thing to align with; by default the axes of the world."
     )
@@ -263,7 +263,7 @@ class Aligned(Predicate):
     every: Radians = Field(
         2 * math.pi, gt=0, le=2 * math.pi, description="Smallest rotation after which the object looks the same."
     )
-    axis: Literal["x", "y", "z"] | None = Field(None, description="Compare this axis of both, not the heading.")
+    axis: Literal["x", "y", "z"] | None = Field(None, description="Axis that is compared in place of the heading.")
     tolerance: Radians = Field(math.radians(10), gt=0, le=math.pi / 2, description="Largest deviation.")
 
     @model_validator(mode="after")

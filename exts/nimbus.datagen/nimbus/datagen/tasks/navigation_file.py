@@ -53,7 +53,8 @@ class NavigateSettings(Growing):
         (2.0, 25.0), description="Range of the shortest path from start to goal [m]."
     )
     detour: Annotated[float, Field(ge=1, le=5)] = Field(
-        1.05, description="Smallest ratio of the shortest path to the straight distance, if the scene has such pairs."
+        1.05,
+        description="Smallest ratio of the shortest path to the straight distance, if any pair reaches it.",
     )
     per_scene: Annotated[int, Field(ge=1, le=100_000)] = Field(
         150, description="Number of episodes of each scene; after the last scene, episodes begin again with the first."
@@ -77,10 +78,12 @@ class KeepSettings(Growing):
 class RigCameraSettings(StrictModel):
     """A camera on the body, before it is randomized."""
 
-    mount: Literal["base"] = Field("base", description="The body.")
-    position: Point = Field((0.0, 0.0, 1.2), description="In the frame of the body: x forward, z up [m].")
-    tilt: Annotated[Radians, Field(ge=-1.5, le=1.5)] = Field(0.0, description="Downward from the horizontal [rad].")
-    pan: Radians = Field(0.0, description="To the left from straight ahead [rad].")
+    mount: Literal["base"] = Field("base", description="Part that carries the camera: always the body.")
+    position: Point = Field((0.0, 0.0, 1.2), description="Position in the frame of the body: x forward, z up [m].")
+    tilt: Annotated[Radians, Field(ge=-1.5, le=1.5)] = Field(
+        0.0, description="Tilt downward from the horizontal [rad]."
+    )
+    pan: Radians = Field(0.0, description="Rotation to the left from straight ahead [rad].")
     hfov: Annotated[Radians, Field(ge=0.05, lt=3.0)] = Field(1.379, description="Horizontal field of view [rad].")
     size: tuple[Annotated[int, Field(ge=8, le=4096)], Annotated[int, Field(ge=8, le=4096)]] = Field(
         (320, 240), description="Width and height [px]."

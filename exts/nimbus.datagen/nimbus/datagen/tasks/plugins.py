@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 _BASES = {"skill": Skill, "predicate": Predicate}
 _ANOTHER_NAME = "give yours another name"
 _TYPES = (
-    "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or the like, or ClassVar for no parameter"
+    "write ObjectReference, Metres, Radians, float, int, bool, Literal[…] or a similar type; mark attributes that are "
+    "not parameters with ClassVar"
 )
 PACKAGES = ("nimbus.datagen.tasks.control_flow", "nimbus.skills", "nimbus.datagen.success", "nimbus.datagen.randomize")
 PACKAGES += ("nimbus.datagen.navigate.sources", "nimbus.datagen.navigate.goal_kinds")
@@ -172,7 +173,7 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
 
     Raises:
         InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or registers a name
-            in use.
+            that is taken.
     """
     for package in PACKAGES:
         _import_package(package)
@@ -229,7 +230,8 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
 class _UncachedLoader(SourceFileLoader):
     """Loader of a user's file that writes no bytecode.
 
-    Python takes bytecode as current if size and second of the file are the same, and so would not see a quick change.
+    Python uses existing bytecode if the file's size and the second of its change are the same, and would miss a quick
+    change.
     """
 
     def set_data(self, path: str, data: ReadableBuffer, *, _mode: int = 0o666) -> None:

@@ -138,8 +138,8 @@ class Composite(ABC):
     words: ClassVar[tuple[str, ...]] = ()
     """Keys of the combination in a task file; the first one names it."""
     flow: ClassVar[Literal["loop", "branches", "guarded", "unknown"]] = "unknown"
-    """Execution of the blocks, for the check for contradictions: repeated, one of several, one with conditions of its
-    own, or unknown."""
+    """Execution of the blocks, which the check for contradictions uses: repeated, one of several, guarded by
+    conditions, or unknown."""
     variable: str = ""
     """Name that is bound to a member of ``group``; empty if the composite binds none."""
     group: str = ""

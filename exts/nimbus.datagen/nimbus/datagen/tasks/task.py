@@ -59,8 +59,9 @@ class BaseTask:
     name: str
     path: str
     content_hash: str
-    """Hash of the content. The order of names is part of it, because it decides the order of draws; comments and
-    formatting are not."""
+    """Hash of the content. The order of names counts, because it decides the order of draws; comments and formatting
+    do not count.
+    """
     family: str
     """Kind of task, for readers only; may be empty."""
     pipeline: str
@@ -187,7 +188,7 @@ def load_any_task(
 
 
 def _with_robot(document: Document, robot: str, *, folder: Path) -> Document:
-    """Return the document of a task with another robot in its text; all other characters stay.
+    """Return the document of a task with another robot in its text; all other characters are unchanged.
 
     Raises:
         InputError: There is no such robot, or the task has none to replace.

@@ -189,8 +189,8 @@ class Region(Growing):
     """Rectangle on a surface, where objects start or are put."""
 
     on: str = Field("table", description="Surface of the scene that the region lies on.")
-    center: tuple[Coordinate, Coordinate] = Field(description="x, y of its center in the world frame [m].")
-    size: tuple[Length, Length] = Field(description="Extent along x and y [m].")
+    center: tuple[Coordinate, Coordinate] = Field(description="Center x, y of the region in the world frame [m].")
+    size: tuple[Length, Length] = Field(description="Extent of the region along x and y [m].")
 
 
 def _count(count: tuple[int, int]) -> tuple[int, int]:
@@ -217,7 +217,7 @@ class ObjectGroup(Growing):
     )
     yaw: Literal["any"] | Range[Radians] = Field("any", description="Heading about the vertical [rad].")
     lying: Annotated[Ratio, Field(ge=0, le=1)] = Field(
-        0.0, description="Fraction of objects that lie, of those that could also stand."
+        0.0, description="Fraction of the objects that start lying, among those that could also stand."
     )
     scale: Range[Annotated[Ratio, Field(ge=0.2, le=5)]] | None = Field(
         None, description="Factor on the size; mass is scaled by its cube. By default, sizes are those of the library."
@@ -259,7 +259,7 @@ class CameraSettings(StrictModel):
     position: Point = Field(description="Position in the frame of the mount [m].")
     look_at: Point | None = Field(None, description="Point that the camera looks at, in the frame of the mount [m].")
     wxyz: Quaternion | None = Field(
-        None, description="Instead of look_at: mount_T_camera rotation, OpenGL axes (looks along -z, y up)."
+        None, description="Orientation mount_T_camera in place of look_at, OpenGL axes (looks along -z, y up)."
     )
     up: Vector = Field((0.0, 0.0, 1.0), description="Direction that is up in the image; used with look_at.")
     vertical_fov: Annotated[Radians, Field(ge=0.01, lt=3.0)] = Field(description="Vertical field of view [rad].")
@@ -388,7 +388,7 @@ class TaskFile(CommonFile):
         return self.scene if isinstance(self.scene, str) else self.scene.reference
 
     def canonical(self) -> dict[str, Any]:
-        """Return the content in the order that hashes of tasks are made over."""
+        """Return the content in the order that hashes of tasks use."""
         dumped = self.model_dump(mode="json")
         return {name: dumped[name] for name in _ORDER if name in dumped}
 

@@ -107,7 +107,9 @@ class ControlLoop:
                 given = self._device.poll()
                 return self._session.step(given)
             except DeviceLost as error:
-                self._session.pause(f"{error}; the recording is kept: press record to continue, or keep")
+                self._session.pause(
+                    f"{error}; nothing is lost: press record to continue the recording, or keep to finish it"
+                )
             except InputError as error:
                 self._session.pause(str(error))
             if self._session.phase is SessionPhase.PRACTICE:

@@ -30,7 +30,7 @@ class LeaderJoint(StrictModel):
 
     entry: str = Field(description="entry of the device's action, such as shoulder_pan.pos")
     unit: Literal["degrees", "radians"] = "degrees"
-    zero: float = Field(0.0, description="value of the entry at which the robot's joint is at 0, in this unit")
+    zero: float = Field(0.0, description="value of the entry, in this unit, at which the robot's joint is at 0")
     is_reversed: bool = Field(False, alias="reversed", description="the joint turns in the opposite direction")
 
     def position(self, value: float) -> float:
@@ -56,8 +56,12 @@ class GripperLever(StrictModel):
 class DeviceArm(StrictModel):
     """Entries that move one arm: joints of a leader arm, or velocities."""
 
-    joints: dict[str, LeaderJoint] = Field(default={}, description="by joint of the robot, for all joints of the arm")
-    velocity: tuple[str, str, str] | None = Field(None, description="entries from -1 to 1 for x, y and z of the world")
+    joints: dict[str, LeaderJoint] = Field(
+        default={}, description="joint of the leader arm for each joint of the arm, by the name of the robot's joint"
+    )
+    velocity: tuple[str, str, str] | None = Field(
+        None, description="entries with velocities along x, y and z of the world, each from -1 to 1"
+    )
     speed: Annotated[float, Field(gt=0, le=1)] = Field(0.25, description="speed at full deflection [m/s]")
     gripper: GripperLever | None = None
 
@@ -79,9 +83,13 @@ class DeviceFile(StrictModel):
     interpreter: str = Field(description="Python interpreter with the device's packages")
     device: str = Field(pattern=r"^[\w.]+:\w+$", description="class of the device, as package.module:Class")
     path: tuple[str, ...] = Field((), description="additional folders with modules")
-    config: dict[str, str | int | float | bool | None] = Field({}, description="arguments of its configuration")
+    config: dict[str, str | int | float | bool | None] = Field(
+        {}, description="arguments of the device's configuration"
+    )
     rate: Annotated[float, Field(ge=5, le=200)] = Field(60.0, description="readings per second [Hz]")
-    arms: dict[str, DeviceArm] = Field(min_length=1, description="by arm; a single arm is named arm")
+    arms: dict[str, DeviceArm] = Field(
+        min_length=1, description="entries for each arm, by its name; a single arm is named arm"
+    )
 
     def check(self, robot: Robot, *, where: str) -> None:
         """Check that the file fits a robot.

@@ -34,7 +34,8 @@ _MOST_BYTES = 1 << 28
 """Largest image file [bytes]."""
 
 _PERIODS = {"table": 0.8, "floor": 2.4, "backdrop": 3.1}
-"""Period of a texture on a part of the room [m]: about the extent of one view; of the table, of its visible half."""
+"""Period of a texture on a part of the room [m]: about the extent of one view, and for the table about its visible
+half."""
 _PERIOD = 0.3
 """Period of a texture on an object or fixture [m]."""
 

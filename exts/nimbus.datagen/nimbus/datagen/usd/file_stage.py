@@ -31,8 +31,9 @@ _INSIDE = 0.12
 _SLAB = 0.04
 """Thickness of the collision geometry of a surface [m]; further down, a table may be hollow."""
 _REACH, _FREE = 1.6, 0.6
-"""Distance to the mount within which geometry collides [m], and height above the surface from which it does not [m],
-because geometry around the whole scene, such as a ceiling, begins there."""
+"""Distance to the mount within which geometry collides [m], and height above the work surface [m]. A box over the
+surface that begins below this height and ends above the surface does not collide, because it surrounds the
+workspace."""
 _MOST_PARTS = 200
 """Largest number of named parts; masks have 255 values."""
 _ROOT = "/World"
@@ -69,7 +70,7 @@ def file_stage(settings: StageFileSettings, *, identity: str, where: str) -> Pat
 
 
 def check_scene_file(path: Path, *, where: str) -> None:
-    """Refuse a file that is not a scene before a library opens it.
+    """Check that a file is a scene, before a library opens it.
 
     Raises:
         InputError: The file is missing, too large, or of another format.

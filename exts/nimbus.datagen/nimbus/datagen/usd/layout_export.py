@@ -72,7 +72,7 @@ def write_layout_stage(
     written.SetDefaultPrim(UsdGeom.Xform.Define(written, "/World").GetPrim())
     scene = UsdPhysics.Scene.Define(
         written, "/PhysicsScene"
-    )  # Isaac Sim looks here, and would create another one elsewhere
+    )  # Isaac Sim uses the physics scene at this path; otherwise it creates another one
     _add_things(written, path, stage, robot, layout.physical)
     materials = [prim for prim in Usd.PrimRange(written.GetPrimAtPath(OBJECTS)) if prim.HasAPI(UsdPhysics.MaterialAPI)]
     use_own_friction(scene.GetPrim(), materials)

@@ -78,7 +78,7 @@ class StageInfo:
     is_own: bool = False
     """True for a stage made from a user's scene file."""
     bench: str = ""
-    """Name or path of the stage that a room is built around; that of this stage itself if it is not a room."""
+    """Name or path of the stage around which a room is built; for a stage that is not a room, its own name or path."""
 
 
 @lru_cache(maxsize=8)

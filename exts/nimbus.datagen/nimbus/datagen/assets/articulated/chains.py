@@ -24,7 +24,7 @@ _LEAST = 1e-3
 """Range below which a joint counts as fixed [rad or the file's unit]."""
 _ROBOT_FOLDERS = re.compile(r"(^|[/_])(robots?|grippers?|hands?|\w*_description)/", re.IGNORECASE)
 _EMPTY_WORDS = re.compile(r"(^|_)(link|joint|body|hinge|slider|slide|j|of)_?\d*(?=_|$)|(?<=[a-z])_?(link|joint)\d*$")
-"""Words in link names without meaning."""
+"""Words in link names that carry no meaning."""
 
 
 @dataclass(kw_only=True)
@@ -152,9 +152,9 @@ def _flaw(joint: RawJoint) -> str:
 def _found(link: RawLink, name: str, on: str, joint: RawJoint, count: int) -> FoundJoint:
     flaw = _flaw(joint)
     if not flaw and on:
-        flaw = f"joint '{joint.name}' moves on {on}, which moves itself"
+        flaw = f"joint '{joint.name}' moves on {on}, which also moves"
     if not flaw and count > 1:
-        flaw = f"moves in {count} ways at once"
+        flaw = f"has {count} joints at once"
     lower, upper = sorted(joint.limits or (0.0, _HALF_TURN))
     if not np.isfinite([lower, upper]).all():
         lower, upper = 0.0, _HALF_TURN

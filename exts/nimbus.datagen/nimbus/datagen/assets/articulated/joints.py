@@ -59,7 +59,7 @@ def decide_joint(
         points: (n, 3) points of the part, in the source's configuration [m].
         others: (m, 3) points of all other parts [m].
         scale: Length of the source's unit [m].
-        given: Decisions of the user by name; for the part as ``PART.NAME``.
+        given: Decisions of the user by name; those about a part are named ``PART.NAME``.
 
     Raises:
         InputError: The limits are reversed, or leave no range of motion.

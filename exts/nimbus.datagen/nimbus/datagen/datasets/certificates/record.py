@@ -37,7 +37,7 @@ class Certificate:
     checked: Count
     """Number of checked episodes."""
     of: Count
-    """Number of all episodes."""
+    """Total number of episodes."""
     figures: dict[str, Any] = field(default_factory=dict)
     """Measured values by name."""
     problems: tuple[str, ...] = ()

@@ -131,7 +131,7 @@ def convert(
         check_regular(folder / name)
     check_dense(folder, (folder / name for name in names))
     if choose:
-        extra = tuple(name for name in extra if name != CERTIFICATES)  # they cover all episodes of the source
+        extra = tuple(name for name in extra if name != CERTIFICATES)  # certificates cover all episodes of the source
     origin = {"source": folder.name, "version": source.version, "options": asdict(options), "versions": _versions()}
     episodes = tuple((f"episode_{item.number:06d}", _sum([item.tasks, item.length, item.extra])) for item in plan.items)
     key = _sum([_REVISION, to, origin, episodes, _state_of(folder, names)])
@@ -172,7 +172,7 @@ def check_apart(folder: Path, out: Path) -> None:
 
 def _others(source: LeRobotSet, files: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the additional files of a dataset: those to copy, and those to leave out."""
-    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # they describe only the source
+    told = {CARD, CARD_PICTURE} if is_own_card(source.folder / CARD) else set()  # the card describes only the source
     names = [name for name in files if name not in source.own_files and name not in {NAME, *told}]
     left_out = tuple(name for name in names if name.startswith(_DERIVED) and name.endswith((".parquet", ".mp4")))
     return tuple(name for name in names if name not in set(left_out)), left_out

@@ -52,7 +52,7 @@ class ConversionPlan:
     def splits(self) -> dict[str, str]:
         """Splits of the source, reduced to the remaining episodes.
 
-        If the source has no splits or one that is not a range, all episodes are in the split ``train``.
+        If the source has no splits, or a split that is not a range, all episodes are in the split ``train``.
         """
         found: dict[str, str] = {}
         numbers = [item.number for item in self.items]

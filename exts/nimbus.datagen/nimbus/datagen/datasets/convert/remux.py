@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.convert.lerobot_set import VideoClip
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.decode import limit_pixels
+from nimbus.datagen.store.episode_file.open_video import open_mp4
 
 _TICKS = 1000
 """Ticks of a file's clock per frame; times are whole numbers in files of any length."""
@@ -27,6 +27,8 @@ _INDEXED = "frag_keyframe+delay_moov+default_base_moof+global_sidx"
 _FRAGMENT = 1_000_000
 """Smallest duration of a fragment [µs]; a codec with a keyframe every other frame would otherwise cause thousands of
 fragments."""
+_BEFORE = 1000
+"""Number of images before the first keyframe of a file that are read, and then left out."""
 _SEE_QA = "run 'nimbus qa' for details"
 
 
@@ -141,12 +143,10 @@ class _opened:
         self._cut = cut
 
     def __enter__(self) -> tuple[Any, Any]:
-        import av
         from av.error import FFmpegError
 
-        check_regular(self._cut.clip.path)
         try:
-            self._container: Any = av.open(str(self._cut.clip.path), format="mp4")
+            self._container: Any = open_mp4(self._cut.clip.path, quick=False)
             stream = self._container.streams.video[0]
             limit_pixels(stream)
             if stream.time_base is None:
@@ -199,6 +199,7 @@ def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float
         start: Time of the first image [ticks of the stream]; None if the file contains only this segment.
         unit: Number of frames per tick of the stream.
     """
+    most = 2 * cut.length + _BEFORE
     packets: list[Any] = []
     for packet in container.demux(stream):
         if packet.pts is None:
@@ -212,6 +213,9 @@ def _taken(container: Any, stream: Any, cut: Cut, start: int | None, unit: float
             if not 0 <= frame < cut.length:
                 continue
         packets.append(packet)
+        if len(packets) > most:
+            what = f"there are more than {most} images, but {cut.length} rows"
+            raise InputError(what, where=cut.name, instead=_SEE_QA)
     return packets
 
 

@@ -27,7 +27,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     """
     for item in source.items:
         path = tree / f"episode_{item.position}.hdf5"
-        if not item.success:  # failures are in a separate folder, because readers count the files beside each other
+        if not item.success:  # failures are in a separate folder, because readers count all files of a folder
             path = tree / FAILURES / f"episode_{item.position - len(source.stored)}.hdf5"
             path.parent.mkdir(exist_ok=True)
         with EpisodeFile(item.path) as episode, new_file(path) as (target, _):

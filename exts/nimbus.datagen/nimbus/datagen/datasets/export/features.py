@@ -14,6 +14,7 @@ from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, GROUP, INDEXED, PIXELS, TICKS, container_options
+from nimbus.datagen.store.episode_file.open_video import open_mp4
 from nimbus.datagen.store.episode_file.statistics import VectorTotal, image_stats, vector_stats
 
 _COUNTERS = ("frame_index", "episode_index", "index", "task_index")
@@ -39,7 +40,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
         stream: Any = None
         parameters = b""
         for path in parts:
-            with av.open(str(path), format="mp4") as part:
+            with _opened(path) as part:
                 source = part.streams.video[0]
                 if stream is None:
                     stream = container.add_stream_from_template(source)
@@ -56,6 +57,15 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
                     packet.duration = TICKS
                     container.mux(packet)
                     frame += 1
+
+
+def _opened(path: Path) -> Any:
+    """Open a video of an episode."""
+    try:
+        return open_mp4(path, quick=False)
+    except ValueError as error:
+        what = f"not a readable video: {str(error).splitlines()[0]}"
+        raise InputError(what, where=str(path), instead="run 'nimbus verify' for details") from None
 
 
 def video_info(size: tuple[int, int], fps: int) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def staging(out: Path, settings: str) -> Iterator[Path]:
     """
     stage = stage_of(out)
     check_own(stage)
-    refuse_other_owner(stage)  # it could be prepared with episodes of others, which would be published as the dataset's
+    refuse_other_owner(stage)  # another user could add episodes, which would be published
     lock = open_folder(stage)
     try:
         with disk(stage):

@@ -24,7 +24,7 @@ class Options:
     episode_size: int = 1000
     """Largest number of episodes in a file; in LeRobot v2.1, in a folder."""
     shard_bytes: int = 10**9
-    """Largest size of a file [bytes]; a single larger episode gets a file of its own."""
+    """Largest size of a file [bytes]; a larger episode is stored alone in a file."""
 
 
 def pack(sizes: Sequence[int], limit: int, most: int) -> list[int]:

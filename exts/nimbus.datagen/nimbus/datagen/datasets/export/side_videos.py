@@ -51,7 +51,7 @@ def check_side_videos(source: Source, asked: tuple[str, ...], *, to: str) -> Non
                 instead = "create the dataset with cameras that store it, and without --images none"
                 has = [set(SIDE_KINDS[name]) <= set(episode.modalities(camera)) for camera in source.cameras]
                 complete = bool(has) and all(has)
-                if name == "annotations":  # a camera may lack what another one has
+                if name == "annotations":  # a camera may lack images that another camera has
                     complete = any(has) or has_table(episode)
                     instead = "add 'modalities: [flow, keypoints, end_effector]' to the task, and run it"
                 if not complete:

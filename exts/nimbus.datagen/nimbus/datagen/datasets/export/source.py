@@ -37,7 +37,7 @@ class ExportItem:
     position: int
     """Index in the export, counted from 0."""
     episode_id: str
-    """Id of the episode. For a failed attempt, the number of the attempt follows, because the episode may exist too."""
+    """Id of the episode. A failed attempt's number is appended, because the same episode may be stored as well."""
     path: Path
     seed: int
     index: int

@@ -21,7 +21,7 @@ def agree_on_axes(column: tuple[Subtask, ...]) -> tuple[Subtask, ...]:
     """Use the axes of the world for a subtask if its takes agree there, and disagree in the axes of the object.
 
     For example, a block is put to the left of another block regardless of the rotation of the latter. A single
-    demonstration, or a motion that only takes the object, cannot show this; it keeps the axes of the object.
+    demonstration, or a motion that only picks up the object, cannot show this; it keeps the axes of the object.
 
     Args:
         column: Takes of one subtask, one per demonstration.

@@ -44,7 +44,7 @@ class MappedObject(StrictModel):
     wxyz: tuple[Entry, Entry, Entry, Entry] | None = Field(None, description="columns of the quaternion, w first")
     xyzw: tuple[Entry, Entry, Entry, Entry] | None = Field(None, description="columns of the quaternion, w last")
     rotation_6d: tuple[Entry, Entry, Entry, Entry, Entry, Entry] | None = Field(
-        None, description="columns with the first two columns of the rotation matrix"
+        None, description="entries with the first two columns of the rotation matrix"
     )
 
     @model_validator(mode="after")
@@ -63,7 +63,15 @@ class DemonstrationMapping(StrictModel):
     """Meaning of the columns of a dataset."""
 
     joints: MappedJoints
-    grippers: dict[str, MappedGripper] = Field(min_length=1, description="by arm; the only arm of a robot is named arm")
-    objects: dict[str, MappedObject] = Field(min_length=1, description="by name as in the task, such as peg or cubes_1")
-    rate: Annotated[float, Field(gt=0)] | None = Field(None, description="rows per second, if not stated [Hz]")
-    origin: tuple[float, float, float] = Field((0.0, 0.0, 0.0), description="its origin in the task's scene [m]")
+    grippers: dict[str, MappedGripper] = Field(
+        min_length=1, description="columns of each gripper, by arm; the only arm of a robot is named arm"
+    )
+    objects: dict[str, MappedObject] = Field(
+        min_length=1, description="columns of each object, by its name in the task, such as peg or cubes_1"
+    )
+    rate: Annotated[float, Field(gt=0)] | None = Field(
+        None, description="rows per second, if the dataset does not state the rate [Hz]"
+    )
+    origin: tuple[float, float, float] = Field(
+        (0.0, 0.0, 0.0), description="origin of the dataset's frame in the task's scene [m]"
+    )

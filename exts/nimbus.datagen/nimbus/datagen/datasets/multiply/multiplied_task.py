@@ -118,7 +118,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     make_subfolder(folder)
-    refuse_other_owner(folder)  # its owner would decide what the trusted task file says
+    refuse_other_owner(folder)  # another owner could change the task file, which is trusted
     names: dict[Key, str] = {}
     for number, (key, subtasks) in enumerate(cut.columns.items(), start=1):
         first = subtasks[0]
@@ -173,7 +173,7 @@ def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
             yield step, scope
             continue
         if (draw := step.draws(scope)) and draw[0] not in scope.choices:
-            continue  # third-party datasets do not record draws
+            continue  # third-party datasets do not record drawn values
         for inner in step.scopes(scope):
             for block in step.blocks():
                 yield from _conditions(block, inner)

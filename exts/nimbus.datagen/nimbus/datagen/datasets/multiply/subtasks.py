@@ -64,8 +64,8 @@ def cut_demonstration(
     Args:
         demonstration: States of the demonstration.
         rows: Contacts of the demonstration.
-        related: Objects to which the task's success relates each object. An object that is put down beside such an
-            object is placed relative to it.
+        related: For each object, the other objects to which the conditions of success relate it. An object that is put
+            down beside such an object is placed relative to it.
 
     Raises:
         InputError: No arm touches an object.
@@ -151,7 +151,7 @@ def _first(touched: tuple[str, ...]) -> str:
 
 
 def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
-    """Return the objects that an object touches after an interval, without hands."""
+    """Return the objects, other than hands, that an object touches after an interval."""
     names = rows.neighbours[min(stop, demonstration.row_count - 1)].get(held, frozenset())
     return sorted(name.split(".")[0] for name in names if not name.startswith(HAND))
 

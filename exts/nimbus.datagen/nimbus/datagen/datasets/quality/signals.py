@@ -18,7 +18,7 @@ from nimbus.datagen.errors import Diagnostic, InputError
 STATE, ACTION = "observation.state", "action"
 COUNTERS = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _BACK = 0.5
-"""Largest remaining fraction of a jump after the next row; then the jump counts as returned."""
+"""Largest fraction of a jump that may remain after the next row for the value to count as having jumped back."""
 _MOST_STEPS = 200_000
 """Number of steps that are kept to determine the usual motion of joints."""
 _MOST_LAG = 8

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.store.episode_file.decode import QUICK, limit_pixels, rgb_reader
+from nimbus.datagen.store.episode_file.decode import limit_pixels, rgb_reader
+from nimbus.datagen.store.episode_file.open_video import open_mp4
 
 _LATE = 1e-4
 """Largest accepted error of a frame's time [s]."""
@@ -75,12 +75,10 @@ class VideoPictures:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, Any]]:
-        import av
         from av.error import FFmpegError
 
         try:
-            check_regular(self._path)
-            with av.open(str(self._path), format="mp4", options=QUICK) as container:
+            with open_mp4(self._path) as container:
                 stream = container.streams.video[0]
                 limit_pixels(stream)
                 stream.codec_context.thread_count = 1

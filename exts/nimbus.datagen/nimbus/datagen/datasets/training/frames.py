@@ -21,7 +21,7 @@ from nimbus.datagen.store.remote.working_copy import open_dataset
 
 STATE, VELOCITY, ACTION = "observation.state", "observation.velocity", "action"
 _OPENED = 8
-"""Number of files whose ends are fetched in parallel."""
+"""Number of files whose first and last blocks are fetched in parallel."""
 IMAGES = "observation.images."
 """Prefix of the features of cameras."""
 

@@ -9,8 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import generator
 
+_MOST_BLOCKS = 1 << 24
+"""Largest number of blocks in an epoch; their arrays take about 1 GB in each process that reads the dataset."""
 Interval = tuple[int, int]
 """Range of positions ``[start, stop)`` in the order of an epoch."""
 
@@ -28,9 +31,8 @@ class EpochOrder:
     """Order of all samples in one epoch.
 
     Episodes are cut into blocks, and the blocks of all episodes are shuffled. Several successive blocks form a pool,
-    and
-    the samples in a pool are shuffled. A reader that follows this order keeps one pool in memory and decodes each image
-    once.
+    and the samples in a pool are shuffled. A reader that follows this order keeps one pool in memory and decodes each
+    image once.
 
     Args:
         lengths: (E,) number of frames of each episode.
@@ -39,6 +41,9 @@ class EpochOrder:
         block: Number of frames per block.
         pool: Number of blocks per pool.
         shuffle: Shuffle blocks and samples; otherwise keep the original order.
+
+    Raises:
+        InputError: The episodes have too many blocks. Lengths are only declared by a dataset, and no file is read here.
     """
 
     def __init__(
@@ -52,6 +57,10 @@ class EpochOrder:
         shuffle: bool = True,
     ) -> None:
         counts = -(-lengths // block)
+        if len(counts) and (counts.max() > _MOST_BLOCKS or counts.sum() > _MOST_BLOCKS):
+            what = f"the episodes declare more than {_MOST_BLOCKS:,} blocks of {block} frames"
+            instead = "check their lengths with 'nimbus verify' or 'nimbus qa', or use larger blocks"
+            raise InputError(what, where="the dataset", instead=instead)
         self._block, self._pool, self._shuffle = block, pool, shuffle
         self._seed, self._epoch = seed, epoch
         self._lengths = lengths

@@ -16,15 +16,14 @@ from nimbus.datagen.datasets.training.reader import Reader, Sample
 _FETCHED = 2
 """Number of pools that are fetched from a store ahead of decoding."""
 State = dict[str, Any]
-"""Remaining part of an epoch as plain values, of one consumer or of all."""
+"""Remaining part of an epoch, of one consumer or of all, as plain values."""
 
 
 class Samples:
     """Iterates over a dataset, one epoch per iteration.
 
     There are ``ranks * workers`` consumers. In every epoch, each sample goes to exactly one consumer, and the numbers
-    of
-    their samples differ by at most one. :meth:`state_dict` describes the remaining part of one consumer.
+    of their samples differ by at most one. :meth:`state_dict` describes the remaining part of one consumer.
     :func:`merge_states` combines the states of all consumers into one from which any number of consumers can continue.
 
     Args:
@@ -112,7 +111,7 @@ class Samples:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Continue from a state of this consumer, or with a part of the merged state of all consumers.
+        """Continue from a state of this consumer, or from its part of the merged state of all consumers.
 
         Raises:
             ValueError: The state belongs to another dataset or another consumer; see :func:`merge_states`.

@@ -134,7 +134,7 @@ def _paths(
     track = take.tracks[name]
     if track.tool_T_held is None:
         plain = placed @ track.matrices()
-        # A half turn leaves the grasp as it is. It is tried with one arm only: two arms could collide after it.
+        # A half turn does not change the grasp. It is tried with one arm only, because two arms could collide after it.
         yield from ({name: path} | rest for path in ((plain,) if other else (plain, plain @ _HALF_TURN)))
         return
     for turn in held_turns.get(name, [np.eye(4)]):

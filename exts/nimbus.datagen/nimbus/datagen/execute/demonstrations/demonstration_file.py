@@ -40,9 +40,13 @@ class GripperEvent(StrictModel):
     """Closing or opening of a gripper, before the motion to one of the poses."""
 
     row: int = Field(ge=0, description="number of poses before the event; it occurs before the motion to the next pose")
-    action: Literal["close", "open", "set"] = Field(description="close on a thing, open, or set without a thing")
-    on: str = Field(default="", description="thing to close on: on, on.PART, or hand:ARM")
-    opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening after it")
+    action: Literal["close", "open", "set"] = Field(
+        description="close on a thing, open, or set the opening without a thing"
+    )
+    on: str = Field(default="", description="role of the thing to close on: on, on.PART, or hand:ARM")
+    opening: float = Field(
+        default=1.0, ge=0, le=1, description="opening after the event, as a fraction of the full opening"
+    )
 
 
 class Track(StrictModel):
@@ -50,10 +54,12 @@ class Track(StrictModel):
 
     poses: tuple[PoseRow, ...] = Field(min_length=2, description="frame_T_tool of each row")
     posture: tuple[float, ...] | None = Field(default=None, description="joints of the arm at the start [rad or m]")
-    opening: float = Field(default=1.0, ge=0, le=1, description="fraction of the full opening at the start")
+    opening: float = Field(
+        default=1.0, ge=0, le=1, description="opening at the start, as a fraction of the full opening"
+    )
     held: str = Field(default="", description="kind of the thing in the hand at the start; empty for none")
-    held_size: Size | None = Field(default=None, description="its extents along its own axes [m]")
-    tool_T_held: PoseRow | None = Field(default=None, description="its pose in the hand at the start")
+    held_size: Size | None = Field(default=None, description="extents of the held thing along its own axes [m]")
+    tool_T_held: PoseRow | None = Field(default=None, description="pose of the held thing in the hand at the start")
     events: tuple[GripperEvent, ...] = ()
 
     @model_validator(mode="after")
@@ -73,8 +79,8 @@ class Track(StrictModel):
 class Take(StrictModel):
     """One demonstration of the subtask."""
 
-    source: str = Field(description="episode that it was cut from, with its rows")
-    kind: str = Field(default="", description="kind of the thing in whose frame it is")
+    source: str = Field(description="episode and rows from which the take was cut")
+    kind: str = Field(default="", description="kind of the thing in whose frame the take is")
     size: Size | None = Field(default=None, description="extents of that thing along its own axes [m]")
     base_T_frame: PoseRow = Field(description="pose of that thing from the base of the first arm, in world axes")
     rate: float = Field(gt=0, le=1000, description="rows per second [Hz]")

@@ -25,7 +25,8 @@ def time_postures(
         limits: (J,) velocity limits of each arm [rad/s or m/s].
 
     Returns:
-        (M, J) commands of each arm; the first row is one period after the first posture, the last is the last posture.
+        (M, J) commands of each arm; the first row is one period after the first posture, and the last row is the last
+        posture.
     """
     durations = np.full(len(paths[0]) - 1, 1.0 / rate)
     for path, limit in zip(paths, limits, strict=True):

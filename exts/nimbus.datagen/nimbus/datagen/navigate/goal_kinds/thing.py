@@ -13,7 +13,7 @@ from nimbus.datagen.registry import register
 _REACHED = 1.0
 """Horizontal distance to the object's bounds at which the goal is reached, as in Habitat [m]."""
 _SMALLEST, _HIGHEST = 0.25, 1.8
-"""Limits of goal objects: the longest side has at least the first length, and the lower end is at most at the second
+"""Limits of goal objects: the longest side has at least the first length, and the lower end is at most the second
 height above the floor [m]."""
 NO_GOALS = frozenset({"window", "doorway", "door", "rug", "socket", "radiator", "picture", "poster", "tiled_splash"})
 """Classes that are of no use as goals, or that have several similar objects in one room."""

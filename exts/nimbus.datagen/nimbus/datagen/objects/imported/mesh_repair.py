@@ -91,7 +91,7 @@ def close_mesh(points: FloatArray, faces: IndexArray, path: Path) -> tuple[Float
     if len(_border(faces)):
         closed = _filled(points, _turned_alike(faces))
         is_open, is_full = bool(len(_border(closed[1]))), count_full_edges(closed[1]) > 0
-        if is_open or is_full:  # a loose face, closed by a fan of its own, is a flap without volume
+        if is_open or is_full:  # a loose face that is closed by a fan encloses no volume
             again = _filled_again(points, faces)
             if is_open or not (len(_border(again[1])) or count_full_edges(again[1])):
                 closed = again

@@ -37,16 +37,16 @@ _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "La
 read memory, write files, or open connections."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-"""Beginning of an address. Isaac Sim loads a file with such an address from a server or a device; the USD of this
-process takes the beginning for the name of a folder, which a foreign scene may contain."""
+"""Beginning of an address. Isaac Sim loads a file with such an address from a server or a device; this process's USD
+library takes it for the name of a folder, which a foreign scene may contain."""
 _LAYERS = (*USD_SUFFIXES, ".mtlx")
-"""Suffixes of files of which a stage may consist. Isaac Sim has parsers of its own for others."""
+"""Suffixes of files of which a stage may consist. Isaac Sim has its own parsers for other suffixes."""
 
 
 def check_scene(path: Path) -> None:
     """Refuse a scene that would crash or fill this process, or run code in Isaac Sim.
 
-    Scenes that come with Nimbus, and scenes that were checked before, cost nothing.
+    Scenes that come with Nimbus are not checked, and unchanged scenes only once.
 
     Args:
         path: A USD or glTF file.

@@ -34,17 +34,21 @@ class AssetSettings(StrictModel):
     """Settings of one mesh; omitted ones are taken from the file or inferred."""
 
     object_class: Name = Field(default="object", alias="class")
-    category: str = Field(default="", description="name in instructions; by default the file's name")
+    category: str = Field(default="", description="name of the object in instructions; by default the file's name")
     unit: Unit | None = Field(default=None, description="unit of the file; by default the format's, or meters")
     scale: Annotated[float, Field(gt=0, le=1e6)] = Field(default=1.0, description="factor in addition to the unit")
     up: Axis | None = Field(default=None, description="axis of the file that points up; by default found by a vote")
     mass: Range[Annotated[Kilograms, Field(gt=0)]] | None = None
-    density: Annotated[float, Field(gt=0)] = Field(default=400.0, description="used without a mass [kg/m³]")
+    density: Annotated[float, Field(gt=0)] = Field(
+        default=400.0, description="density of an object without a given mass [kg/m³]"
+    )
     friction: Range[Annotated[float, Field(gt=0, le=2)]] = (0.7, 0.7)
-    symmetry: Literal["none", "revolution", "box"] | None = Field(default=None, description="by default found")
+    symmetry: Literal["none", "revolution", "box"] | None = Field(
+        default=None, description="symmetry; by default determined from the mesh"
+    )
     rests: tuple[Literal["upright", "lying", "on_side", "inverted"], ...] = ("upright", "lying")
-    lies_on: Literal["side", "base", "any"] = Field(default="any", description="part on which it lies")
-    pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="upper bound of convex pieces")
+    lies_on: Literal["side", "base", "any"] = Field(default="any", description="part on which a lying object rests")
+    pieces: Annotated[int, Field(ge=1, le=64)] = Field(default=16, description="largest number of convex pieces")
     keypoints: dict[Name, Point] = {}
     frames: dict[Name, NamedFrame] = {}
     cavities: dict[Name, CavitySettings] = {}
@@ -56,7 +60,7 @@ class AssetSettings(StrictModel):
 class AssetFile(StrictModel):
     """Content of ``library.yaml``: settings by the name of a mesh, and defaults."""
 
-    classes: tuple[Name, ...] = Field(default=(), description="all classes, in their order")
+    classes: tuple[Name, ...] = Field(default=(), description="names of all classes, in order")
     defaults: AssetSettings = AssetSettings()
     kinds: dict[str, AssetSettings] = {}
 

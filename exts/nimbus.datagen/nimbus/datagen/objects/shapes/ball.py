@@ -19,7 +19,9 @@ class Ball(StrictModel):
     """Sphere; its diameter is the width of the size."""
 
     family: Literal["ball"]
-    segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(default=20, description="around the equator")
+    segments: Annotated[int, Field(ge=8, le=36, multiple_of=2)] = Field(
+        default=20, description="number of points around the equator"
+    )
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """Build a sphere.

@@ -31,9 +31,11 @@ class CompoundPart(StrictModel):
     """Shape of a part, and its pose in the compound."""
 
     shape: PartShape
-    size: tuple[Metres, Metres, Metres] = Field(description="width, depth and height before its rotation")
-    at: tuple[Metres, Metres, Metres] = Field((0.0, 0.0, 0.0), description="position of its center")
-    turn: tuple[Radians, Radians, Radians] = Field((0.0, 0.0, 0.0), description="rotation about x, then y, then z")
+    size: tuple[Metres, Metres, Metres] = Field(description="width, depth and height of the part before its rotation")
+    at: tuple[Metres, Metres, Metres] = Field((0.0, 0.0, 0.0), description="position of the part's center")
+    turn: tuple[Radians, Radians, Radians] = Field(
+        (0.0, 0.0, 0.0), description="rotation of the part about x, then y, then z"
+    )
     weight: Annotated[float, Field(gt=0, le=100)] = Field(1.0, description="density relative to the other parts")
 
 

@@ -53,7 +53,7 @@ def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> 
     """Cut a stack of rings into the fewest convex pieces that follow it within a tolerance.
 
     Args:
-        rings: (K, M, 3) outlines from one end to the other; point m of each ring corresponds.
+        rings: (K, M, 3) outlines from one end to the other; points with the same index m correspond.
         tolerance: Largest distance of a ring's point from the straight line between two cuts [m].
         max_pieces: Upper bound on the pieces, even if the tolerance is then exceeded.
     """
@@ -67,7 +67,7 @@ def pieces_of_rings(rings: FloatArray, *, tolerance: float, max_pieces: int) -> 
 
 
 def _chord_errors(rings: FloatArray) -> FloatArray:
-    """Return (K, K) errors: the largest distance of rings between i and j from the straight lines from i to j."""
+    """Return (K, K) errors: the largest distance of the rings between i and j from straight lines that join i and j."""
     count = len(rings)
     center = rings.mean(axis=1)
     along = np.r_[0.0, np.cumsum(np.linalg.norm(np.diff(center, axis=0), axis=1))]

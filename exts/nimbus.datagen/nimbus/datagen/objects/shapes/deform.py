@@ -25,7 +25,7 @@ class Wear(StrictModel):
     wrinkles: Range[Ratio] = Field(default=(0.0, 0.0), description="depth of axial folds, as a fraction of the radius")
     folds: _Lobes = 11
     jag: Range[Metres] = Field(default=(0.0, 0.0), description="height of the jags of a broken upper rim")
-    steps: Annotated[int, Field(ge=2, le=40)] = Field(default=9, description="corners of the broken rim")
+    steps: Annotated[int, Field(ge=2, le=40)] = Field(default=9, description="number of corners of the broken rim")
 
 
 class Deformation:

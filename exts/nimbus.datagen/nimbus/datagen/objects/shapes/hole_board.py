@@ -25,7 +25,9 @@ _V = (_SIDES, 1.0)
 class Hole(StrictModel):
     """Hole at the center of its cell of the board."""
 
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field("hole", description="name of frame and cavity")
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")] = Field(
+        "hole", description="name of the hole's frame and cavity"
+    )
     shape: Literal["round", "square"] = "round"
     fits: Annotated[Metres, Field(gt=0)] = Field(description="width of the matching peg, between flats")
     clearance: Range[Metres] = Field((0.001, 0.002), description="hole's width minus the peg's width")
@@ -41,7 +43,9 @@ class HoleBoard(StrictModel):
     family: Literal["hole_board"]
     holes: Annotated[tuple[Hole, ...], Field(min_length=1, max_length=16)]
     rows: Annotated[int, Field(ge=1, le=4)] = Field(1, description="rows of holes, from front to back")
-    floor: Annotated[Metres, Field(ge=0)] = Field(0.004, description="thickness below holes; 0: holes go through")
+    floor: Annotated[Metres, Field(ge=0)] = Field(
+        0.004, description="thickness of the board below the holes; 0 for holes that go through"
+    )
     chamfer: Annotated[Metres, Field(ge=0)] = Field(0.0015, description="chamfer of the edge of a hole")
 
     @model_validator(mode="after")

@@ -32,13 +32,17 @@ class Hollow(StrictModel):
     family: Literal["hollow"]
     profile: Annotated[tuple[Row, ...], Field(min_length=2)]
     wall: Annotated[Metres, Field(gt=0)] = Field(description="thickness of the wall")
-    base: Annotated[Metres, Field(gt=0)] | None = Field(default=None, description="of the floor; default: the wall's")
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of rows that give none")
+    base: Annotated[Metres, Field(gt=0)] | None = Field(
+        default=None, description="thickness of the floor; by default that of the wall"
+    )
+    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of profile rows that have none")
     smooth: bool = Field(False, description="use a smooth curve through the rows")
     fillet: Metres = 0.001
     segments: int = Field(default=32, ge=12, le=36, multiple_of=4, description="number of points of an outline")
-    sides: int = Field(default=16, ge=4, le=16, multiple_of=4, description="convex pieces around; 4 for a box")
-    pieces: int = Field(default=3, ge=1, le=6, description="upper bound of convex pieces from foot to rim")
+    sides: int = Field(
+        default=16, ge=4, le=16, multiple_of=4, description="number of convex pieces around the wall; 4 for a box"
+    )
+    pieces: int = Field(default=3, ge=1, le=6, description="largest number of convex pieces from foot to rim")
 
     @model_validator(mode="after")
     def _heights_rise(self) -> Hollow:

@@ -31,21 +31,21 @@ class Loft(StrictModel):
 
     family: Literal["loft"]
     profile: Annotated[tuple[Row, ...], Field(min_length=2)]
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of rows that give none")
+    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="roundness of profile rows that have none")
     smooth: bool = Field(False, description="use a smooth curve instead of filleted corners")
     rings: int = Field(default=24, ge=6, le=40, description="number of outlines of a smooth loft")
     fillet: Metres = 0.0015
     segments: int = Field(default=28, ge=12, le=36, multiple_of=4, description="number of points of an outline")
     crease: float = Field(default=0.7, gt=0, description="angle above which edges are shaded sharp [rad]")
     ends: Literal["radial", "flat"] = Field(
-        default="radial", description="flat ends are closed and have their own texture"
+        default="radial", description="close flat ends, which then have their own texture"
     )
     bands: dict[str, tuple[int, int]] = Field(default={}, description="regions of the surface between two profile rows")
     vary: Ratio = Field(
         default=0.0, ge=0, le=0.3, description="relative variation of the rows' widths between variants"
     )
     wear: Wear = Wear()
-    pieces: int = Field(default=8, ge=1, le=12, description="upper bound of convex pieces")
+    pieces: int = Field(default=8, ge=1, le=12, description="largest number of convex pieces")
 
     @model_validator(mode="after")
     def _bands_are_rows(self) -> Loft:

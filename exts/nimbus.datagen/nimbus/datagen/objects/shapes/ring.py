@@ -28,8 +28,10 @@ class Ring(StrictModel):
     arc: tuple[Radians, Radians] = Field(
         default=(0.0, 2 * np.pi), description="first and last angle, from +x towards +y; by default a whole ring"
     )
-    roundness: Ratio = Field(default=1.0, ge=0, le=1, description="section: 0 for a rectangle, 1 for an ellipse")
-    segments: Annotated[int, Field(ge=6, le=64)] = Field(default=32, description="number along the arc")
+    roundness: Ratio = Field(
+        default=1.0, ge=0, le=1, description="roundness of the section: 0 for a rectangle, 1 for an ellipse"
+    )
+    segments: Annotated[int, Field(ge=6, le=64)] = Field(default=32, description="number of outlines along the arc")
     pieces: Annotated[int, Field(ge=2, le=24)] = Field(default=12, description="number of convex pieces along the arc")
 
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:

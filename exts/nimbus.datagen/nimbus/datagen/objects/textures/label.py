@@ -32,7 +32,7 @@ class Label(StrictModel):
     sides: tuple[Literal["front", "back", "left", "right"], ...] = Field(
         default=(), description="one panel on each of these sides instead of all around"
     )
-    also: tuple[str, ...] = Field(default=(), description="other parts in the ground color")
+    also: tuple[str, ...] = Field(default=(), description="other parts that are painted in the ground color")
     small_print: bool = True
 
     def apply(self, canvas: Canvas, rng: np.random.Generator) -> None:

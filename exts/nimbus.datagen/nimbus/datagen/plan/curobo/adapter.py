@@ -135,8 +135,8 @@ class CuroboAdapter:
     def _config(self, batch: int, slots: int) -> MotionPlannerCfg:
         config = MotionPlannerCfg.create(
             robot=self._robot,
-            # cuRobo makes as many worlds as there are scenes here. Each query of a batch needs its own; a cache alone
-            # gives one.
+            # cuRobo makes one world per scene in this list. Each query of a batch needs its own world; a cache alone
+            # gives only one.
             scene_model=None if batch == 1 else [{} for _ in range(batch)],
             multi_env=batch > 1,
             # The cache reserves the memory that worlds are loaded into later.

@@ -156,7 +156,7 @@ def check_curobo(*, where: str = "--planner") -> None:
 
 _running: dict[int, CuroboProcess] = {}
 """cuRobo's process by the id of the process that started it. All attempts share one GPU context and one warm-up; a
-forked process starts a cuRobo process of its own."""
+forked process starts its own cuRobo process."""
 
 
 def curobo_process() -> CuroboProcess:

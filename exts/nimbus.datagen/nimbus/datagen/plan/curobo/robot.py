@@ -87,7 +87,7 @@ def describe_robot(
 
 
 def links(parts: SceneParts) -> list[int]:
-    """Return the robot's bodies that are moved by joints of the chain to the tool alone, parents first."""
+    """Return the robot's bodies that only the joints of the chain to the tool move, parents first."""
     chain = set(joints_above(parts.model, parts.tool_body))
     return sorted(body for body in parts.robot if set(joints_above(parts.model, body)) <= chain)
 

@@ -26,7 +26,7 @@ class CuroboWorld:
     box_sizes: FloatArray
     """(B, 3) full extents of the boxes [m]."""
     mesh_names: tuple[str, ...]
-    """Names of the meshes, equal up to the final number for equal meshes, because cuRobo identifies meshes by name."""
+    """Names of the meshes. Those of equal meshes differ only in the final number: cuRobo identifies meshes by name."""
     mesh_poses: FloatArray
     """(M, 7) poses of the meshes."""
     mesh_vertices: tuple[FloatArray, ...]

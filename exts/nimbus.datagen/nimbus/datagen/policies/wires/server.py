@@ -34,9 +34,9 @@ from nimbus.datagen.policies.wires.openpi import EPISODE, IMAGES, SCENE, STATE, 
 T = TypeVar("T")
 HOST = "127.0.0.1"
 _MOST_CONNECTIONS = 64
-"""Largest number of connections; each has a policy of its own in memory."""
+"""Largest number of connections; each has its own policy in memory."""
 _MOST_GREETING = 64
-"""Largest number of further connections that have not sent a request with the token."""
+"""Largest number of additional connections that have not yet sent a request with the token."""
 _GREETING = 5.0
 """Time for a request [s]."""
 _PAUSE = 0.1

@@ -28,15 +28,19 @@ class LexiconFile(StrictModel):
 
     language: Literal["en", "de", "es"]
     articles: Words
-    colors: dict[str, str] = Field(description="by the name of the color in kinds")
+    colors: dict[str, str] = Field(description="color words, by the name of the color in kinds")
     numbers: Words = Field(description="number words, from one")
-    both: str = Field(description="replaces the article and 'two'; may be empty")
-    sides: dict[str, str] = Field(description="added to a noun, by the starting place")
+    both: str = Field(description="word that replaces the article and 'two'; may be empty")
+    sides: dict[str, str] = Field(description="words added to a noun, by the starting place")
     nouns: dict[str, Words] = Field(description="names by category: 'gender name, plural'")
-    classes: dict[str, Words] = Field({}, description="classes of kinds, by a general name")
-    purposes: dict[str, Words] = Field({}, description="categories of kinds, by a name of their purpose")
+    classes: dict[str, Words] = Field({}, description="classes of kinds that a general name covers, by that name")
+    purposes: dict[str, Words] = Field(
+        {}, description="categories of kinds that share a purpose, by the name of the purpose"
+    )
     places: dict[str, Words]
-    spots: dict[str, Words] = Field({}, description="places as where a thing ends up, by place; only read")
+    spots: dict[str, Words] = Field(
+        {}, description="other words for the places where a thing ends, by place; read and never written"
+    )
     clauses: dict[str, Words]
     read: dict[str, Words] = Field(
         {},

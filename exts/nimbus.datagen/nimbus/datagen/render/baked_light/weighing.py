@@ -23,7 +23,7 @@ _LEAST, _MOST = 0.4, 3.0
 _MIDDLE = 0.5
 """Median light of a home's samples after exposure."""
 _OUTSIDE = 0.75
-"""Fraction of a sample's surroundings that is sky or ground, from which on the sample is outside."""
+"""Smallest fraction of sky and ground in the surroundings of a sample that counts as outside."""
 _BRIGHTEST = 6.0
 """Largest exposure of a home."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
@@ -95,7 +95,7 @@ def weigh_scene(basis: LightBasis, light: Light, colors: FloatArray) -> WeighedL
     """Combine the basis of a whole static scene, exposed so that its median light is fixed.
 
     Args:
-        basis: Basis of the scene, which has lamps of its own.
+        basis: Basis of the scene, which has its own lamps.
         light: Drawn light: ``color`` of all lamps, or ``lamps`` for each source; ``sky`` enters through windows.
         colors: (GROUPS, 3) linear albedo of each group of surfaces.
     """
@@ -119,7 +119,7 @@ def sky_parts(picture: FloatArray, *, turn: float, intensity: float) -> FloatArr
         picture: (H, W, 3) linear light, equirectangular; its top row is straight up, its left edge at +x, and its
             columns run clockwise as seen from above.
         turn: Rotation about the vertical [rad].
-        intensity: Factor.
+        intensity: Factor on the light.
     """
     height, width = picture.shape[:2]
     rise = np.pi * (0.5 - (np.arange(height) + 0.5) / height)

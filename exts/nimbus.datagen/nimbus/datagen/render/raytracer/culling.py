@@ -146,7 +146,7 @@ def _grow(
     grown: wp.array(dtype=wp.vec4),
     limits: wp.array2d(dtype=wp.float32),
 ):
-    """Extend the boxes of moving meshes by two seams, and find the limits of all of a step."""
+    """Extend the boxes of moving meshes by two seams, and find the common limits of the boxes of each step."""
     step, box = wp.tid()
     boxes = scenes[steps.layouts[step]].boxes
     if box >= boxes.count:

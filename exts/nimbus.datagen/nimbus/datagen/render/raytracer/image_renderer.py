@@ -81,7 +81,7 @@ class ImageRenderer:
         view.stale = wp.zeros(tiles, dtype=wp.uint8, device=self._device)
         view.reach = before.view.reach if before else wp.zeros(runs, dtype=wp.vec4, device=self._device)
         changes = find_changes(table.scenes, now, before, is_baked=table.has_seams)
-        # Each step is a launch of its own, because it begins with the pixels of the step before.
+        # Each step is a separate launch, because it begins with the pixels of the step before.
         for step in range(len(placed)):
             choose_tiles(table.scenes, now, before, changes, step)
             if step or before:

@@ -175,7 +175,8 @@ def find_changes(scenes: wp.array, now: Shown, before: Shown | None, *, is_baked
 
     moved = np.any(shown.poses != earlier("poses"), axis=-1)
     casts = shown.casts | earlier("casts")
-    # A mesh that neither moves nor moved cannot change its shadow, because the light is constant in an episode.
+    # A mesh that moved neither in this step nor in the one before cannot change its shadow, because the light is
+    # constant in an episode.
     shades = moved & casts
     # With baked light a moving body also darkens its surroundings, within two seams.
     margin = _ROUNDING + (2 * SEAM if is_baked else 0.0)

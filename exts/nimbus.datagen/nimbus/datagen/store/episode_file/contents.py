@@ -85,7 +85,7 @@ def _chunk_bytes(dataset: h5py.Dataset) -> int:
 
 
 def _expands_beyond(stream: bytes, *, most: int) -> bool:
-    """Return True if a zlib stream has more content [bytes]; damaged streams are left to HDF5, which names the damage.
+    """Return True if a zlib stream unpacks to more than ``most`` bytes; HDF5 reports damaged streams.
 
     HDF5 stops at the damage as well.
     """

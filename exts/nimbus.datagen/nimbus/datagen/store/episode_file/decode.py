@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.store.episode_file.h264 import GROUP
+from nimbus.datagen.store.episode_file.open_video import open_mp4
 
-QUICK = {"analyzeduration": "0", "probesize": "2048"}
-"""Options that skip probing, which would decode frames of a fragmented file: the header contains everything."""
 _LARGEST = 16_384
 """Largest accepted side of a frame [px]."""
 _MOST_PIXELS = 1 << 25
@@ -64,17 +62,14 @@ class VideoReader:
     """
 
     def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
-        import av
         from av.error import FFmpegError
 
         self.where = where or str(file)
         self._fps = fps
         try:
-            if isinstance(file, Path) and file.exists():
-                check_regular(file)
-            source: Any = str(file) if isinstance(file, Path) else file
-            # The format is fixed, because a guessed one could be a playlist, which may name files outside the dataset.
-            self._container: Any = av.open(source, format="mp4", options=QUICK)
+            if isinstance(file, Path) and not file.exists():
+                raise FileNotFoundError(file)
+            self._container: Any = open_mp4(file)
             self._stream: Any = self._container.streams.video[0]
         except FileNotFoundError:
             what = "restore it from a copy, or run again"

@@ -48,7 +48,7 @@ _MOST_TEXTS = 1_000_000
 
 
 def _local_file(path: Path) -> Path:
-    """Return the path on this machine of a file of a dataset, which must be a file of its own."""
+    """Return the local path of a dataset's file; a link out of the dataset is refused."""
     path = local(path)
     check_own_file(path)
     return path
@@ -111,7 +111,7 @@ class EpisodeFile:
             return rate
 
     def _attribute(self, name: str) -> Any:
-        """Read an attribute of the file that has one value; a list may name one large text any number of times."""
+        """Read an attribute of one value; a list is refused, because it may refer to one large text many times."""
         if h5py.h5a.open(self.file.id, name.encode()).shape != ():
             raise ValueError("a list, expected one value")
         return self.file.attrs[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +52,7 @@ SELECT draws.drawn FROM draws WHERE draws.episode_id = attempts.episode_id AND d
 """SQL for the drawn values of an attempt; ledgers of earlier versions have them in the attempt's row."""
 _WITH_DRAWN, _WITHOUT_DRAWN = ATTEMPTS.select_with(drawn=_DRAWN), ATTEMPTS.select_with(drawn="'{}'")
 _SPREAD = 2654435761
-"""Factor of a hash that scatters indices (Knuth, 1973), because the episodes of one part of a run are every n-th."""
+"""Factor of a hash that scatters indices (Knuth, 1973), because one part of a run has every n-th episode."""
 _PAGE = 500
 """Number of rows fetched at a time."""
 _NO_INDEX = 1 << 62
@@ -71,19 +70,18 @@ class Ledger:
         folder: The dataset's folder.
         read_only: Open for reading, even during a run and on a read-only disk.
         task: In a dataset of several tasks, the task whose episodes an index refers to.
+        check_pages: When reading, check every page once (`open_to_read`). False where a process of the same run writes.
 
     Raises:
         InputError: There is no ledger, or the file is damaged.
     """
 
-    def __init__(self, folder: Path, *, read_only: bool = False, task: str = "") -> None:
+    def __init__(self, folder: Path, *, read_only: bool = False, task: str = "", check_pages: bool = True) -> None:
         self.path, self.task = folder / FILE_NAME, task
-        self._connection = open_to_read(self.path) if read_only else open_to_write(self.path)
-        self._most_rows = sys.maxsize
-        """Upper bound of a table's rows: damaged pages may form a cycle that yields rows endlessly."""
         if read_only:
-            files = (self.path, self.path.with_name(f"{FILE_NAME}-wal"))
-            self._most_rows = sum(path.stat().st_size for path in files if path.exists())
+            self._connection = open_to_read(self.path, check_pages=check_pages)
+        else:
+            self._connection = open_to_write(self.path)
         self._lock = threading.RLock()
         self._in_batch = False
         self._deferred: list[Row] = []
@@ -405,8 +403,7 @@ class Ledger:
         return list(self._walk(table, f"{table.select} {rest}", values))
 
     def _walk(self, table: Table[T], statement: str, values: Mapping[str, str | int] | None = None) -> Iterator[T]:
-        """Yield rows. Repeated rows, or more rows than the file can hold, are reported as a damaged file."""
-        count = 0
+        """Yield rows. Repeated rows are reported as a damaged file."""
         before: tuple[Any, ...] | None = None
         with self._lock, reading(self.path):
             cursor = self._connection.execute(statement, values or {})
@@ -418,9 +415,6 @@ class Ledger:
                     if table.key and (key := table.key_of(row)) == before:
                         raise ValueError(f"two {table.name} are the same: {key}")
                     before = table.key_of(row)
-                count += len(rows)
-                if count > self._most_rows:
-                    raise ValueError("it yields more rows than its file can hold")
             if not rows:
                 return
             yield from rows

@@ -20,6 +20,10 @@ _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """Magic number at the end of a journal that names a super-journal."""
 _EXPRESSION = -2
 """Column number that SQLite reports for an index on an expression."""
+_STEPS_PER_BYTE = 100
+"""Steps of SQLite that the checks of a file may take, per byte: several times those of a full file."""
+_LEAST_STEPS = 10_000_000
+_STEPS_PER_CALL = 100_000
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
@@ -39,7 +43,8 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         # Several threads of a run use the connection, one at a time.
         connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
     try:
-        with reading(path), writing(path):  # SQLite may write even to read the schema, for example to recover its log
+        # SQLite may write even to read the schema, for example to recover its log
+        with reading(path), writing(path), limited_steps(connection, path):
             _check_schema(connection)
         with writing(path):
             # WAL lets readers (reports, the page of a run) see a consistent state while the run writes.
@@ -47,7 +52,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
             # FULL is used instead of NORMAL, which syncs only at checkpoints in WAL mode, so a power failure could lose
             # a commit.
             connection.execute("PRAGMA synchronous = FULL")
-        with reading(path):
+        with reading(path), limited_steps(connection, path):
             _check_pages(connection)
         with writing(path):
             _create(connection)
@@ -79,11 +84,16 @@ def _check_journal(journal: Path) -> None:
         raise InputError(what, where=str(journal), instead="delete this journal, or restore the dataset from a copy")
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
+def open_to_read(path: Path, *, check_pages: bool = True) -> sqlite3.Connection:
     """Open for reading, even during a run and on a read-only disk.
 
+    Args:
+        path: The ledger.
+        check_pages: Check every page once, which takes about a second per gigabyte. In a damaged file, a page that is
+            named many times would yield rows endlessly, before the first one or while they are counted.
+
     Raises:
-        InputError: There is no ledger, or the file is not a ledger.
+        InputError: There is no ledger, or the file is not a ledger, or it is damaged.
     """
     if not path.exists():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
@@ -100,7 +110,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
             error = failure
             continue
         try:
-            _check_schema(connection)
+            with limited_steps(connection, path):
+                _check_schema(connection)
+                if check_pages:
+                    _check_pages(connection)
             _complete(connection)
             _check_columns(connection)
         except ValueError as failure:  # opening it as immutable would only ignore the write-ahead log
@@ -186,6 +199,22 @@ def _check_schema(connection: sqlite3.Connection) -> None:
         for column in connection.execute(f"SELECT * FROM pragma_{pragma}(?)", (name,)):
             if column[place] not in (0, None) if kind == "table" else column[place] == _EXPRESSION:
                 raise ValueError(f"{kind} '{name}' holds a computed column")
+
+
+@contextmanager
+def limited_steps(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Interrupt statements that take more steps than a file of this size can need.
+
+    The table of the schema is read before its pages can be checked, and may be damaged like any other.
+    """
+    files = (path, path.with_name(f"{path.name}-wal"))
+    size = sum(file.stat().st_size for file in files if file.exists())
+    calls = iter(range((_LEAST_STEPS + _STEPS_PER_BYTE * size) // _STEPS_PER_CALL))
+    connection.set_progress_handler(lambda: int(next(calls, None) is None), _STEPS_PER_CALL)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
 
 
 def _check_pages(connection: sqlite3.Connection) -> None:

@@ -64,7 +64,7 @@ def parse_address(text: str) -> StoreAddress:
         parts = urlsplit(text)
         has_password = "@" in parts.netloc
     except ValueError as error:
-        what = f"no address: {error}"
+        what = f"invalid address: {error}"
         raise InputError(what, where=without_secrets(text), instead=f"write {scheme}://bucket/path") from None
     if has_password or parts.query or parts.fragment:
         what = "an address must not contain a user, password, '?' or '#'"

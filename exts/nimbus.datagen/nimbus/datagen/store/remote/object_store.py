@@ -27,7 +27,7 @@ _RETRY_FOR = timedelta(seconds=20)
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
-"""Id of the process that first called a store, and so started the threads of the library; empty before."""
+"""Id of the process that first called a store and thereby started the library's threads; empty before that."""
 LARGEST_OBJECT = 1 << 36
 """Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"

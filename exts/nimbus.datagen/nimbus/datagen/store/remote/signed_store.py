@@ -114,7 +114,7 @@ class SignedStore:
     def _request(self, method: str, name: str, *, headers: dict[str, str] | None = None, data: object = None):  # noqa: ANN202
         url = self._sign(name, method)
         if not url.startswith(_SCHEMES):  # urllib would also open file: and ftp:
-            what = "the head's URL is not one of a store"
+            what = "the URL from the head does not lead to a store"
             raise InputError(what, where=self.place(name), instead="check the head of the cluster")
         request = urllib.request.Request(
             url,

@@ -26,7 +26,7 @@ from nimbus.datagen.store.remote.writer_lock import WriterLock, new_owner
 
 _OWNER, _EPOCH = "owner", "epoch"
 _OWN = ("journal/", "lock.json", "episodes/", "failures/", "incidents/", LEDGER, MANIFEST, *PAGES)
-"""Objects that a run writes before ``dataset.json``, with which the dataset begins."""
+"""Objects that a run writes before ``dataset.json``; the dataset exists only once that file does."""
 _LOOKS = 32
 """Number of objects looked up in parallel."""
 _PAGE = 1000
@@ -54,8 +54,8 @@ def open_spool(address: StoreAddress) -> tuple[Path, ObjectStore, WriterLock]:
     before = lock.take()
     try:
         mine = int((spool / _EPOCH).read_text()) if (spool / _EPOCH).exists() else 0
-        # A start of this spool that was killed before it noted its epoch has written nothing into the dataset, and
-        # episodes that wait in the spool stay.
+        # A run that was killed before it noted its epoch in this spool has written nothing into the dataset. Episodes
+        # that wait in the spool stay.
         has_newest = not lock.was_taken_by_others(mine, before) if before else mine == 0
         if not has_newest or not (spool / INFO_NAME).exists():
             _take_over(spool, store)

@@ -30,7 +30,7 @@ from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
 T = TypeVar("T")
 STATE = "upload.json"
 PAGES = ("report.html", "certificates.json", "status.json", "nodes.json")
-"""Files of the spool's folder published beside ledger and description."""
+"""Files of the spool's folder that are published beside ledger and description."""
 _THREADS = 2
 """Number of parallel uploads; one waits for the network while another is read and hashed."""
 _PERIOD = 60.0
@@ -128,7 +128,7 @@ class Uploader:
                 self._store.replace(f"{folder}/{path.name}", path)
 
     def _publish_status(self) -> None:
-        """Write the changed pages into the store: a run has a status before its first episode, and between two."""
+        """Write the changed pages into the store; a run's status changes even while no episode is stored."""
         for name, changed in self._changed_pages().items():
             self._store.replace(name, (self._spool / name).read_bytes())
             self._page_times[name] = changed
@@ -160,7 +160,7 @@ class Uploader:
             for name in [name for name in found if self._uploads.has(f"{kind}/{name}")]:  # left by a killed run
                 keep_entry(self._copy, f"{kind}/{name}", self._spool / kind / name)
                 found.remove(name)
-        ledger = Ledger(self._spool, read_only=True)
+        ledger = Ledger(self._spool, read_only=True, check_pages=False)
         try:
             ids = sorted({name.partition(".hdf5")[0].rpartition(".a")[0] for name in names["failures"]})
             ids += [name.removesuffix(".hdf5") for name in names["episodes"] if name.endswith(".hdf5")]
