@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +25,8 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
+
+logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
@@ -209,6 +213,14 @@ def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjMode
     # The flags are restored before MuJoCo's model is made, which reads them.
     model.shape_flags.assign(flags)
     return newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True, **options).mj_model
+
+
+def describe_world(builder: newton.ModelBuilder) -> tuple[mujoco.MjModel, str]:
+    """Compile a world, and return it with its description in MJCF."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "world.xml"
+        model = compile_world(builder, cone="pyramidal", impratio=1.0, solver="cg", save_to_mjcf=str(path))
+        return model, path.read_text(encoding="utf-8")
 
 
 def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:

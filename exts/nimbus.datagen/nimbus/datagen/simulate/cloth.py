@@ -5,23 +5,16 @@ A world with cloth has physics settings of its own; docs/decisions.md has figure
 
 from __future__ import annotations
 
-import logging
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import mujoco
-import newton
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import Sheet
-from nimbus.datagen.simulate.builder import compile_world
-
-logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
 
 CLOTH_STEP_RATE = 600.0
 """Rate of physics in a world with cloth [Hz]."""
@@ -47,20 +40,17 @@ def sheet_of(item: PlacedObject) -> Sheet | None:
 
 
 def compile_with_cloths(
-    builder: newton.ModelBuilder, cloths: Iterable[PlacedObject], *, robot: Sequence[str]
+    newtons: mujoco.MjModel, mjcf: str, cloths: Iterable[PlacedObject], *, robot: Sequence[str]
 ) -> ClothWorld:
     """Compile a world with cloths that lie flat at their poses.
 
     Args:
-        builder: The rigid bodies of the world.
+        newtons: Newton's model of the rigid bodies.
+        mjcf: The same model as MJCF, to which the cloths are added, because Newton has no cloth for MuJoCo.
         cloths: The cloths.
         robot: Joints of the robot, whose links touch the faces of a cloth; other bodies touch its vertices.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        # Newton has no cloth for MuJoCo, so cloths are added to the description that it writes.
-        path = Path(folder) / "world.xml"
-        newtons = compile_world(builder, cone="pyramidal", impratio=1.0, solver="cg", save_to_mjcf=str(path))
-        spec = mujoco.MjSpec.from_file(str(path))
+    spec = mujoco.MjSpec.from_string(mjcf)
     roots = {int(newtons.body_rootid[newtons.joint(name).bodyid[0]]) for name in robot}
     links = {newtons.body(body).name for body in range(newtons.nbody) if newtons.body_rootid[body] in roots}
     for geom in spec.geoms:

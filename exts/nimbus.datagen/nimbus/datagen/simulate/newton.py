@@ -18,7 +18,7 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, start_positions
+from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, describe_world, start_positions
 from nimbus.datagen.simulate.cloth import CLOTH_STEP_RATE, ClothStates, compile_with_cloths, sheet_of
 from nimbus.datagen.simulate.disturbances import DisturbanceForce
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
@@ -80,7 +80,7 @@ class NewtonSimulation:
         builder = self._scenes.world(layout.objects)
         cloths = [item for item in layout.objects if sheet_of(item)]
         if cloths:
-            found = compile_with_cloths(builder, cloths, robot=self.robot.joint_names)
+            found = compile_with_cloths(*describe_world(builder), cloths, robot=self.robot.joint_names)
             self.model, self.rigid_model, self.step_rate = found.model, found.rigid, CLOTH_STEP_RATE
         else:
             self.model = self.rigid_model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
