@@ -1,4 +1,4 @@
-"""Navigation in a cell, in one process, and killed and continued: episodes lost, and hashes of all three datasets.
+"""Navigation in three runs (a cell, one process, a cell killed and continued): lost episodes, and dataset hashes.
 
 ``python -m benchmarks.navigation_kills [--task NAME] [--episodes N] [--kills N] [--size W H]``
 

@@ -215,8 +215,7 @@ class Supervisor:
         os.close(self._fork_server_log)
         if self._run_loop:
             self._run_loop.fault_handler.fault("zygote", how, log_tail=log.decode(errors="replace"))
-        # Results prove that loading works; a later end is an accident of the machine, and the run is not given up for
-        # it.
+        # Results prove that loading works. If a fork server ends later, the machine is the cause, and the run goes on.
         if self._fork_server_deaths >= _FORK_SERVERS and not (self._run_loop and self._run_loop.dispatcher.results):
             from nimbus.runner.cell.transport.messages import Ended
 

@@ -85,7 +85,7 @@ class NodeHoldings:
         self.nodes[cell].is_draining = True
 
     def block(self, cell: str, groups: Iterable[str]) -> None:
-        """Exclude a node from leases of groups that it has not loaded and whose needs it lacks now."""
+        """Exclude a node from leases of some groups: it has not loaded them, and lacks what they need."""
         self.nodes[cell].blocked = frozenset(groups)
 
     def has_work_for(self, cell: str) -> bool:

@@ -61,7 +61,7 @@ def command(
     ] = False,
     annotations: Annotated[
         bool,
-        typer.Option("--annotations", help="include flow as lossless videos, keypoints and tool poses as tables"),
+        typer.Option("--annotations", help="include flow (lossless videos), and keypoints and tool poses (tables)"),
     ] = False,
     keep_failures: Annotated[
         bool,

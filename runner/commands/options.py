@@ -254,7 +254,9 @@ Cluster = Annotated[
 
 Workers = Annotated[
     WorkerSplit | None,
-    typer.Option("--workers", metavar="PxR", parser=worker_split, help="planners and renderers (auto)"),
+    typer.Option(
+        "--workers", metavar="PxR", parser=worker_split, help="number of planners P and of renderers R (auto)"
+    ),
 ]
 
 

@@ -26,7 +26,7 @@ def command(
             "--actions",
             metavar="NAME",
             parser=one_of(FED_ACTIONS),
-            help="executed: the executed positions, with equal states; recorded: the commands without execution noise",
+            help="executed: positions that were executed; states are equal. recorded: commands without execution noise",
         ),
     ] = "executed",
     as_json: AsJson = False,

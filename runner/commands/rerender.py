@@ -169,8 +169,8 @@ def _shown_scene(task: BaseTask, pipeline: str | None, *, is_stored: bool) -> Sh
 
     Args:
         task: The task.
-        pipeline: Name or path of the pipeline whose renderer is used. None selects the task's own pipeline, or the
-            usual one for its kind of task if the task's own fuses rendering with another stage.
+        pipeline: Name or path of the pipeline whose renderer is used. None selects the task's own pipeline. If
+            that one fuses rendering with another stage, the default pipeline for this kind of task is used.
         is_stored: True if the task comes from an episode. A pipeline file that it names is ignored, because a pipeline
             can start programs.
 

@@ -1,7 +1,7 @@
 """Extract the part of the contracts that Nimbus uses: ``python tools/contract/cut.py FOLDER_WITH_THE_CONTRACTS``.
 
-Lists of names of whole modules and whole classes are kept, so that a nonexistent name differs from one that was not
-extracted. Run it again when code uses a part of Kit that no code used before.
+The names of all members of a module or class are kept, so that the checker can distinguish a name that does not exist
+from one that was not extracted. Run it again when code uses a part of Kit that no code used before.
 """
 
 from __future__ import annotations

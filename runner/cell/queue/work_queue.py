@@ -119,7 +119,7 @@ class WorkQueue:
     def planned(self, index: int, place: Place, *, lease: int) -> bool:
         """Record a plan at its location; False when the lease is outdated, and the location can be freed."""
         held = self._held.get(index)
-        # The lease number identifies this handing-out: a worker that was given up may still send its plan.
+        # A worker that was presumed dead may still send its plan; the lease number shows that its lease has ended.
         if held is None or held.lease is None or held.state is not QueueState.PLANNING or held.number != lease:
             return False
         self._take_back(held)
@@ -174,7 +174,8 @@ class WorkQueue:
 
     def is_complete(self, index: int) -> bool:
         """Return True when this index needs no further work."""
-        # Settled indices are not kept, since there may be millions: one that was drawn and is not held is complete.
+        # Settled indices are not kept, because there may be millions. An index that was read from the source and is
+        # no longer held is therefore complete.
         if index in self._held or (self._next is not None and self._next.index == index):
             return False
         return index <= self._last or self._exhausted or not self._is_ordered
@@ -184,7 +185,9 @@ class WorkQueue:
         self._total = total
 
     def lost(self, worker: int, *, index: int | None = None) -> tuple[Lease, ...]:
-        """Take back all leases of a worker, or that of one index; existing plans wait again, others are made again.
+        """Take back all leases of a worker, or that of one index.
+
+        An index with a plan waits again to be rendered; one without a plan waits again to be planned.
 
         Returns:
             The leases that ended; the role of each shows which work its index waits for again.

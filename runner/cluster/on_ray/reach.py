@@ -112,7 +112,7 @@ def own_node_folder(root: Path, name: str, node: str) -> OwnedFolder:
     Raises:
         FolderTakenError: Another process owns the folder of the node.
     """
-    # Owned first: a restarted actor finds undelivered episodes in its folder, which would count as stale.
+    # The folder is claimed before stale ones are removed: it may hold undelivered episodes of an earlier actor.
     own = OwnedFolder(root / name / node)
     remove_stale(root.glob("*/*"))
     return own
@@ -150,7 +150,8 @@ def refusal(error: Exception, *, where: str) -> InputError:
 
 def first_line(error: Exception) -> str:
     """Return the last line of a traceback, or the first line of another text; at most 300 characters."""
-    details = getattr(error, "details", None)  # of gRPC, whose text begins with the name of the class
+    # The text of a gRPC error begins with the name of its class; its method ``details`` returns only the message.
+    details = getattr(error, "details", None)
     text = str(details() if callable(details) else error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return (lines[-1] if lines and "Error" in lines[-1] else lines[0] if lines else type(error).__name__)[:300]

@@ -10,6 +10,7 @@ from nimbus.datagen.geometry.coverage import cover_pixels
 from nimbus.datagen.objects.imported.looks import fit_look, image_error, paint_original, reduce_faces
 from nimbus.datagen.objects.imported.read import join_surfaces
 from nimbus.datagen.objects.imported.surface import ImportedSurface
+from nimbus.datagen.objects.shapes.shape import smooth_normals
 
 
 def checks(color: tuple[int, int, int], side: int = 64) -> ImageArray:
@@ -76,3 +77,25 @@ def test_many_faces_are_reduced_fast_and_stay_near() -> None:
     points, faces = reduce_faces(np.asarray(mesh.vertices), np.asarray(mesh.faces, dtype=np.int32), 6000)
     assert 500 < len(faces) <= 6000
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 0.05, atol=3e-4)
+
+
+def test_repeated_faces_are_dropped() -> None:
+    """A surface whose faces occur 100 times, also from another first corner, looks like the surface itself."""
+    surface = ball(checks((20, 30, 160)), subdivisions=1)
+    turned = ImportedSurface(
+        corners=np.roll(surface.corners, 1, axis=1), uvs=np.roll(surface.uvs, 1, axis=1), texture=surface.texture
+    )
+    many = join_surfaces([surface, *[turned] * 99], unit_is_known=True, up="z")
+    look = fit_look(many, *surface.points())
+    assert len(look.mesh.faces) == len(surface.corners) and not look.is_baked
+
+
+def test_many_faces_at_one_point_share_a_normal() -> None:
+    """All pairs of the 40,000 faces of a flat cap would take 13 GB."""
+    turns = np.linspace(0, 2 * np.pi, 40_000, endpoint=False)
+    rim = np.column_stack([np.cos(turns), np.sin(turns), np.zeros(len(turns))])
+    number = np.arange(1, len(rim) + 1)
+    faces = np.column_stack([np.zeros_like(number), number, np.roll(number, -1)]).astype(np.int32)
+    points = np.vstack([np.zeros(3), rim])
+    _, _, normals, _ = smooth_normals(points, faces, np.zeros((len(points), 2)), 0.7)
+    np.testing.assert_allclose(normals, np.tile([0.0, 0, 1], (len(normals), 1)), atol=1e-9)

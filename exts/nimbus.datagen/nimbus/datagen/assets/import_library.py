@@ -38,7 +38,7 @@ from nimbus.datagen.objects.prepared.index import (
 )
 from nimbus.datagen.version import nimbus_version, versioned_hash
 
-IMPORT_VERSION = 8
+IMPORT_VERSION = 9
 """Version of the preparation code; raise it when the result for any asset changes."""
 LIBRARY_NAME = "library.yaml"
 _DONE = "progress.jsonl"

@@ -48,7 +48,7 @@ class CameraView:
     widths: dict[str, tuple[float, float]]
     """Median and smallest width of a group's objects [px]; for a wrist camera, when they are between the fingers."""
     out_of_view: tuple[str, ...]
-    """Names of the groups, fixtures, regions, handles and grippers that are out of view; for a wrist camera, also of
+    """Names of the groups, fixtures, regions, handles and grippers that are out of view. A wrist camera may also list
     the place between the fingers.
     """
 

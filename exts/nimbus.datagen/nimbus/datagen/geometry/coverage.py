@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +12,9 @@ from nimbus.datagen.arrays import BoolArray, FloatArray, IntArray
 from nimbus.datagen.random_streams import generator
 
 _AT_ONCE = 1 << 20
-"""Number of pixels in the boxes of a group of faces that are processed together; they take 0.2 GB."""
+"""Number of pixels, or of rows of faces, that are processed together; they take 0.2 GB."""
+_LARGER = 1.0 + 1e-6
+"""Enlargement of faces, about their centers, in the search for the pixels that they may cover."""
 _EDGE = 1e-9
 """Tolerance of a barycentric weight for a pixel's center on the edge of a face."""
 
@@ -36,38 +40,124 @@ def cover_pixels(triangles: FloatArray, width: int, height: int, *, both_sides: 
         height: Height of the grid [px].
         both_sides: True to include clockwise faces.
     """
-    limits = np.array([width, height]) - 1
-    low = np.clip(np.floor(triangles[..., :2].min(axis=1) - 0.5).astype(int), 0, limits)
-    high = np.clip(np.ceil(triangles[..., :2].max(axis=1) + 0.5).astype(int), 0, limits)
-    extent = high - low + 1
-    # The boxes of faces are expanded in groups, because together the boxes of a large mesh would not fit into memory.
-    group = np.cumsum(extent.prod(axis=1)) // _AT_ONCE
-    starts = np.flatnonzero(np.r_[True, np.diff(group) > 0]) if len(group) else group
-    found = []
-    for start, end in zip(starts, [*starts[1:], len(group)], strict=True):
-        face, column, row = _boxes(np.arange(start, end), low, extent)
+    front = _Front.empty(width * height) if triangles.shape[2] == 3 else None
+    found = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, 3)))]
+    for face, column, row in _near_pixels(triangles, width, height, both_sides):
         middles = np.column_stack([column, row]).astype(np.float64) + 0.5
         weights, inside = _weights(triangles, face, middles, both_sides)
-        found.append((face[inside], (row * width + column)[inside], weights[inside]))
-    if not found:
-        empty = np.zeros(0, dtype=np.int64)
-        return PixelCoverage(face=empty, pixel=empty, weights=np.zeros((0, 3)))
+        face, pixel, weights = face[inside], (row * width + column)[inside], weights[inside]
+        if front:
+            front.add(face, pixel, weights, np.einsum("ij,ij->i", weights, triangles[face, :, 2]))
+        else:
+            found.append((face, pixel, weights))
+    if front:
+        return front.coverage()
     face, pixel, weights = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
-    if triangles.shape[2] == 3:
-        depth = np.einsum("ij,ij->i", weights, triangles[face, :, 2])
-        # Sorted by pixel, then by depth: the last entry of each pixel is the front one.
-        order = np.lexsort((depth, pixel))
-        front = order[np.flatnonzero(np.r_[np.diff(pixel[order]) > 0, True])] if len(order) else order
-        face, pixel, weights = face[front], pixel[front], weights[front]
     return PixelCoverage(face=face, pixel=pixel, weights=weights)
 
 
-def _boxes(faces: IntArray, low: IntArray, extent: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return face, column and row of every pixel in the boxes around some faces."""
-    counts = extent[faces].prod(axis=1)
-    face = np.repeat(faces, counts)
-    step = np.arange(len(face)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return face, low[face, 0] + step % extent[face, 0], low[face, 1] + step // extent[face, 0]
+def estimate_covered(triangles: FloatArray, width: int, height: int) -> float:
+    """Estimate the number of pairs of a counter-clockwise face and a pixel that it covers, hidden ones included.
+
+    Args:
+        triangles: (m, 3, 2) or (m, 3, 3), as for :func:`cover_pixels`.
+        width: Width of the grid [px].
+        height: Height of the grid [px].
+    """
+    size = np.array([width, height])
+    low, high = (np.clip(ends, 0, size) for ends in (triangles[..., :2].min(axis=1), triangles[..., :2].max(axis=1)))
+    extent, double = high - low, _double_areas(triangles)
+    covered = np.minimum(double / 2, extent.prod(axis=1)) + extent.sum(axis=1) + 1.0
+    return float(covered[double >= _EDGE].sum())
+
+
+@dataclass(kw_only=True)
+class _Front:
+    """Front face of each pixel among the faces added so far; its size depends on the grid alone."""
+
+    depth: FloatArray
+    face: IntArray
+    weights: FloatArray
+
+    @classmethod
+    def empty(cls, count: int) -> _Front:
+        """Return no faces for a number of pixels."""
+        return cls(depth=np.full(count, -np.inf), face=np.full(count, -1), weights=np.zeros((count, 3)))
+
+    def add(self, face: IntArray, pixel: IntArray, weights: FloatArray, depth: FloatArray) -> None:
+        """Keep each pixel's front face; among faces of equal depth, the last one."""
+        order = np.lexsort((depth, pixel))
+        last = order[np.flatnonzero(np.r_[np.diff(pixel[order]) > 0, True])] if len(order) else order
+        last = last[depth[last] >= self.depth[pixel[last]]]
+        there = pixel[last]
+        self.depth[there], self.face[there], self.weights[there] = depth[last], face[last], weights[last]
+
+    def coverage(self) -> PixelCoverage:
+        """Return the pixels that a face covers."""
+        pixel = np.flatnonzero(self.face >= 0)
+        return PixelCoverage(face=self.face[pixel], pixel=pixel, weights=self.weights[pixel])
+
+
+def _near_pixels(
+    triangles: FloatArray, width: int, height: int, both_sides: bool
+) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Yield face, column and row of the pixels that faces may cover, in groups that fit into memory.
+
+    Each face has an interval of columns in each of its rows. The bounding box of a long, narrow face would have many
+    times its pixels.
+    """
+    double = _double_areas(triangles)
+    chosen = np.flatnonzero((np.abs(double) if both_sides else double) >= _EDGE)
+    corners = triangles[chosen, :, :2]
+    middle = corners.mean(axis=1, keepdims=True)
+    corners = middle + (corners - middle) * _LARGER
+    low = np.clip(np.ceil(corners[..., 1].min(axis=1) - 0.5), 0, height).astype(int)
+    high = np.clip(np.floor(corners[..., 1].max(axis=1) - 0.5), -1, height - 1).astype(int)
+    rows = np.maximum(high - low + 1, 0)
+    for start, end in _groups(rows):
+        owner, step = _expand(rows[start:end])
+        owner += start
+        row = low[owner] + step
+        first, last = _columns(corners[owner], row + 0.5, width)
+        counts = np.maximum(last - first + 1, 0)
+        for begin, stop in _groups(counts):
+            part, step = _expand(counts[begin:stop])
+            part += begin
+            yield chosen[owner[part]], first[part] + step, row[part]
+
+
+def _columns(corners: FloatArray, y: FloatArray, width: int) -> tuple[IntArray, IntArray]:
+    """Return the first and last columns (k,) whose centers may lie in triangles (k, 3, 2) at heights y (k,)."""
+    left, right = np.full(len(y), np.inf), np.full(len(y), -np.inf)
+    for one, two in ((0, 1), (1, 2), (2, 0)):
+        start, end = corners[:, one], corners[:, two]
+        rise = end[:, 1] - start[:, 1]
+        share = np.clip((y - start[:, 1]) / np.where(rise == 0, 1.0, rise), 0.0, 1.0)
+        is_met = (np.minimum(start[:, 1], end[:, 1]) <= y) & (y <= np.maximum(start[:, 1], end[:, 1])) & (rise != 0)
+        x = start[:, 0] + share * (end[:, 0] - start[:, 0])
+        left, right = np.where(is_met, np.minimum(left, x), left), np.where(is_met, np.maximum(right, x), right)
+    first = np.clip(np.ceil(np.nan_to_num(left, posinf=width) - 0.51), 0, width).astype(int)
+    last = np.clip(np.floor(np.nan_to_num(right, neginf=-1.0) - 0.49), -1, width - 1).astype(int)
+    return first, last
+
+
+def _groups(counts: IntArray) -> Iterator[tuple[int, int]]:
+    """Yield the ends of groups of consecutive entries with about the same sum."""
+    group = np.cumsum(counts) // _AT_ONCE
+    starts = np.flatnonzero(np.r_[True, np.diff(group) > 0]).tolist() if len(counts) else []
+    yield from itertools.pairwise([*starts, len(counts)])
+
+
+def _expand(counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each index repeated as often as its count, and the number of each repetition."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _double_areas(triangles: FloatArray) -> FloatArray:
+    """Return twice the area (m,) of triangles, negative for clockwise ones [px²]."""
+    a, b, c = (triangles[:, corner, :2] for corner in range(3))
+    return _cross(b - a, c - a)
 
 
 def _weights(

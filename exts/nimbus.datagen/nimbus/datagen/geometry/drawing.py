@@ -7,10 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from nimbus.datagen.arrays import BoolArray, FloatArray, ImageArray, IndexArray, IntArray
-from nimbus.datagen.geometry.coverage import cover_pixels
+from nimbus.datagen.geometry.coverage import cover_pixels, estimate_covered
 
 _LIGHT = np.array([0.35, -0.55, 0.76])
 _PAPER = np.array([246.0, 246.0, 243.0])
+_MOST_COVERED = 8_000_000
+"""Number of pairs of a face and a pixel, hidden ones included, above which an image is drawn with larger pixels; with
+384 x 384 pixels, these are 54 layers of faces over the whole image."""
+_SMALLEST = 16
+"""Size of an image that is not reduced further [px]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +47,17 @@ def draw(
         size: Width and height of the image [px].
 
     Returns:
-        Image (size, size, 3) sRGB on a light background, and a mask (size, size) of the mesh.
+        Image (size, size, 3) sRGB on a light background, and a mask (size, size) of the mesh. If very many faces
+        lie over one another, the image is drawn with larger pixels.
     """
     points = (mesh.vertices @ axes.T - center) * (size / span)
     points[:, :2] += size / 2
-    seen = cover_pixels(points[mesh.faces], size, size)
+    triangles = points[mesh.faces]
+    if size > _SMALLEST and estimate_covered(triangles, size, size) > _MOST_COVERED:
+        picture, covered = draw(mesh, axes, center=center, span=span, size=size // 2)
+        nearest = np.arange(size) * (size // 2) // size
+        return picture[np.ix_(nearest, nearest)], covered[np.ix_(nearest, nearest)]
+    seen = cover_pixels(triangles, size, size)
     corners = mesh.faces[seen.face]
     uv = np.einsum("ij,ijk->ik", seen.weights, mesh.uvs[corners])
     normal = np.einsum("ij,ijk->ik", seen.weights, mesh.normals[corners])

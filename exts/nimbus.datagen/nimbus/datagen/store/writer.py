@@ -124,8 +124,7 @@ class Hdf5Writer(Writer):
         """Record a failed attempt; its rendered images are dropped unless they are kept."""
         started, begin, shown = time.time(), time.thread_time(), TimedObservations(item)
         kept = self.keep(item, shown)
-        # Images are consumed even if they are dropped, because the renderer measures their time and its iterator must
-        # end.
+        # Dropped images are consumed as well, so that the renderer measures their time and finishes its work.
         for _ in shown:
             pass
         times = dict(item.times)

@@ -52,7 +52,7 @@ def fit_look(
     most_faces: int = MOST_FACES,
     side: int = TEXTURE_SIDE,
 ) -> FittedLook:
-    """Reduce a surface for rendering.
+    """Reduce a surface for rendering; repeated faces are dropped.
 
     Args:
         surface: Surface as read, z up [m].
@@ -61,6 +61,7 @@ def fit_look(
         most_faces: Approximate upper bound on the number of triangles.
         side: Side of the texture [px].
     """
+    surface = surface.without_repeats()
     original = paint_original(surface)
     kept = replace(original, texture=texel_colors(PillowImage.fromarray(surface.texture), side))
     if len(faces) == len(surface.corners) <= most_faces and not surface.layers:

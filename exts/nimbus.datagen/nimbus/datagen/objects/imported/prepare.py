@@ -28,7 +28,7 @@ from nimbus.datagen.objects.imported.up_axis import vote_up
 from nimbus.datagen.objects.mass import mass_properties
 from nimbus.datagen.objects.shapes.contact import Piece
 
-PREPARATION_VERSION = 5
+PREPARATION_VERSION = 6
 """Version of the preparation; raise it when the result for any mesh changes."""
 
 _MASS = 0.2

@@ -10,10 +10,12 @@ import numpy as np
 from scipy import ndimage
 
 from nimbus.datagen.arrays import BoolArray, FloatArray, IndexArray
-from nimbus.datagen.geometry.coverage import cover_pixels
+from nimbus.datagen.geometry.coverage import cover_pixels, estimate_covered
 
 _CELL, _CELLS = 0.003, 36
 """Side of a cell [m], and smallest number of cells along an object."""
+_MOST_COVERED = 50_000_000
+"""Number of pairs of a face and a cell below it above which cells are made larger; 200 layers of the largest object."""
 _DEPTH, _VOLUME = 0.012, 8e-6
 """Depth [m] and volume [m³] below which a basin is a dent."""
 _SMALL_DEPTH, _SMALL_VOLUME = 0.12, 0.02
@@ -43,10 +45,8 @@ def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
     """
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
     cell = min(_CELL, float(extent[:2].max()) / _CELLS)
-    columns, rows = (int(np.ceil(side / cell)) + 2 for side in extent[:2])
-    on_grid = points.copy()
-    on_grid[:, :2] = (points[:, :2] - low[:2]) / cell + 1.0
-    seen = cover_pixels(on_grid[faces], columns, rows)
+    cell, (columns, rows), triangles = _fitting_grid(points, faces, cell)
+    seen = cover_pixels(triangles, columns, rows)
     height = np.full(rows * columns, -np.inf)
     height[seen.pixel] = np.einsum("kc,kc->k", seen.weights, points[faces[seen.face], 2])
     height = height.reshape(rows, columns)
@@ -69,6 +69,19 @@ def find_rooms(points: FloatArray, faces: IndexArray) -> tuple[Interior, ...]:
         upper = np.array([*(corner + np.array([right, bottom]) * cell), rim])
         rooms.append(Interior(lower=lower, upper=upper, volume=volume))
     return tuple(sorted(rooms, key=lambda room: -room.volume))
+
+
+def _fitting_grid(points: FloatArray, faces: IndexArray, cell: float) -> tuple[float, tuple[int, int], FloatArray]:
+    """Return a cell's side [m], columns and rows, and triangles (m, 3, 3) on the grid; many layers get larger cells."""
+    low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    while True:
+        columns, rows = (int(np.ceil(side / cell)) + 2 for side in extent[:2])
+        on_grid = points.copy()
+        on_grid[:, :2] = (points[:, :2] - low[:2]) / cell + 1.0
+        triangles = on_grid[faces]
+        if columns * rows < 100 or estimate_covered(triangles, columns, rows) <= _MOST_COVERED:
+            return cell, (columns, rows), triangles
+        cell *= 2
 
 
 def name_rooms(rooms: FloatArray) -> dict[str, FloatArray]:

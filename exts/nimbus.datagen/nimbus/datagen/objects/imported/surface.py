@@ -46,6 +46,22 @@ class ImportedSurface:
         """Return the surface with all lengths multiplied by a factor, which converts them to meters."""
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
+    def without_repeats(self) -> ImportedSurface:
+        """Return the surface without the faces that equal an earlier one, with the same side in front."""
+        turned = np.argmin(self.corners @ np.array([1.0, 2.0**0.5, 3.0**0.5]), axis=1)
+        order = (turned[:, None] + np.arange(3)) % 3
+        corners = np.take_along_axis(self.corners, order[:, :, None], axis=1)
+        _, first = np.unique(corners.reshape(-1, 9), axis=0, return_index=True)
+        if len(first) == len(corners):
+            return self
+        kept = np.zeros(len(corners), dtype=bool)
+        kept[first] = True
+        layers, start = [], 0
+        for texture, uvs in self.layers:
+            layers.append((texture, uvs[kept[start : start + len(uvs)]]))
+            start += len(uvs)
+        return replace(self, corners=self.corners[kept], uvs=self.uvs[kept], layers=tuple(layers))
+
     def points(self) -> tuple[FloatArray, IndexArray]:
         """Return points without duplicates (n, 3) and faces (m, 3)."""
         flat = self.corners.reshape(-1, 3)

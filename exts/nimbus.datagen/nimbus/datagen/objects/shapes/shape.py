@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from nimbus.datagen.objects.shapes.contact import Piece
 
 
+_MOST_AROUND = 4096
+"""Number of corners at one point above which those with about the same normal are smoothed together: all pairs of the
+corners of 100,000 faces at one point would not fit into memory."""
+_ALIKE = 0.05
+"""Largest difference of the normals' components that are then treated as one."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextureRegion:
     """Rectangle of the texture for one region of the surface; u and v in [0, 1], v up."""
@@ -91,6 +98,9 @@ def smooth_normals(
     cosine = np.cos(crease)
     for corners in np.split(order, starts[1:]):
         around = corner_face[corners]
+        if len(around) > _MOST_AROUND:
+            normals[corners] = _smooth_groups(unit[around], cross[around], cosine)
+            continue
         alike = unit[around] @ unit[around].T >= cosine
         normals[corners] = alike @ cross[around]
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-18)
@@ -98,6 +108,16 @@ def smooth_normals(
     _, first, index = np.unique(key, axis=0, return_index=True, return_inverse=True)
     kept = faces.reshape(-1)[first]
     return vertices[kept], index.reshape(-1, 3).astype(np.int32), normals[first], uvs[kept]
+
+
+def _smooth_groups(unit: FloatArray, cross: FloatArray, cosine: float) -> FloatArray:
+    """Return the sums (n, 3) of cross products of faces with similar normals, for faces grouped by their normals."""
+    cells = np.round(unit / _ALIKE).astype(np.int64)
+    _, first, group = np.unique(cells, axis=0, return_index=True, return_inverse=True)
+    group = group.reshape(-1)
+    total = np.column_stack([np.bincount(group, weights=cross[:, axis]) for axis in range(3)])
+    alike = (unit[first] @ unit[first].T >= cosine).astype(np.float64)
+    return (alike @ total)[group]
 
 
 def drop_slivers(vertices: FloatArray, faces: IndexArray) -> IndexArray:

@@ -1,1 +1,1 @@
-"""Precomputed light of static parts: a basis of lamps and sky, whose weighted sums are the looks of episodes."""
+"""Precomputed light of static parts: one term per lamp and per part of the sky, weighted and summed for each episode."""

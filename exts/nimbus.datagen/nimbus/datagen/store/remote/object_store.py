@@ -202,9 +202,12 @@ class ObjectStore:
             return None
 
     def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """List objects below a folder, with their sizes [bytes]; raises what :meth:`read` does."""
+        """List objects below a folder, with sizes [bytes]; web servers are refused. Raises what :meth:`read` does."""
         import obstore
 
+        if self.address.is_read_only:  # the library would read the whole answer into memory, however long
+            instead = "copy the dataset to s3://, gs://, az:// or a folder"
+            raise InputError("web servers cannot list their files", where=self.place(folder), instead=instead)
         with self._calling(folder):
             pages = iter(obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None))
         while True:
