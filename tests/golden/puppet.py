@@ -53,6 +53,8 @@ class PuppetSimulation(NewtonSimulation):
         """Compute poses and contacts from the joint positions."""
         mujoco.mj_kinematics(self.model, self.data)
         mujoco.mj_comPos(self.model, self.data)
+        if self.model.nflex:
+            mujoco.mj_flex(self.model, self.data)
         mujoco.mj_collision(self.model, self.data)
 
     def attach(self, name: str, link: str) -> None:

@@ -52,6 +52,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "follow_thing": ("follow",),
     "close_drawer": ("close", "closed"),
     "open_drawer": ("open", "home", "open_by"),
+    "fold_cloth": ("fold", "folded"),
     "flip_block": ("flip", "turned_by", "at_rest", "gripper_clear"),
     "handover_block": ("handover", "pick"),
     "hang_ring": ("hang", "near"),

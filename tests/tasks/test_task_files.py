@@ -14,6 +14,7 @@ from nimbus.datagen.tasks.task import Task, load_any_task, load_task
 from tests.support.shipped_tasks import MANIPULATION, NAVIGATION
 
 FAMILIES = {
+    "folding",
     "pick and place",
     "sorting",
     "stacking",

@@ -9,6 +9,7 @@ import numpy as np
 
 from nimbus.datagen.doctor.case import make_finding
 from nimbus.datagen.errors import Diagnostic
+from nimbus.datagen.execute.contacts import contact_bodies
 from nimbus.datagen.execute.planner import settle
 from nimbus.datagen.execute.planning_scenes import planning_scene
 
@@ -87,7 +88,7 @@ def _inside_robot(simulation: NewtonSimulation, groups: Mapping[str, str]) -> di
     model, contact = simulation.model, simulation.data.contact
     others = {"world", *simulation.stage.fixtures}
     found: dict[str, str] = {}
-    for bodies in model.geom_bodyid[contact.geom[contact.dist < -_INSIDE]]:
+    for bodies in contact_bodies(model, simulation.data)[contact.dist < -_INSIDE]:
         one, other = (model.body(body).name.partition(".")[0] for body in bodies)
         for name, link in ((one, other), (other, one)):
             if name in groups and link not in others and link not in groups:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,14 @@ class CameraFrames:
     """(K, Q, 2) column and row [px], also outside the image and behind other surfaces; NaN behind the camera."""
     keypoint_visibility: NDArray[np.uint8] | None = None
     """(K, Q) visibility: 2 for visible, 1 for hidden behind a surface, 0 for outside the image."""
+
+    @classmethod
+    def join(cls, frames: Sequence[CameraFrames]) -> CameraFrames:
+        """Join frames of consecutive steps of one camera."""
+        first, optional = frames[0], ("flow", "keypoints_3d", "keypoints_2d", "keypoint_visibility")
+        names = [field.name for field in fields(cls) if field.name != "intrinsics"]
+        stored = [name for name in names if name not in optional or getattr(first, name) is not None]
+        return replace(first, **{name: np.concatenate([getattr(one, name) for one in frames]) for name in stored})
 
     def only(self, modalities: Sequence[Modality]) -> CameraFrames:
         """Keep the modalities that a camera stores; the arrays of other modalities lose their rows."""

@@ -50,6 +50,8 @@ class Reason(StrEnum):
     NOT_ALIGNED = "not_aligned"
     NOT_MOVED = "not_moved"
     NOT_HELD = "not_held"
+    NOT_FOLDED = "not_folded"
+    """A cloth is not folded: its corners are apart, or it lies in a heap."""
     UNWANTED = "unwanted"
     """A condition that must not hold does hold."""
     GIVEN_UP = "given_up"

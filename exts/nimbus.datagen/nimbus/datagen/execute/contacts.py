@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from nimbus.datagen.robots.robot import Robot
 
@@ -42,6 +43,37 @@ class MeterMemory:
     """Depths of the contacts with the held object and with the table [m]."""
 
 
+def contact_bodies(model: mujoco.MjModel, data: mujoco.MjData) -> NDArray[np.int64]:
+    """Return the two bodies (C, 2) of every contact; a face of a cloth belongs to the cloth's body."""
+    return _bodies_of_surfaces(model)[_surfaces(model, data)]
+
+
+def _surfaces(model: mujoco.MjModel, data: mujoco.MjData) -> NDArray[np.int64]:
+    """Return the two surfaces (C, 2) of every contact: numbers of geoms, after which those of cloths begin."""
+    geoms = np.asarray(data.contact.geom, dtype=np.int64).reshape(-1, 2)
+    if not model.nflex:
+        return geoms
+    return np.where(geoms >= 0, geoms, model.ngeom + np.asarray(data.contact.flex).reshape(-1, 2))
+
+
+def _bodies_of_surfaces(model: mujoco.MjModel) -> NDArray[np.int64]:
+    """Return the body of every geom, followed by that of every cloth."""
+    roots = model.body_parentid[model.flex_vertbodyid[model.flex_vertadr]] if model.nflex else []
+    return np.concatenate([model.geom_bodyid, roots]).astype(np.int64)
+
+
+def _find_softness(model: mujoco.MjModel) -> NDArray[np.float64]:
+    """Return half the thickness of each cloth and of its vertices [m], 0 for rigid geoms.
+
+    Cloth is soft: what must not penetrate is its middle.
+    """
+    softness = np.zeros(model.ngeom + model.nflex)
+    softness[model.ngeom :] = model.flex_radius
+    vertices = np.isin(model.geom_bodyid, model.flex_vertbodyid)
+    softness[: model.ngeom][vertices] = model.geom_size[vertices, 0]
+    return softness
+
+
 class ContactMeter:
     """Measures contacts of a simulation; ``held`` is the object in the gripper."""
 
@@ -53,8 +85,14 @@ class ContactMeter:
         self._target: str | None = None
         still, gripper = (self._model.body_weldid == 0), self._gripper
         # Bit flags reduce the classification of all contacts to a few array operations; it runs 240 times per second.
-        self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._model.geom_bodyid]
-        """(G,) bits of each geom: fixed to the world, part of the gripper, part of the gripper's target."""
+        self._bodies = _bodies_of_surfaces(self._model)
+        """Body of each geom, followed by that of each cloth."""
+        # The body of a cloth is fixed, but its faces move.
+        still = still & ~np.isin(np.arange(self._model.nbody), self._bodies[self._model.ngeom :])
+        self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._bodies]
+        """(G,) bits of each geom and cloth: fixed to the world, part of the gripper, part of the gripper's target."""
+        self._softness = _find_softness(self._model)
+        """Depth to which each geom and each cloth may be compressed [m]."""
         self._tool = self._model.body(robot.tool.link).id
         dof_of = dict(zip(simulation.joint_names, simulation.dof_index, strict=True))
         self._finger_dofs = np.array([dof_of[name] for name in robot.gripper.joints])
@@ -72,9 +110,12 @@ class ContactMeter:
         distance = contact.dist
         if not (distance < 0.0).any():
             return
+        surfaces = _surfaces(self._model, self._data)
+        if self._model.nflex:
+            distance = distance + self._softness[surfaces].max(axis=1)
         if self._target != (target := self.held or self.closing_on):
             self._mark(target)
-        one, other = self._marks[contact.geom].T
+        one, other = self._marks[surfaces].T
         # XOR selects contacts of exactly one fixed geom: fixed parts of the scene may overlap, which does not count.
         on_still = (one ^ other) & _STILL
         self._table_depth = max(self._table_depth, -float(distance[on_still > 0].min(initial=0.0)))
@@ -87,7 +128,7 @@ class ContactMeter:
         self._target = target
         self._marks &= ~np.uint8(_TARGET)
         if target is not None:
-            self._marks[self._model.geom_bodyid == self._model.body(target).id] |= _TARGET
+            self._marks[self._bodies == self._model.body(target).id] |= _TARGET
 
     def read(self) -> dict[str, float]:
         """Return the largest depths since the previous reading [m], the slip [m] and the grip force [N or N m].
@@ -130,7 +171,7 @@ class ContactMeter:
 
     def touched_by_gripper(self) -> set[str]:
         """Return the names of the bodies that the gripper touches, without the robot's; fixed bodies are ``world``."""
-        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = self._bodies[_surfaces(self._model, self._data)]
         bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         touching = bodies[self._gripper[bodies].any(axis=1)]
         names = {self._model.body(int(body)).name for body in touching.ravel()}
@@ -139,7 +180,7 @@ class ContactMeter:
 
     def touching(self, name: str, links: tuple[str, ...]) -> bool:
         """Return True if an object touches all of the given robot links."""
-        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = self._bodies[_surfaces(self._model, self._data)]
         bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         target = self._model.body(name).id
         partners = set(bodies[(bodies == target).any(axis=1)].ravel().tolist())
@@ -147,7 +188,7 @@ class ContactMeter:
 
     def holds_alone(self, name: str) -> bool:
         """Return True if an object touches nothing but the gripper: it is lifted, and no other hand holds it."""
-        bodies = self._model.geom_bodyid[self._data.contact.geom].reshape(-1, 2)
+        bodies = self._bodies[_surfaces(self._model, self._data)]
         bodies = bodies[np.asarray(self._data.contact.dist) <= self._gap]
         own = self._model.body_rootid == self._model.body(name).id
         partners = bodies[own[bodies].any(axis=1)].ravel()
@@ -182,8 +223,8 @@ def find_all_contacts(world: World) -> dict[str, list[Contact]]:
     finally:
         model.geom_margin[:] = margins
     found: dict[str, list[Contact]] = {}
-    for contact in scratch.contact[: scratch.ncon]:
-        one, other = (thing_of(model.body(model.geom_bodyid[geom]).name) for geom in contact.geom)
+    for contact, bodies in zip(scratch.contact[: scratch.ncon], contact_bodies(model, scratch), strict=True):
+        one, other = (thing_of(model.body(body).name) for body in bodies)
         if one != other:
             upward = float(contact.frame[2])  # the normal points from the first to the second
             found.setdefault(other, []).append(Contact(one, upward))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def planning_scene(simulation: NewtonSimulation, arm: str = "") -> PlanningScene:
     """Build the planning scene of a loaded simulation for one arm, the first by default; other arms are obstacles."""
-    model = simulation.model
+    model = simulation.rigid_model
     robot = simulation.robot.with_arm(arm or simulation.robot.arm_names[0])
     foreign = set(simulation.robot.joint_names) - set(robot.joint_names)
     base = model.body_rootid[model.body(robot.tool.link).id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.simulate.cloth import CLOTH_STEP_RATE
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
@@ -108,7 +109,29 @@ def load_assets(task: Task) -> SceneAssets:
         near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
         what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
         raise task.error(("rate",), what, instead=f"write {near}")
+    _check_cloth(task, libraries)
     return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
+
+
+def _check_cloth(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
+    """Refuse what a task with cloth cannot have: rates that do not divide its physics, and labels of rigid bodies."""
+    cloths = [name for name, group in task.objects.items() if _has_cloth(libraries[group.library], group.kinds)]
+    if not cloths:
+        return
+    if CLOTH_STEP_RATE % task.rate:
+        what = f"{task.rate:g} Hz does not divide the {CLOTH_STEP_RATE:g} Hz of physics with cloth"
+        raise task.error(("rate",), what, instead="write 15")
+    for camera, settings in task.cameras.items():
+        if rigid := {"flow", "keypoints"} & {*(settings.modalities or ())}:
+            what = (
+                f"camera '{camera}' stores {min(rigid)}, which is computed for rigid bodies, and '{cloths[0]}' is cloth"
+            )
+            raise task.error(("objects", cloths[0]), what, instead=f"leave out {min(rigid)}")
+
+
+def _has_cloth(library: ObjectLibrary, kinds: Collection[str] | str) -> bool:
+    names = library.kinds if isinstance(kinds, str) else kinds
+    return any(getattr(library.kind(name), "is_cloth", False) for name in names)
 
 
 def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:

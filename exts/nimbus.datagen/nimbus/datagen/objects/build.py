@@ -79,6 +79,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         cavities={name: box - origin for name, box in shape.cavities.items()},
         open_inside=bool(shape.cavities),
         ball=shape.ball,
+        sheet=shape.sheet,
     )
 
 

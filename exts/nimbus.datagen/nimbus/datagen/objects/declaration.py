@@ -11,6 +11,7 @@ from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.cloth import Cloth
 from nimbus.datagen.objects.shapes.compound import Compound
 from nimbus.datagen.objects.shapes.crumpled import Crumpled
 from nimbus.datagen.objects.shapes.hole_board import HoleBoard
@@ -22,7 +23,7 @@ from nimbus.datagen.objects.textures.canvas import Color
 from nimbus.datagen.objects.textures.texture import Layer
 
 AnyShape = Annotated[
-    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Compound | AnyArticulated,
+    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Cloth | Compound | AnyArticulated,
     Field(discriminator="family"),
 ]
 
@@ -82,6 +83,11 @@ class ObjectKind(StrictModel):
     )
     texture: Annotated[tuple[Layer, ...], Field(min_length=1)]
     anchored: bool = Field(False, description="the object is fixed in place, as if it were heavy or screwed down")
+
+    @property
+    def is_cloth(self) -> bool:
+        """True if a variant is cloth."""
+        return any(isinstance(shape, Cloth) for shape in self.shapes)
 
     def in_color(self, name: str) -> ObjectKind:
         """Return the kind in only one of its colors."""

@@ -31,17 +31,18 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
     """Scale every length of a model at constant density; the mass grows with the cube of the factor.
 
     Args:
-        model: Model without moving parts.
+        model: Rigid model without moving parts.
         factor: Factor above 0.
 
     Raises:
-        InputError: The model has moving parts.
+        InputError: The model is cloth, or has moving parts.
     """
     if factor == 1.0:
         return model
-    if model.parts:
+    if model.parts or model.sheet:
         where = f"object library '{model.library}': kinds.{model.kind}"
-        raise InputError("has moving parts and exists in one size only", where=where, instead="leave out 'scale'")
+        what = "is cloth" if model.sheet else "has moving parts"
+        raise InputError(f"{what} and exists in one size only", where=where, instead="leave out 'scale'")
     return replace(
         model,
         vertices=model.vertices * factor,

@@ -77,6 +77,36 @@ class Pressing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """Flexible sheet: a grid of cells in the plane of x and y, whose vertices move freely in physics."""
+
+    cells: tuple[int, int]
+    """Number of cells along x and y."""
+    size: tuple[float, float]
+    """Extent along x and y [m]."""
+    thickness: float
+    """[m]"""
+
+    @property
+    def count(self) -> int:
+        """Number V of vertices."""
+        return (self.cells[0] + 1) * (self.cells[1] + 1)
+
+    def points(self) -> FloatArray:
+        """Return the vertices (V, 3) of the flat sheet in the object's frame [m]: row after row along x."""
+        x, y = (np.linspace(-extent / 2, extent / 2, n + 1) for extent, n in zip(self.size, self.cells, strict=True))
+        return np.stack([*np.broadcast_arrays(x[None, :], y[:, None], 0.0)], axis=-1).reshape(-1, 3)
+
+    def faces(self) -> IndexArray:
+        """Return the triangles (F, 3), two for each cell, counter-clockwise as seen from +z."""
+        columns, rows = self.cells
+        row = columns + 1
+        first = (np.arange(rows)[:, None] * row + np.arange(columns)[None, :]).ravel()
+        lower, upper = [first, first + 1, first + row + 1], [first, first + row + 1, first + row]
+        return np.stack([np.column_stack(lower), np.column_stack(upper)], axis=1).reshape(-1, 3).astype(np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
 class MovingPart:
     """Moving part of an object. Its origin is the joint's; at joint position 0 its axes are the object's."""
 
@@ -163,6 +193,8 @@ class ObjectModel:
     """True if the contact geometry leaves the cavities open, and a finger may reach in."""
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the convex pieces."""
+    sheet: Sheet | None = None
+    """Grid of a cloth, which bends; None for a rigid object."""
     parts: tuple[MovingPart, ...] = ()
     """Moving parts. Shape, inertia and pieces above are those of the base; ``mass`` is the total."""
     anchored: bool = False

@@ -102,9 +102,10 @@ class PlanningScene:
         """Set the positions of everything.
 
         Args:
-            qpos: (nq,) the simulator's whole position vector [m, rad, unit quaternions wxyz].
+            qpos: (nq,) the simulator's whole position vector [m, rad, unit quaternions wxyz]; entries beyond those of
+                this scene's model, the vertices of cloths, are ignored.
         """
-        self._qpos[:] = qpos
+        self._qpos[:] = np.asarray(qpos)[: len(self._qpos)]
 
     def hold(self, body: str | None, tool_T_object: ArrayLike | None = None) -> None:
         """Attach a free body to the tool as part of the robot; with ``None``, release it at its previous pose.

@@ -35,6 +35,7 @@ class LoadedLayout:
     labels: Labels
     outlines: Mapping[int, tuple[str, FloatArray]]
     """Body and outline points (n, 3) [m] of each rigid instance."""
+    inputs: RenderInputs
 
 
 def load_layout(inputs: RenderInputs, device: wp.Device, *, shadows: bool) -> LoadedLayout:
@@ -53,7 +54,8 @@ def load_layout(inputs: RenderInputs, device: wp.Device, *, shadows: bool) -> Lo
         lenses={camera.name: Lens(camera) for camera in visual.cameras if any(camera.distortion)},
         sensors={camera.name: SensorModel(camera) for camera in visual.cameras if camera.sensor != Sensor()},
         labels=labels,
-        outlines=_find_outlines(inputs.parts, labels),
+        outlines=find_outlines(inputs.parts, labels),
+        inputs=inputs,
     )
 
 
@@ -75,7 +77,8 @@ def _upload_light(given: Light, device: wp.Device, *, shadows: bool) -> Any:
     return light
 
 
-def _find_outlines(parts: Sequence[RenderPart], labels: Labels) -> dict[int, tuple[str, FloatArray]]:
+def find_outlines(parts: Sequence[RenderPart], labels: Labels) -> dict[int, tuple[str, FloatArray]]:
+    """Return body and outline points (n, 3) [m] of each instance that moves as a whole."""
     found = {}
     for place, body in enumerate(labels.instance_bodies):
         if body:

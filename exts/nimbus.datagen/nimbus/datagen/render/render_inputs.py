@@ -34,6 +34,8 @@ class RenderPart:
     casts_shadow: bool = True
     grid: FaceGrid | None = None
     """Grid of baked light on its faces."""
+    vertex_bodies: tuple[str, ...] = ()
+    """Bodies of the trajectory at the vertices of a cloth, in their order; empty for a rigid part."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -34,7 +34,11 @@ def build_object_parts(item: PlacedObject) -> tuple[RenderPart, ...]:
     """Return the parts of one object; its moving parts are labeled separately, such as ``cabinet_0.drawer_0``."""
     parts = _object_parts(item.library, item.kind, item.variant, item.scale)
     names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
-    return tuple(replace(part, instance=names[part.body], body=names[part.body]) for part in parts)
+    sheet = open_library(item.library).model(item.kind, item.variant, item.scale).sheet
+    vertices = tuple(part_label(item.name, str(vertex)) for vertex in range(sheet.count)) if sheet else ()
+    return tuple(
+        replace(part, instance=names[part.body], body=names[part.body], vertex_bodies=vertices) for part in parts
+    )
 
 
 class _Key:

@@ -16,6 +16,7 @@ from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
+from nimbus.datagen.render.bent import bend, has_cloth, join_steps, single_steps
 from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot, needed_images
 from nimbus.datagen.render.covered_areas import OutlineTable
 from nimbus.datagen.render.host_buffers import HostBuffers
@@ -81,6 +82,8 @@ class StackedRenderer:
         )
         self._outlines = OutlineTable([layout.outlines for layout in layouts], self.device)
         self._renderer.forget()
+        self._bent: StackedRenderer | None = None
+        """Renderer of the layouts that stand for the single steps of a layout with cloth."""
 
     @property
     def labels(self) -> Labels:
@@ -133,6 +136,12 @@ class StackedRenderer:
         """
         if not all(0 < len(item) <= self.stack for item in states):
             raise ValueError(f"expected 1 to {self.stack} steps, got {[len(item) for item in states]}")
+        if any(has_cloth(self._layouts[item.layout]) for item in states):
+            return [self._render_bent(item) for item in states]
+        return self.render_rigid(states)
+
+    def render_rigid(self, states: Sequence[LayoutStates]) -> list[dict[str, CameraFrames]]:
+        """Render states of the loaded layouts with their geometry as loaded, see :meth:`render_states`."""
         self._names: list[Sequence[str]] = [()] * len(self._layouts)
         for item in states:
             self._names[item.layout] = item.names
@@ -151,6 +160,16 @@ class StackedRenderer:
                 start += len(shot)
         order = [[camera.name for camera in self._layouts[item.layout].cameras] for item in states]
         return [{name: frames[name] for name in known} for known, frames in zip(order, shown, strict=True)]
+
+    def _render_bent(self, states: LayoutStates) -> dict[str, CameraFrames]:
+        """Render a layout with cloth: each step has a geometry of its own, and no pixels are kept between steps."""
+        if self._bent is None:
+            self._bent = StackedRenderer(
+                stack=self.stack, device=self.device, shadows=self.shadows, modalities=self._modalities, reuse=False
+            )
+        layout = self._layouts[states.layout]
+        self._bent.load_layouts([bend(layout, states, step, self.device) for step in range(len(states))])
+        return join_steps(self._bent.render_rigid(single_steps(states)))
 
     def _shots(self, states: Sequence[LayoutStates]) -> list[CameraShot]:
         """Return the shots of all cameras; those of the same group are rendered together."""

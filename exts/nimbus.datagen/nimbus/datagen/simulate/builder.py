@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +25,8 @@ from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
+
+logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
@@ -148,7 +152,7 @@ class SceneBuilder:
         self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
-        """Build one world: stage, robot and objects at their poses."""
+        """Build one world: stage, robot and objects at their poses; cloth, which is not rigid, is left out."""
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_builder(self._fixed)
@@ -158,13 +162,15 @@ class SceneBuilder:
 
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = open_library(item.library)
+        model = library.model(item.kind, item.variant, item.scale)
+        if model.sheet:
+            return
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz
         place = wp.transform(wp.vec3(*item.position), wp.quat(x, y, z, w))
         usd = library.usd_path(item.kind, item.variant, item.scale)
         builder.add_builder(parse_usd(usd, visuals=self.visuals, anchored=item.anchored), xform=place)
         builder.body_label[first_body] = item.name
-        model = library.model(item.kind, item.variant, item.scale)
         if model.parts:
             for body in range(first_body + 1, builder.body_count):
                 builder.body_label[body] = part_label(item.name, _leaf(builder.body_label[body]))
@@ -207,6 +213,14 @@ def compile_world(builder: newton.ModelBuilder, **options: Any) -> mujoco.MjMode
     # The flags are restored before MuJoCo's model is made, which reads them.
     model.shape_flags.assign(flags)
     return newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True, **options).mj_model
+
+
+def describe_world(builder: newton.ModelBuilder) -> tuple[mujoco.MjModel, str]:
+    """Compile a world, and return it with its description in MJCF."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "world.xml"
+        model = compile_world(builder, cone="pyramidal", impratio=1.0, solver="cg", save_to_mjcf=str(path))
+        return model, path.read_text(encoding="utf-8")
 
 
 def start_positions(model: mujoco.MjModel, builder: newton.ModelBuilder) -> NDArray[np.float64]:

@@ -18,7 +18,8 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, start_positions
+from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, describe_world, start_positions
+from nimbus.datagen.simulate.cloth import CLOTH_STEP_RATE, ClothStates, compile_with_cloths, sheet_of
 from nimbus.datagen.simulate.disturbances import DisturbanceForce
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
@@ -57,9 +58,13 @@ class NewtonSimulation:
     Args:
         stage: The scene.
         robot: The robot.
-        rate: Record and command rate [Hz]; must divide 2400.
+        rate: Record and command rate [Hz]; must divide 2400, and 600 in a world with cloth.
     """
 
+    cloths: ClothStates
+    """Cloths of the world."""
+    rigid_model: mujoco.MjModel
+    """The world without vertices of cloths, for planning; ``model`` itself where there are none."""
     touch_gap: ClassVar[float] = 0.0
     """Distance between two surfaces up to which they count as touching while the robot acts [m]."""
 
@@ -73,12 +78,20 @@ class NewtonSimulation:
         if (stage := layout_stage(self._base, layout)) is not self.stage:
             self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)
-        self.model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
-        make_contacts_believable(self.model)
+        cloths = [item for item in layout.objects if sheet_of(item)]
+        if cloths:
+            found = compile_with_cloths(*describe_world(builder), cloths, robot=self.robot.joint_names)
+            self.model, self.rigid_model, self.step_rate = found.model, found.rigid, CLOTH_STEP_RATE
+        else:
+            self.model = self.rigid_model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
+            self.step_rate = STEP_RATE
+            make_contacts_believable(self.model)
+        self.steps_per_period = steps_per_period(self.step_rate, self.rate)
+        self.cloths = ClothStates(self.model, (item.name for item in cloths))
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
             # Each pair of geoms gets several contact points, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
-        make_parts_stay(self.model, self._part_joints(layout))
+        make_parts_stay(self.model, self._part_joints(layout), step_rate=self.step_rate)
         if layout.robot.offset != (0.0, 0.0, 0.0) or layout.robot.yaw:
             self._move_base(layout.robot)
         self.data = mujoco.MjData(self.model)  # after the base was moved, because this copies the poses of fixed bodies
@@ -88,11 +101,12 @@ class NewtonSimulation:
         self._find_belts(layout)
         self._set_up(layout.robot)
         self._disturbance = (
-            DisturbanceForce(self.model, layout.disturbance, step_rate=STEP_RATE) if layout.disturbance else None
+            DisturbanceForce(self.model, layout.disturbance, step_rate=self.step_rate) if layout.disturbance else None
         )
         self._step: int | None = None
         """Number of steps since the start of the recording; None before the start."""
-        self.data.qpos[:] = start_positions(self.model, builder)
+        # Vertices of cloths come last; at zero, a cloth lies flat.
+        self.data.qpos[: self.rigid_model.nq] = start_positions(self.rigid_model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
         mujoco.mj_forward(self.model, self.data)
@@ -126,7 +140,7 @@ class NewtonSimulation:
         model.actuator_gainprm[rows, 0] *= setup.stiffness
         model.actuator_biasprm[rows, 1] *= setup.stiffness
         model.actuator_biasprm[rows, 2] *= setup.damping
-        self._delay_steps = round(setup.delay * STEP_RATE)
+        self._delay_steps = round(setup.delay * self.step_rate)
 
     def _base_bodies(self) -> list[int]:
         """Return the base bodies that the drawn offset moves: only the first one of several bases."""
@@ -134,15 +148,15 @@ class NewtonSimulation:
 
     def _move_base(self, setup: RobotSetup) -> None:
         """Move the base of the robot by the drawn offset and rotation about its mount."""
-        model = self.model
         pivot, turn = np.array(self.stage.robot_position), quat_from_axis_angle((0, 0, 1), setup.yaw)
         for first in self._base_bodies():
-            model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
-            model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
+            for model in {id(one): one for one in (self.model, self.rigid_model)}.values():
+                model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
+                model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
 
     def _part_joints(self, layout: PhysicalLayout) -> list[int]:
         """Return the joints of objects, including those of free bodies."""
-        names, model = {item.name for item in layout.objects}, self.model
+        names, model = {item.name for item in layout.objects if item.name not in self.cloths}, self.model
         return [joint for joint in range(model.njnt) if model.joint(joint).name.partition(".")[0] in names]
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
@@ -169,6 +183,8 @@ class NewtonSimulation:
         MuJoCo counts an object's steps at rest in the hand as well, so a gently released object would sleep in
         mid-air.
         """
+        if self.cloths:
+            return  # nothing sleeps in a world with cloth
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
         self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
@@ -278,29 +294,37 @@ class NewtonSimulation:
         body = self.data.body(name)
         pose = np.eye(4)
         pose[:3, :3] = body.xmat.reshape(3, 3)
-        pose[:3, 3] = body.xpos
+        pose[:3, 3] = self.points(name).mean(axis=0) if name in self.cloths else body.xpos
         return pose
+
+    def points(self, name: str) -> FloatArray:
+        """Return the vertices (V, 3) of a cloth in the world frame [m]."""
+        return self.cloths.points(self.data, name)
 
     def body_positions(self) -> FloatArray:
         """Return the positions (B, 3) of all bodies in the world frame [m], in the order of ``body_names``."""
-        return self.data.xpos[1:].copy()
+        positions = self.data.xpos.copy()
+        self.cloths.move_roots(self.data, positions)
+        return positions[1:]
 
     def body_wxyz(self) -> FloatArray:
         """Return the orientations (B, 4) of all bodies, unit quaternions wxyz."""
         return self.data.xquat[1:].copy()
 
     def body_speed(self, name: str) -> tuple[float, float]:
-        """Return the linear [m/s] and angular [rad/s] speed of a body."""
+        """Return the linear [m/s] and angular [rad/s] speed of a body; for a cloth, the speed of its fastest vertex."""
+        if name in self.cloths:
+            return self.cloths.speed(self.data, name), 0.0
         velocity = np.zeros(6)
         mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0)
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))
 
 
-def make_parts_stay(model: mujoco.MjModel, joints: Iterable[int]) -> None:
+def make_parts_stay(model: mujoco.MjModel, joints: Iterable[int], *, step_rate: float = STEP_RATE) -> None:
     """Stiffen the dry friction of joints of objects' parts; with MuJoCo's default, an open lid sinks slowly."""
     for joint in joints:
         degree = model.jnt_dofadr[joint]
-        model.dof_solref[degree] = (2.2 / STEP_RATE, 1.0)
+        model.dof_solref[degree] = (2.2 / step_rate, 1.0)
         model.dof_solimp[degree] = (0.99, 0.999, 0.0001, 0.5, 2.0)
 
 

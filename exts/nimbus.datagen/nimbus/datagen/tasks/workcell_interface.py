@@ -90,6 +90,10 @@ class SceneState(Protocol):
         """Return the height of an object's lowest point [m]."""
         ...
 
+    def points(self, name: str) -> FloatArray:
+        """Return the vertices (V, 3) of a cloth in the world frame [m], row after row; empty for a rigid object."""
+        ...
+
     def model(self, name: str) -> ObjectModel:
         """Return the shape and metadata of an object."""
         ...

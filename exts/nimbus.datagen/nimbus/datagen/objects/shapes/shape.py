@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray, IndexArray
 
 if TYPE_CHECKING:
+    from nimbus.datagen.objects.model import Sheet
     from nimbus.datagen.objects.shapes.contact import Piece
 
 
@@ -52,6 +53,8 @@ class Shape:
     """(m,) relative density of the volume that each face bounds; uniform by default."""
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the pieces."""
+    sheet: Sheet | None = None
+    """Grid of a flexible sheet; None for a rigid shape."""
 
 
 def frame_at(

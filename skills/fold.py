@@ -1,0 +1,151 @@
+"""Fold: carry a corner of a cloth onto the opposite corner."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, plan_straight, set_fingers
+from nimbus.datagen.plugin import (
+    Field,
+    FloatArray,
+    ObjectReference,
+    Reason,
+    Skill,
+    SkillFailure,
+    Workcell,
+    register,
+)
+
+_TIPS = 0.0015
+"""Height of the finger tips above the surface while they close [m]; higher ones slide over the cloth."""
+_OPENING = 0.045
+"""Distance of the pads before they close [m]; they gather the cloth between them."""
+_INSET = 0.017
+"""Distance of the hand from the corner, along the diagonal [m]; farther in, a tip beyond the pads hooks a finger."""
+_HEIGHT = 0.36
+"""Height of the arc, as a fraction of its length."""
+_LAYER = 0.004
+"""Rise of the hand from the start of the arc to its end, where it lies on another layer [m]."""
+_OVER = 0.08
+"""Height of the tool above the surface before and after [m]."""
+_CLOSING = 12
+"""Record periods in which the fingers close."""
+_POSES, _LIFTED = 40, 12
+"""Number of poses along the arc, and of those after which the corner must be in the fingers."""
+_ROOM = 0.01
+"""Travel of each finger at the release [m]; wider fingers push the corner away."""
+_BEYOND = 0.005
+"""Distance of the hand from the opposite corner at the release, along the diagonal [m]."""
+
+
+@register("skill", "fold")
+class Fold(Skill):
+    """Pinch a corner of a flat cloth, carry it in an arc over the diagonal, and release it on the opposite corner.
+
+    Needs an empty gripper and a cloth that lies flat. Takes the corner whose motion the arm can execute, the nearest
+    one first. Fails with ``no_grasp`` when the arm can carry no corner, or with ``missed_grasp``.
+    """
+
+    main = "object"
+    needs_cloth = True
+    hand = "keeps"
+    needs = ("empty_hand", "clear(object)")
+    gives = ("folded(object)",)
+    object: ObjectReference = Field(description="Cloth to fold.")
+    speed: Annotated[float, Field(gt=0, le=0.5)] = Field(0.2, description="Speed of the hand in the arc [m/s].")
+    retries: int = Field(2, ge=0, le=10, description="Number of further tries after a corner was missed or lost.")
+
+    def run(self, arm: Workcell) -> None:
+        """Try until a corner stays in the fingers."""
+        surface = arm.lowest_point(self.object)
+        for _ in range(self.retries + 1):
+            if self._carry_corner(arm, surface):
+                return
+        raise SkillFailure(Reason.MISSED_GRASP, f"the fingers did not keep a corner of {self.object}")
+
+    def _carry_corner(self, arm: Workcell, surface: float) -> bool:
+        """Pinch, carry, release and retreat; return True if the corner was in the fingers at the end of the arc."""
+        arm.begin("reach")
+        set_fingers(arm, _OPENING)
+        start, end = self._reach(arm, surface)
+        poses = _arc(start, end)
+        arm.begin("grasp")
+        kept = arm.close_on(self.object, steps=_CLOSING)
+        if kept:
+            arm.begin("carry")
+            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, poses[1:_LIFTED], speed=self.speed))
+            kept = arm.is_gripping(self.object)
+        if kept:
+            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, poses[_LIFTED:], speed=self.speed))
+            arm.wait(2)
+            kept = arm.is_gripping(self.object)
+        arm.begin("release")
+        arm.open(room=_ROOM, steps=3)
+        arm.wait(2)
+        arm.begin("retreat")
+        above = arm.tool_pose()
+        above[2, 3] = max(above[2, 3], surface + _OVER)
+        plan_straight(arm, above)
+        arm.open()
+        return kept
+
+    def _reach(self, arm: Workcell, surface: float) -> tuple[FloatArray, FloatArray]:
+        """Put the fingers around a corner; return the tool poses (4, 4) there and at the end of the arc."""
+        plan = MotionPlan(status=MotionStatus.NO_IK)
+        for corner, opposite in _corners(arm, self.object):
+            start, end = _poses(arm, corner, opposite, surface)
+            for turn in (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0])):
+                above = start @ turn
+                above[2, 3] = surface + _OVER
+                plan = arm.planner.plan_pose(arm.look(), arm.arm_command, [above], rng=arm.rng())
+                if not plan:
+                    continue
+                lower = arm.planner.plan_line(arm.look(), plan.end, start @ turn, speed=0.15)
+                if not lower:
+                    continue
+                scene = arm.look()
+                if arm.planner.plan_curve(scene, lower.end, _arc(start @ turn, end @ turn)[1:], speed=self.speed):
+                    arm.follow_all(plan, lower)
+                    return start @ turn, end @ turn
+        raise SkillFailure(Reason.NO_GRASP, f"no corner of {self.object} can be carried: {plan.detail or plan.status}")
+
+
+def _corners(arm: Workcell, name: str) -> list[tuple[FloatArray, FloatArray]]:
+    """Return the corners (2,) of a cloth with the opposite ones [m], the nearest to the robot's base first."""
+    sheet = arm.model(name).sheet
+    if sheet is None:
+        raise SkillFailure(Reason.NO_GRASP, f"{name} is not a cloth")
+    columns = sheet.cells[0] + 1
+    points = arm.points(name)[:, :2]
+    one, two, three, four = (points[row] for row in (0, columns - 1, -columns, -1))
+    base = np.array(arm.stage.robot_position[:2])
+    pairs = [(one, four), (two, three), (three, two), (four, one)]
+    return sorted(pairs, key=lambda pair: float(np.linalg.norm(pair[0] - base)))
+
+
+def _poses(arm: Workcell, corner: FloatArray, opposite: FloatArray, surface: float) -> tuple[FloatArray, FloatArray]:
+    """Return the tool poses (4, 4) at a corner and at the opposite one; the fingers close along the diagonal."""
+    inward = (opposite - corner) / np.linalg.norm(opposite - corner)
+    start = np.eye(4)
+    closing = np.array([*inward, 0.0])
+    start[:3, :3] = np.column_stack([np.cross(closing, (0.0, 0.0, -1.0)), closing, (0.0, 0.0, -1.0)])
+    start[:3, 3] = [*(corner + _INSET * inward), surface + _TIPS + arm.robot.gripper.pad_height / 2]
+    end = start.copy()
+    end[:2, 3] = opposite - _BEYOND * inward
+    end[2, 3] += _LAYER
+    return start, end
+
+
+def _arc(start: FloatArray, end: FloatArray) -> list[FloatArray]:
+    """Return tool poses (4, 4) along a half ellipse over the cloth."""
+    way = end[:3, 3] - start[:3, 3]
+    height = _HEIGHT * float(np.linalg.norm(way))
+    poses = []
+    for angle in np.linspace(0.0, np.pi, _POSES + 1):
+        pose = start.copy()
+        pose[:3, 3] += (1 - np.cos(angle)) / 2 * way
+        pose[2, 3] += height * np.sin(angle)
+        poses.append(pose)
+    return poses
