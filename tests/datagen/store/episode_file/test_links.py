@@ -62,7 +62,8 @@ def test_data_in_another_file_are_not_read(tmp_path: Path, plant: Callable[[h5py
     path = next((tmp_path / "data/episodes").glob("*.hdf5"))
     with h5py.File(path, "r+") as file:
         plant(file, tmp_path / "other.h5")
-    with EpisodeFile(path) as episode, pytest.raises(InputError, match="another file"):
+    # A group of many links becomes one of a newer format when it gets an external link.
+    with pytest.raises(InputError, match="another file|expected the earliest format"), EpisodeFile(path) as episode:
         episode.trajectory()
     assert verify(tmp_path / "data").problems
     assert "files" in {finding.check for finding in check(open_view(tmp_path / "data"))}
@@ -101,7 +102,7 @@ def test_nothing_of_a_file_that_reaches_for_another_is_published(tmp_path: Path)
     ledger = Ledger(tmp_path / "data")
     ledger.record(*(replace(one, byte_count=path.stat().st_size) for one in ledger.stored()))
     ledger.close()
-    assert_nothing_is_published(tmp_path, because="another file")
+    assert_nothing_is_published(tmp_path, because="another file|expected the earliest format")
 
 
 @pytest.mark.parametrize("name", ["*.hdf5", "*.front.mp4"])

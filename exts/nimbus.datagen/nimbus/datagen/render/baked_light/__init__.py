@@ -1,1 +1,1 @@
-"""Precomputed light of static parts: one term per lamp and per part of the sky, weighted and summed for each episode."""
+"""Precomputed light of static parts: a term per lamp and part of the sky, weighted and summed for each episode."""

@@ -1,21 +1,40 @@
 """Walk of the structure of a foreign HDF5 file before the HDF5 library reads it.
 
 The library follows trees and lists without limits and does not return to Python, so a file that names one node many
-times would occupy it for ever. Every node must be new, within the file, and together they must fit in it.
+times would occupy it forever. Each node must be new and inside the file, and together they must fit in it. Only the
+earliest format is accepted, which h5py writes by default: https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html
 """
 
 from __future__ import annotations
 
 from struct import error, unpack_from
-from typing import BinaryIO
+from typing import Protocol
 
 _NONE = (1 << 64) - 1
 _CHUNK_K = 32
 """Half of the largest number of children of a chunk node; version 0 of the superblock does not state it."""
-_NEW_STYLE = {0x02: "link info", 0x06: "link", 0x0A: "group info", 0x15: "attribute info", 0x0F: "shared table"}
+_LINK_INFO, _LINK, _LAYOUT, _SHARED_TABLE, _CONTINUATION, _SYMBOLS, _ATTRIBUTE_INFO = 2, 6, 8, 15, 16, 17, 21
+"""Types of messages in object headers."""
+_IS_SHARED = 2
+_EARLIEST = "the earliest format of HDF5, h5py's default"
+
+_Entry = tuple[int, tuple[int, int] | None]
+"""Address of an object header, and the addresses of its symbol table's tree and heap where the entry states them."""
 
 
-def check_structure(file: BinaryIO) -> None:
+class SeekableFile(Protocol):
+    """A file that is read at any place."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Move to a position; return it."""
+        ...
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read at most ``size`` bytes."""
+        ...
+
+
+def check_structure(file: SeekableFile) -> None:
     """Refuse a file whose groups, headers or chunk indices are not trees of the earliest HDF5 format.
 
     Args:
@@ -32,7 +51,7 @@ def check_structure(file: BinaryIO) -> None:
 
 
 class _Walk:
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: SeekableFile) -> None:
         self._file = file
         self._size = self._left = file.seek(0, 2)
         self._seen: set[int] = set()
@@ -42,21 +61,19 @@ class _Walk:
         if head[:8] != b"\x89HDF\r\n\x1a\n":
             raise ValueError("no HDF5 signature at its start")
         if head[8] or head[13] != 8 or head[14] != 8 or unpack_from("<Q", head, 24)[0]:
-            raise ValueError(f"HDF5 superblock {head[8]}; expected the earliest format (h5repack --high=V18 converts)")
+            raise ValueError(f"superblock version {head[8]}, expected {_EARLIEST}")
         self._leaf, self._group = 2 * unpack_from("<H", head, 16)[0], 2 * unpack_from("<H", head, 18)[0]
-        todo, headers = self._entries(head[56:96], 1), set[int]()
+        todo, tables = self._entries(head[56:96], 1), dict[int, tuple[int, int] | None]()
         while todo:
             address, cached = todo.pop()
-            table = None
-            if address not in headers:
-                headers.add(address)
-                table = self._header(address)
+            if address not in tables:
+                links, table = self._header(address)
+                tables[address] = table
+                todo += links
                 todo += self._symbols(*table) if table else []
-            if cached and table and cached != table:
+            # A link may repeat the addresses of its group's table; the library uses either.
+            if cached and tables[address] not in (None, cached):
                 raise ValueError("a group has two symbol tables")
-            if cached and not table:  # a further link; its tree must be one that was walked
-                if cached[0] not in self._seen:
-                    raise ValueError("a link names another symbol table than its group")
 
     def _bytes(self, address: int, size: int) -> bytes:
         if address + size > self._size:
@@ -77,33 +94,38 @@ class _Walk:
             raise ValueError(f"a node of its structure is not {signature.decode()}")
         return data
 
-    def _header(self, address: int) -> tuple[int, int] | None:
-        """Walk an object header of version 1; return the addresses of its symbol table."""
+    def _header(self, address: int) -> tuple[list[_Entry], tuple[int, int] | None]:
+        """Walk an object header of version 1; return its links, and the addresses of its symbol table."""
         head = self._bytes(address, 16)
         if head[0] != 1:
-            raise ValueError("an object header of a newer HDF5 format; expected the earliest (h5py's default)")
-        blocks, table = [(address, 16 + unpack_from("<I", head, 8)[0])], None
+            raise ValueError(f"an object header of a newer version, expected {_EARLIEST}")
+        blocks, links, table = [(address, 16 + unpack_from("<I", head, 8)[0])], list[_Entry](), None
         for start, size in blocks:
             data, at = self._new(start, size), 16 if start == address else 0
             while at + 8 <= size:
                 kind, length, flags = unpack_from("<HHB", data, at)
                 body, at = data[at + 8 : at + 8 + length], at + 8 + length
-                if kind in _NEW_STYLE or (flags & 2 and kind):
-                    what = _NEW_STYLE.get(kind, "shared message")
-                    raise ValueError(f"a newer HDF5 format ({what}); expected the earliest (h5py's default)")
-                if kind == 0x10:
+                if kind == _SHARED_TABLE or (kind and flags & _IS_SHARED):
+                    raise ValueError(f"shared messages, expected {_EARLIEST}")
+                if kind in (_LINK_INFO, _ATTRIBUTE_INFO):
+                    _check_compact(body, 8 if kind == _LINK_INFO else 2)
+                elif kind == _LINK:
+                    links += _hard_link(body)
+                elif kind == _CONTINUATION:
                     blocks.append(unpack_from("<QQ", body))
-                elif kind == 0x11:
+                elif kind == _SYMBOLS:
                     if table:
                         raise ValueError("a group has two symbol tables")
                     table = unpack_from("<QQ", body)
-                elif kind == 0x08:
+                elif kind == _LAYOUT:
                     self._layout(body)
-        return table
+        return links, table
 
     def _layout(self, body: bytes) -> None:
+        if body[0] == 4 and body[1] == 3:  # a virtual dataset, which has no index; the reader refuses it
+            return
         if body[0] != 3:
-            raise ValueError(f"a layout of version {body[0]}; expected 3 (h5py's default)")
+            raise ValueError(f"a layout of version {body[0]}, expected {_EARLIEST}")
         if body[1] == 2 and (root := unpack_from("<Q", body, 3)[0]) != _NONE:
             self._tree(root, 1, 8 + 8 * body[2], 2 * _CHUNK_K)
 
@@ -123,7 +145,7 @@ class _Walk:
                 leaves += children
         return leaves
 
-    def _symbols(self, tree: int, heap: int) -> list[tuple[int, tuple[int, int] | None]]:
+    def _symbols(self, tree: int, heap: int) -> list[_Entry]:
         head = self._new(heap, 32, b"HEAP")
         size, free, start = unpack_from("<QQQ", head, 8)
         content, passed = self._new(start, size), set[int]()
@@ -132,7 +154,7 @@ class _Walk:
                 raise ValueError("the free list of a heap does not end")
             passed.add(free)
             free = unpack_from("<Q", content, free)[0]
-        found = list[tuple[int, tuple[int, int] | None]]()
+        found = list[_Entry]()
         for node in self._tree(tree, 0, 8, self._group):
             data = self._new(node, 8 + 40 * self._leaf, b"SNOD")
             if (count := unpack_from("<H", data, 6)[0]) > self._leaf:
@@ -141,7 +163,26 @@ class _Walk:
         return found
 
     @staticmethod
-    def _entries(data: bytes, count: int) -> list[tuple[int, tuple[int, int] | None]]:
+    def _entries(data: bytes, count: int) -> list[_Entry]:
         """Return the header of each entry, and its symbol table if it states one; soft links have no header."""
         parts = [unpack_from("<QQIIQQ", data, 40 * place) for place in range(count)]
         return [(part[1], part[4:6] if part[2] == 1 else None) for part in parts if part[2] != 2 and part[1] != _NONE]
+
+
+def _check_compact(body: bytes, index_size: int) -> None:
+    """Refuse links or attributes that are stored in a heap, outside of the object header."""
+    if unpack_from("<Q", body, 2 + (index_size if body[1] & 1 else 0))[0] != _NONE:
+        raise ValueError(f"links or attributes in a heap, expected {_EARLIEST}")
+
+
+def _hard_link(body: bytes) -> list[_Entry]:
+    """Return the object of a link message; none for a soft or external link."""
+    flags, at = body[1], 2
+    if flags & 8:
+        if body[at]:
+            return []
+        at += 1
+    at += (8 if flags & 4 else 0) + (1 if flags & 16 else 0)
+    width = 1 << (flags & 3)
+    at += width + int.from_bytes(body[at : at + width], "little")
+    return [(unpack_from("<Q", body, at)[0], None)]
