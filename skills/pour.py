@@ -58,7 +58,8 @@ class Pour(Skill):
         arm.begin("carry")
         there = self._plan(arm)
         arm.begin("pour")
-        # The load on the hand changes during the tilt, and the container may move in it; a new transport begins later.
+        # The tilt changes the load on the hand, so the container may slip: this transport ends here, and another begins
+        # after the tilt.
         arm.end_transport()
         arm.follow(there)
         arm.wait(max(1, round(self.time * arm.simulation.rate)))

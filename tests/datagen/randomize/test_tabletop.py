@@ -171,7 +171,7 @@ def test_a_region_too_small_for_its_objects_is_one_line_with_its_place():
     text = STANDING.replace("size: [0.4, 0.5]", "size: [0.1, 0.1]")
     small = dataclasses.replace(task(text), name="small")
     said = refusal(check_room, small, assets(), seed=0)
-    assert said.startswith("task.yaml:4:") and "0.1 x 0.1 m has no reachable space for 4 of 'items'" in said
+    assert said.startswith("task.yaml:4:") and "0.1 x 0.1 m has no reachable space for 4 objects of 'items'" in said
 
 
 def test_sort_trash_varies_at_least_as_much_as_it_should():

@@ -117,7 +117,7 @@ def test_a_region_too_small_for_its_objects_even_when_only_some_episodes_have_as
     text = "center: [0.5, 0.0], size: [0.1, 0.1]}\nobjects:\n  items: {library: trash, kinds: [can], count: [1, 5]"
     said = refused(text.replace("0.1, 0.1", "0.2, 0.3").replace("[1, 5]", "1"), text)
     assert said == (
-        "task.yaml:5:10: regions.start: 0.1 x 0.1 m has no reachable space for 5 of 'items', 3 cm apart; "
+        "task.yaml:5:10: regions.start: 0.1 x 0.1 m has no reachable space for 5 objects of 'items', 3 cm apart; "
         "enlarge it, move it closer to the robot, or lower the count"
     )
 

@@ -49,8 +49,8 @@ def solve_ik(
         if q is None:
             continue
         if not is_free(q):
-            # The tool blocks every posture of a pose only for arms with six or more joints: with fewer, the reached
-            # pose of the tool differs between restarts.
+            # If the tool collides at a pose, an arm with six or more joints has no free posture there. With fewer
+            # joints, the reached tool pose differs between restarts, so a later one may be free.
             is_hopeless = accept is None and len(q) >= _FULL and scene.blocks_tool(q)
             continue
         if any(np.abs(q - other).max() < 0.1 for other in found):

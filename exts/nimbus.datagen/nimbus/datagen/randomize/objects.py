@@ -101,7 +101,8 @@ class _GroupDrawing:
         width, depth = self.task.regions[self.group.region].size
         raise self.task.error(
             ("regions", self.group.region),
-            f"{width:g} x {depth:g} m has no reachable space for {low} of '{self.name}', {CLEARANCE * 100:g} cm apart",
+            f"{width:g} x {depth:g} m has no reachable space for {low} objects of '{self.name}', "
+            f"{CLEARANCE * 100:g} cm apart",
             instead="enlarge it, move it closer to the robot, or lower the count",
         )
 
