@@ -6,6 +6,7 @@ import resource
 import time
 
 import numpy as np
+import pytest
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.coverage import cover_pixels, estimate_covered
@@ -34,6 +35,7 @@ def test_each_pixel_has_the_face_whose_edges_surround_it() -> None:
         assert {pixel for there, pixel in found if there == face} == set(np.flatnonzero(inside).tolist())
 
 
+@pytest.mark.long
 def test_layers_take_the_memory_of_one_group() -> None:
     """60 layers are 9 million pixels; together they would take 0.9 GB."""
     cover_pixels(layers(10), 384, 384)

@@ -66,6 +66,6 @@ def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
     assert paused.wait(300)
     assert press_within_press(loop).wait(60)  # viser sets values, and so calls back, within a button
     loop.close()
-    assert session.step_count == 9 and "stick: is disconnected; the recording is kept" in seen[-1].session.message
+    assert session.step_count == 9 and "stick: is disconnected; nothing is lost" in seen[-1].session.message
     found = folder.unfinished()
     assert found and len(found.actions) == 9

@@ -180,7 +180,8 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
     if path.is_file():
         with suppress(ValidationError):  # the file is of another version or incomplete, so the kinds are measured again
             return _FILE.validate_json(path.read_bytes())
-    entries = [_measure(library, kind, gripper) for kind in library.kinds]
+    # Cloth has no pose that planning and packing could use.
+    entries = [_measure(library, kind, gripper) for kind in library.kinds if library.model(kind, 0).sheet is None]
     with writing(path.parent):
         write_atomic(path, _FILE.dump_json(entries), durable=False, shared=True)
     return entries
