@@ -197,4 +197,4 @@ def test_a_set_without_mapping_is_one_line(tmp_path: Path, capsys):
     (tmp_path / "map.yaml").write_text(MAPPING)
     words = ["multiply", str(tmp_path / "empty.hdf5"), "--task", "insert_peg", "--mapping", str(tmp_path / "map.yaml")]
     assert main(words) == 2
-    assert "empty.hdf5: cannot be read: data: Unable" in capsys.readouterr().err
+    assert "empty.hdf5: cannot be read: data: no HDF5 signature at its start" in capsys.readouterr().err

@@ -57,7 +57,7 @@ class _Walk:
         self._seen: set[int] = set()
 
     def run(self) -> None:
-        head = self._bytes(0, 96)
+        head = self._bytes(0, min(96, self._size))
         if head[:8] != b"\x89HDF\r\n\x1a\n":
             raise ValueError("no HDF5 signature at its start")
         if head[8] or head[13] != 8 or head[14] != 8 or unpack_from("<Q", head, 24)[0]:
