@@ -28,7 +28,7 @@ def find_unsupported_task(task: BaseTask) -> str:
     for group in task.objects.values():
         library = open_library(group.library)
         for kind in library.kinds if group.kinds == "all" else group.kinds:
-            if library.model(kind, 0).sheet:
+            if library.kind(kind).is_cloth:
                 return f"'{kind}' is cloth, which Nimbus does not write for PhysX"
             if any(part.joint.speed for part in library.model(kind, 0).parts):
                 return f"'{kind}' has a moving belt; in PhysX, friction would hold back the objects on it"

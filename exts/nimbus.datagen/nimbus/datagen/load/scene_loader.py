@@ -131,7 +131,7 @@ def _check_cloth(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
 
 def _has_cloth(library: ObjectLibrary, kinds: Collection[str] | str) -> bool:
     names = library.kinds if isinstance(kinds, str) else kinds
-    return any(getattr(library.kind(name), "is_cloth", False) for name in names)
+    return any(library.kind(name).is_cloth for name in names)
 
 
 def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:

@@ -96,6 +96,11 @@ class Kind(Protocol):
         """Name of the kind's color; empty if it has none."""
         ...
 
+    @property
+    def is_cloth(self) -> bool:
+        """True if the kind is cloth."""
+        ...
+
 
 class ObjectLibrary:
     """Kinds of objects by name, and their variants by number.

@@ -56,6 +56,11 @@ class AssetSettings(StrictModel):
     variants: Literal[1] = 1
     colors: dict[Name, str] = Field(default={}, max_length=0)
 
+    @property
+    def is_cloth(self) -> bool:
+        """False: meshes are rigid."""
+        return False
+
 
 class AssetFile(StrictModel):
     """Content of ``library.yaml``: settings by the name of a mesh, and defaults."""

@@ -82,6 +82,11 @@ class AssetEntry:
         return 1
 
     @property
+    def is_cloth(self) -> bool:
+        """False: prepared objects are rigid."""
+        return False
+
+    @property
     def colors(self) -> dict[str, str]:
         """Colors by name; a mesh has none."""
         return {}

@@ -107,7 +107,7 @@ def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: A
         if joint is not None and joint not in parts:
             place = (*step.keys, "joint")
             raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=suggest(joint, parts))
-    if type(step.statement).needs_cloth and library.model(thing.kind, 0).sheet is None:
+    if type(step.statement).needs_cloth and not library.kind(thing.kind).is_cloth:
         what = f"a {_said(thing.kind)} is not cloth"
         raise task.error(keys, what, instead="choose kinds that are, such as blue_towel of the library cloths")
     if frame := type(step.statement).frames.get(str(keys[len(step.keys)] if len(keys) > len(step.keys) else "")):
