@@ -26,11 +26,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--episodes", type=int, help="use only the first N episodes")
+    parser.add_argument("--displaced", type=int, default=0, help="displaced copies of each row with a held object")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     prepare_libraries()
     try:
-        data = Demonstrations.read(args.dataset, limit=args.episodes)
+        data = Demonstrations.read(args.dataset, limit=args.episodes, copies=args.displaced)
     except InputError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -13,7 +13,7 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.robots.robot import Piece, load_robot
-from nimbus.datagen.robots.urdf import model_path
+from nimbus.datagen.robots.urdf import assemble, model_path, range_of
 from tests.support.refusals import refusal
 from tests.support.shipped_robots import load_shipped_robot
 
@@ -55,6 +55,17 @@ def test_home_is_within_the_limits_of_the_model():
         assert limit is not None
         assert float(limit.attrib["lower"]) < home < float(limit.attrib["upper"])
         assert speed <= float(limit.attrib["velocity"]) and effort <= float(limit.attrib["effort"])
+
+
+@pytest.mark.parametrize("name", scene_names("robots"))
+def test_a_drawn_start_is_within_the_limits_of_plans(name: str):
+    """Plans keep 0.02 rad from limits and cannot begin beyond that; the level medium draws up to 5 degrees."""
+    robot = load_shipped_robot(name)
+    ranges = {joint.get("name"): range_of(joint) for joint in assemble(robot.pieces, robot=name).findall("joint")}
+    for arm in robot.arms:
+        for joint, home in zip(arm.arm.joints, arm.arm.home, strict=True):
+            low, high = ranges[joint] or (-np.inf, np.inf)
+            assert low + 0.02 + np.radians(5) <= home <= high - 0.02 - np.radians(5), joint
 
 
 @given(st.sampled_from(["hand", "panda_hand", ""]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.trajectory import DISTURBED, Trajectory
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.policies.displaced_rows import SIGMA, DisplacedRows, displace_rows, find_held_spans, joint_axes
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.perceptron import TrainingSettings, fit, predict
 from nimbus.datagen.policies.policy import TIMES_LONGEST, layout_source
@@ -20,7 +22,7 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings, group_layout
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_single_task_info
-from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.tasks.task import Task, parse_task
 
 HORIZON = 16
 """Number of actions of an answer."""
@@ -39,7 +41,7 @@ class Demonstrations:
     """(N, H, A) next actions of each row; those of arm joints are relative to its posture [rad or m], and the last
     action of an episode is repeated."""
     episodes: NDArray[np.int64]
-    """(N,) index of the episode of each row, in the order of their files."""
+    """(N,) index of the episode of each row, in the order of their files; a row and its displaced copies have one."""
     settings: TrainedSettings
 
     @property
@@ -48,12 +50,13 @@ class Demonstrations:
         return int(self.episodes[-1]) + 1
 
     @classmethod
-    def read(cls, folder: Path, *, limit: int | None = None) -> Demonstrations:
+    def read(cls, folder: Path, *, limit: int | None = None, copies: int = 0) -> Demonstrations:
         """Read the stored episodes of a dataset, which need no images.
 
         Args:
             folder: Folder of the dataset.
             limit: Number of episodes to read, starting with the first; all by default.
+            copies: Number of displaced copies of each row in which an object is held.
 
         Raises:
             InputError: The folder is not a dataset, or has no episodes.
@@ -64,10 +67,12 @@ class Demonstrations:
             raise InputError(
                 "the dataset has no episodes", where=str(folder), instead="make one with 'nimbus run' first"
             )
-        return cls.of_files(paths, task=info.task, dataset=info.task_hash)
+        return cls.of_files(paths, task=info.task, dataset=info.task_hash, copies=copies)
 
     @classmethod
-    def of_files(cls, paths: Iterable[Path], *, task: str, dataset: str, without: str = "") -> Demonstrations:
+    def of_files(
+        cls, paths: Iterable[Path], *, task: str, dataset: str, without: str = "", copies: int = 0
+    ) -> Demonstrations:
         """Read episode files of one task.
 
         Args:
@@ -75,51 +80,87 @@ class Demonstrations:
             task: Name of the task.
             dataset: Hash of the demonstrations' task.
             without: Skill whose rows are left out.
+            copies: Number of displaced copies of each row in which an object is held.
         """
-        features: SceneFeatures | None = None
-        settings: TrainedSettings | None = None
+        reader: _RowReader | None = None
         inputs, targets, episodes, longest = [], [], [], 0
         layouts: list[tuple[str, int]] = []
         for number, path in enumerate(paths):
             with EpisodeFile(path) as episode:
                 layout, trajectory = episode.layout(), episode.trajectory()
-                if features is None:
+                if reader is None:
                     parsed = parse_task(episode.provenance.task_text, name=task)
-                    robot = load_robot(parsed.robot)
-                    features = SceneFeatures(parsed, robot)
-                    settings = TrainedSettings(
-                        task=task,
-                        robot=robot.name,
-                        rate=trajectory.rate,
-                        joint_names=trajectory.joint_names,
-                        action_names=trajectory.action_names,
-                        feature_names=features.names,
-                        horizon=HORIZON,
-                        limit=0,
-                        dataset=dataset,
-                        is_relative=True,
-                    )
-            scene = features.rows(
-                layout.physical.objects, trajectory.body_names, trajectory.body_positions, trajectory.body_wxyz
-            )
-            count = trajectory.step_count
-            kept = find_learned_rows(trajectory, without=without)
-            rows = state_vector(trajectory.joint_positions, trajectory.joint_velocities, scene, features.names)
-            inputs.append(rows[kept])
-            ahead = np.minimum(np.arange(count)[:, None] + np.arange(HORIZON), count - 1)
-            posture = posture_part(trajectory.joint_positions, trajectory.joint_names, trajectory.action_names)
-            targets.append((trajectory.actions[ahead] - posture[:, None])[kept])
-            episodes.append(np.full(kept.sum(), number))
-            longest = max(longest, count)
+                    reader = _RowReader(parsed, trajectory, dataset=dataset)
+            rng = np.random.default_rng(number)
+            parts = list(reader.parts(layout, trajectory, rng, without=without, copies=copies))
+            inputs += [part[0] for part in parts]
+            targets += [part[1] for part in parts]
+            episodes.append(np.full(sum(len(part[0]) for part in parts), number))
+            longest = max(longest, trajectory.step_count)
             key = layout.key
             layouts.append((layout_source(key.task, key.split, key.seed), key.index))
-        assert settings is not None
+        assert reader is not None
+        limit, trained = TIMES_LONGEST * longest, group_layouts(layouts)
         return cls(
             inputs=np.concatenate(inputs),
             targets=np.concatenate(targets),
             episodes=np.concatenate(episodes),
-            settings=replace(settings, limit=TIMES_LONGEST * longest, trained_layouts=group_layouts(layouts)),
+            settings=replace(reader.settings, limit=limit, trained_layouts=trained),
         )
+
+
+class _RowReader:
+    """Inputs and targets from the episodes of one task.
+
+    Args:
+        task: The task.
+        trajectory: Trajectory of the first episode.
+        dataset: Hash of the demonstrations' task.
+    """
+
+    def __init__(self, task: Task, trajectory: Trajectory, *, dataset: str) -> None:
+        self._robot = load_robot(task.robot)
+        self._features, self._axes = SceneFeatures(task, self._robot), joint_axes(self._robot)
+        self.settings = TrainedSettings(
+            task=task.name,
+            robot=self._robot.name,
+            rate=trajectory.rate,
+            joint_names=trajectory.joint_names,
+            action_names=trajectory.action_names,
+            feature_names=self._features.names,
+            horizon=HORIZON,
+            limit=0,
+            dataset=dataset,
+            is_relative=True,
+        )
+
+    def parts(
+        self, layout: Layout, trajectory: Trajectory, rng: np.random.Generator, *, without: str, copies: int
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Return inputs (N, D) and targets (N, H, A) of an episode's rows, then of their displaced copies."""
+        kept = find_learned_rows(trajectory, without=without)
+        whole = DisplacedRows(
+            rows=np.flatnonzero(kept),
+            joint_positions=trajectory.joint_positions[kept],
+            body_positions=trajectory.body_positions[kept],
+            body_wxyz=trajectory.body_wxyz[kept],
+        )
+        yield self._pairs(layout, trajectory, whole)
+        free = [one.name for one in layout.physical.objects if not one.anchored]
+        for span in find_held_spans(self._robot, trajectory, free):
+            span = replace(span, rows=span.rows[kept[span.rows]])
+            for _ in range(copies):
+                offsets = rng.normal(scale=SIGMA, size=(len(span.rows), len(span.arm.arm.joints)))
+                yield self._pairs(layout, trajectory, displace_rows(span, trajectory, self._axes, offsets))
+
+    def _pairs(self, layout: Layout, trajectory: Trajectory, part: DisplacedRows) -> tuple[FloatArray, FloatArray]:
+        names, rows = trajectory.body_names, part.rows
+        scene = self._features.rows(layout.physical.objects, names, part.body_positions, part.body_wxyz)
+        velocities = trajectory.joint_velocities[rows]
+        inputs = state_vector(part.joint_positions, velocities, scene, self._features.names)
+        ahead = np.minimum(rows[:, None] + np.arange(HORIZON), trajectory.step_count - 1)
+        posture = posture_part(part.joint_positions, trajectory.joint_names, trajectory.action_names)
+        return inputs, trajectory.actions[ahead] - posture[:, None]
 
 
 def find_learned_rows(trajectory: Trajectory, *, without: str = "") -> NDArray[np.bool_]:
