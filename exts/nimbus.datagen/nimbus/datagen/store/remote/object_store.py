@@ -13,6 +13,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.objects import (
     LARGEST_OBJECT,
@@ -20,7 +21,6 @@ from nimbus.datagen.store.remote.objects import (
     MissingObjectError,
     ObjectStat,
     check_size,
-    write_object,
 )
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
 

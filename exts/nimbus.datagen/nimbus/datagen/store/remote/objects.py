@@ -1,15 +1,10 @@
-"""Objects of a store: size and version, errors, and the file into which one is written."""
+"""Objects of a store: size and version, and errors."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.own_files import create_file, remove_file
-from nimbus.datagen.store.publish import disk
+from nimbus.datagen.errors import InputError
 
 LARGEST_OBJECT = 1 << 36
 """Largest object that is downloaded [bytes]; shards have a few GB."""
@@ -37,32 +32,3 @@ def check_size(byte_count: int, limit: int, *, where: str) -> None:
     if byte_count > limit:
         what = f"{byte_count} bytes; the limit is {limit}"
         raise InputError(what, where=where, instead="restore it from a copy")
-
-
-def write_object(path: Path, blocks: Iterable[bytes], byte_count: int, *, where: str) -> None:
-    """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
-
-    Args:
-        path: The file; it is removed after an error.
-        blocks: Content; no more of it is read than one block beyond the size.
-        byte_count: Declared size [bytes].
-        where: Address of the object, for errors.
-
-    Raises:
-        StoreAwayError: The content has another size.
-        StorageError: The disk is full.
-    """
-    written = 0
-    try:
-        with disk(path):
-            remove_file(path)
-            with os.fdopen(create_file(path), "wb") as file:
-                for block in blocks:
-                    written += file.write(block)
-                    if written > byte_count:
-                        break
-        if written != byte_count:
-            raise StoreAwayError(f"returned {written} of {byte_count} bytes", where=where)
-    except BaseException:
-        remove_file(path)
-        raise

@@ -12,13 +12,13 @@ from typing import TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
+from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.objects import (
     LARGEST_OBJECT,
     MissingObjectError,
     ObjectStat,
     check_size,
-    write_object,
 )
 from nimbus.datagen.store.remote.web_requests import COPY, LATER, WebAnswer, WebRequests
 
