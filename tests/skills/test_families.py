@@ -21,6 +21,7 @@ FAMILIES = [
     "follow_thing",
     "put_in_drawer",
     pytest.param("fold_cloth", marks=pytest.mark.long),
+    pytest.param("route_cable", marks=pytest.mark.long),
     pytest.param("pour_beads", marks=pytest.mark.long),  # tests/golden has a shorter test of this task
 ]
 

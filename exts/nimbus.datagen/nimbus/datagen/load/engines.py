@@ -18,6 +18,7 @@ _INSTEAD = "use --physics mujoco"
 def find_unsupported_task(task: BaseTask) -> str:
     """Return the reason why PhysX cannot execute a task; empty if it can."""
     from nimbus.datagen.objects.libraries import open_library
+    from nimbus.datagen.objects.library import FLEXIBLE_NOUNS
     from nimbus.datagen.simulate.physx_world import STEP_RATE
     from nimbus.datagen.tasks.task import Task
 
@@ -28,8 +29,8 @@ def find_unsupported_task(task: BaseTask) -> str:
     for group in task.objects.values():
         library = open_library(group.library)
         for kind in library.kinds if group.kinds == "all" else group.kinds:
-            if library.kind(kind).is_cloth:
-                return f"'{kind}' is cloth, which Nimbus does not write for PhysX"
+            if bends := library.kind(kind).bends_as:
+                return f"'{kind}' is {FLEXIBLE_NOUNS[bends]}, which Nimbus does not write for PhysX"
             if any(part.joint.speed for part in library.model(kind, 0).parts):
                 return f"'{kind}' has a moving belt; in PhysX, friction would hold back the objects on it"
     return ""
