@@ -96,7 +96,8 @@ def command(
             "--randomize",
             metavar="LEVEL",
             parser=str,
-            help="level: none, small, medium or large; for comparison, none is always evaluated as well",
+            help="level of randomization: none, small, medium or large; none is always evaluated as well, for "
+            "comparison",
         ),
     ] = None,
     only: Annotated[
