@@ -32,7 +32,9 @@ def command(
             "--layouts", metavar="N", parser=whole(1, 100_000), help="number of held-out layouts of the evaluation"
         ),
     ] = 100,
-    steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 5000,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="number of training steps")
+    ] = 5000,
     seed: Seed = 0,
     execute: Annotated[
         int,

@@ -68,7 +68,7 @@ def command(
             "--nodes",
             metavar="M..N",
             parser=count_range,
-            help="recommend M to N nodes with which the run ends in an hour",
+            help="recommend the number of nodes, from M to N, with which the run ends in an hour",
         ),
     ] = None,
     device: Device = "cpu",

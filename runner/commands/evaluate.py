@@ -40,7 +40,9 @@ def command(
     ] = None,
     name_map: Annotated[
         str | None,
-        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order of a server's fields"),
+        typer.Option(
+            "--map", metavar="FILE", parser=str, help="file with the names, sizes and order of a server's fields"
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def command(
     folder: DatasetFolder,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="episodes (all)")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="ids of the episodes (all)")] = None,
     *,
     out: NewFolder,
     model: Annotated[

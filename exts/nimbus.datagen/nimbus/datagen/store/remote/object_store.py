@@ -316,7 +316,7 @@ def _refuse_fork(where: str) -> None:
     if not _CALLERS:
         _CALLERS.append(os.getpid())
     if _CALLERS[0] != os.getpid():
-        what = "this process was forked after its parent had read from a store; here, a store cannot be read"
+        what = "this process was forked after its parent had read from a store, so it cannot read from one"
         instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
         raise InputError(what, where=where, instead=instead)
 
