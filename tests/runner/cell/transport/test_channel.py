@@ -42,7 +42,7 @@ def test_messages_up_to_the_limit_pass_and_longer_ones_are_refused_by_name() -> 
     longest = b"a" * LONGEST
     ours.send(longest)
     assert theirs.receive() == (longest, [])
-    with pytest.raises(ChannelError, match=f"a message of {LONGEST + 1} bytes, 1 to {LONGEST}"):
+    with pytest.raises(ChannelError, match=f"a message of {LONGEST + 1} bytes; 1 to {LONGEST} bytes"):
         ours.send(longest + b"a")
     with pytest.raises(ChannelError, match="a message of 0 bytes"):
         ours.post(b"")  # it would look as if the other side had closed
