@@ -145,7 +145,7 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
         ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, but 4 must be executed: lower --execute"),
-        ({"actions": np.zeros((10_001, 3), np.int8)}, Reason.BAD_ACTION, "10001 actions, at most 10000 are allowed"),
+        ({"actions": np.zeros((10_001, 3), np.int8)}, Reason.BAD_ACTION, "10001 actions; at most 10000 are allowed"),
         ({"actions": np.full((4, 3), np.nan)}, Reason.BAD_ACTION, "not finite"),
         ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a of 30.00 is far beyond"),
         ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper of 1.00 is far beyond"),

@@ -46,7 +46,7 @@ def test_messages_up_to_the_limit_pass_and_longer_ones_are_refused_by_name() -> 
         ours.send(longest + b"a")
     with pytest.raises(ChannelError, match="a message of 0 bytes"):
         ours.post(b"")  # it would look as if the other side had closed
-    with pytest.raises(ChannelError, match=f"9 descriptors, at most {MOST_DESCRIPTORS}"):
+    with pytest.raises(ChannelError, match=f"9 descriptors; at most {MOST_DESCRIPTORS}"):
         ours.send(b"{}", [0] * 9)
     assert theirs.receive_now() is None and not theirs.closed_by_peer
 

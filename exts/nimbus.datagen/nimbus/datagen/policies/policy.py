@@ -190,7 +190,7 @@ def check_length(answer: object) -> None:
         PolicyFault: The answer has too many actions.
     """
     if isinstance(answer, np.ndarray) and answer.ndim and len(answer) > _MOST_ROWS:
-        raise PolicyFault(Reason.BAD_ACTION, f"the answer has {len(answer)} actions, at most {_MOST_ROWS} are allowed")
+        raise PolicyFault(Reason.BAD_ACTION, f"the answer has {len(answer)} actions; at most {_MOST_ROWS} are allowed")
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
