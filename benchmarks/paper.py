@@ -87,10 +87,10 @@ def bound(stages: dict[str, float]) -> float:
 
 _HEAD = """# Pipelines
 
-This page is for users who ask if planning and rendering should run in separate processes. It compares four pipelines,
+This page is for users who decide whether planning and rendering run in separate processes. It compares four pipelines,
 each coupled, fused and decoupled. `make paper` measures them and writes this page.
 
-- Coupled: the baseline, `--coupled`. One process renders each step on its own, and each attempt before it is judged.
+- Coupled: the baseline, `--coupled`. One process renders each step separately, and each attempt before it is judged.
 - Fused: `--roles fused`. Each worker of a cell takes an episode through all stages.
 - Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
 
@@ -108,9 +108,9 @@ The last column is the cheaper of fused and decoupled, for a machine of {_CORES}
 
 ## Stages
 
-CPU seconds of the stages of the fused form. The bound is the speed-up of decoupling if planning and rendering had a
-resource each: the sum over the larger half. On cores that both halves share, it is 1. The last column is the cost of
-decoupling: what it takes more than the fused form.
+CPU seconds of the stages of the fused form. The bound is the speed-up of decoupling if planning and rendering each had
+a resource to themselves: the sum divided by the larger half. On cores that both halves share, it is 1. The last column
+is the cost of decoupling: the additional CPU seconds compared with the fused form.
 
 | pipeline | load | randomize | plan | render | store | bound | decoupled - fused |
 |---|---|---|---|---|---|---|---|"""

@@ -26,7 +26,7 @@ from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
 
-logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
+logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it logs each written file
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
