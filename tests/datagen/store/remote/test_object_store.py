@@ -10,12 +10,8 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import (
-    MissingObjectError,
-    ObjectStore,
-    StoreAwayError,
-    check_creates_once,
-)
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, check_creates_once
+from nimbus.datagen.store.remote.objects import MissingObjectError
 
 
 def store_at(address: str) -> ObjectStore:
@@ -80,7 +76,7 @@ def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
 
 def test_web_address_is_for_reading(address: str):
     with pytest.raises(InputError, match="is read-only"):
-        store_at("https://host/x").create("a", b"")
+        store_at("https://host/x")
 
 
 def test_signed_url_holds_no_secret(address: str):
@@ -98,9 +94,9 @@ class EndlessAnswer:
         raise AssertionError("nobody reads as much")
 
 
-def test_answers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_answers_without_end_are_refused(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     obstore = pytest.importorskip("obstore", reason="the extra 'store' brings obstore")
-    store = store_at("http://127.0.0.1:9/x")
+    store = store_at(address)
     monkeypatch.setattr(obstore, "get", lambda *_, **__: EndlessAnswer())
     for call in (lambda: store.read("a"), lambda: store.read_range("a", 0, 10)):
         with pytest.raises(StoreAwayError, match="returned more than 10 bytes"):

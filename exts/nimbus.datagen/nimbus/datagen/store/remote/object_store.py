@@ -6,16 +6,22 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
-from nimbus.datagen.files.own_files import create_file, refuse_links, remove_file
-from nimbus.datagen.store.publish import disk
+from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.objects import (
+    LARGEST_OBJECT,
+    MissingBucketError,
+    MissingObjectError,
+    ObjectStat,
+    check_size,
+)
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
 
 _CONNECT = timedelta(seconds=5)
@@ -28,39 +34,24 @@ _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
-LARGEST_OBJECT = 1 << 36
-"""Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
-
-
-class MissingObjectError(InputError):
-    """Raised when an object does not exist."""
-
-
-class MissingBucketError(InputError):
-    """Raised when a bucket does not exist and the store's answer names it; an answer to HEAD does not."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectStat:
-    """Size and version of an object."""
-
-    byte_count: int
-    etag: str
-    """Version, which changes with the content."""
 
 
 class ObjectStore:
     """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
 
     Args:
-        address: Address of the objects.
+        address: Address of the objects; :class:`WebStore` reads those of web servers.
 
     Raises:
-        InputError: The extra is not installed, or the credentials that the store needs are missing.
+        InputError: The address is of a web server, the extra is not installed, or the credentials that the store needs
+            are missing.
     """
 
     def __init__(self, address: StoreAddress) -> None:
+        if address.is_read_only:  # the library reads the errors of a server whole, however long they are
+            what = f"{address.scheme}:// is read-only"
+            raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
         if importlib.util.find_spec("obstore") is None:
             raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
         self.address = address
@@ -84,7 +75,6 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        self._check_writable()
         with self._calling(name):
             try:
                 obstore.put(self._store, name, content, mode="create", use_multipart=False)
@@ -101,7 +91,6 @@ class ObjectStore:
         """
         import obstore
 
-        self._check_writable()
         with self._calling(name):
             obstore.put(self._store, name, content)
 
@@ -118,9 +107,7 @@ class ObjectStore:
         with self._calling(name):
             found = obstore.get(self._store, name)
             size = int(found.meta["size"])
-        if size > TEXT_BYTES:
-            what = f"{size} bytes; the limit is {TEXT_BYTES}"
-            raise InputError(what, where=self.place(name), instead="restore it from a copy")
+        check_size(size, TEXT_BYTES, where=self.place(name))
         return self._collect(name, found, most=size)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
@@ -144,15 +131,22 @@ class ObjectStore:
     def _collect(self, name: str, answer: Any, *, most: int) -> bytes:
         """Return the body of an answer; an answer that is longer than requested ends the connection."""
         parts: list[bytes] = []
-        total, blocks = 0, iter(answer.stream(min_chunk_size=_BLOCK))
+        total = 0
+        for block in self._blocks(name, answer):
+            if (total := total + len(block)) > most:
+                raise StoreAwayError(f"returned more than {most} bytes", where=self.place(name))
+            parts.append(bytes(block))
+        return b"".join(parts)
+
+    def _blocks(self, name: str, answer: Any) -> Iterator[bytes]:
+        with self._calling(name):
+            blocks = iter(answer.stream(min_chunk_size=_BLOCK))
         while True:
             with self._calling(name):
                 block = next(blocks, None)
             if block is None:
-                return b"".join(parts)
-            if (total := total + len(block)) > most:
-                raise StoreAwayError(f"returned more than {most} bytes", where=self.place(name))
-            parts.append(bytes(block))
+                return
+            yield block
 
     def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
@@ -166,29 +160,11 @@ class ObjectStore:
         """
         import obstore
 
-        written = 0
         with self._calling(name):
             found = obstore.get(self._store, name)
             stat = _stat(found.meta)
-            blocks = iter(found.stream(min_chunk_size=_BLOCK))
-        if stat.byte_count > limit:
-            what = f"{stat.byte_count} bytes; the limit is {limit}"
-            raise InputError(what, where=self.place(name), instead="restore it from a copy")
-        try:
-            with disk(path):
-                remove_file(path)
-                with os.fdopen(create_file(path), "wb") as file:
-                    while written <= stat.byte_count:
-                        with self._calling(name):
-                            block = next(blocks, None)
-                        if block is None:
-                            break
-                        written += file.write(block)
-            if written != stat.byte_count:
-                raise StoreAwayError(f"returned {written} of {stat.byte_count} bytes", where=self.place(name))
-        except BaseException:
-            remove_file(path)
-            raise
+        check_size(stat.byte_count, limit, where=self.place(name))
+        write_object(path, self._blocks(name, found), stat.byte_count, where=self.place(name))
         return stat
 
     def stat(self, name: str) -> ObjectStat | None:
@@ -202,12 +178,9 @@ class ObjectStore:
             return None
 
     def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """List objects below a folder, with sizes [bytes]; web servers are refused. Raises what :meth:`read` does."""
+        """List objects below a folder, with sizes [bytes]. Raises what :meth:`read` does."""
         import obstore
 
-        if self.address.is_read_only:  # the library would read the whole answer into memory, however long
-            instead = "copy the dataset to s3://, gs://, az:// or a folder"
-            raise InputError("web servers cannot list their files", where=self.place(folder), instead=instead)
         with self._calling(folder):
             pages = iter(obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None))
         while True:
@@ -235,11 +208,6 @@ class ObjectStore:
     def place(self, name: str) -> str:
         """Return the full address of an object, for messages."""
         return f"{self.address}/{name}".rstrip("/")
-
-    def _check_writable(self) -> None:
-        if self.address.is_read_only:
-            what = f"{self.address.scheme}:// is read-only"
-            raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
 
     def _no_bucket(self) -> MissingBucketError:
         what, instead = (
@@ -341,8 +309,6 @@ def _open(address: StoreAddress) -> Any:
         return stores.from_url(
             str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
         )
-    if address.scheme == "http":
-        timeouts["allow_http"] = True
     return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
 
 

@@ -33,10 +33,12 @@ from nimbus.datagen.store.remote.cache_root import (
     stands_for,
 )
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
-from nimbus.datagen.store.remote.object_store import MissingBucketError, MissingObjectError, ObjectStore
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.objects import MissingBucketError, MissingObjectError, check_size
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
+from nimbus.datagen.store.remote.web_store import WebStore
 
 DESCRIPTIONS = (
     *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
@@ -57,9 +59,10 @@ BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
 
 
 @cache
-def open_store(address: str) -> ObjectStore:
+def open_store(address: str) -> ObjectStore | WebStore:
     """Open the store of an address, once per process."""
-    return ObjectStore(parse_address(address))
+    parsed = parse_address(address)
+    return WebStore(parsed) if parsed.is_read_only else ObjectStore(parsed)
 
 
 def copy_folder(address: StoreAddress) -> Path:
@@ -197,7 +200,7 @@ def _try(path: Path) -> None:
         local(path)
 
 
-def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
+def _fetch(copy: Path, name: str, store: ObjectStore | WebStore) -> Path:
     """Fetch a file once for all callers; if the disk is full, fetch it into a private folder of this process."""
     target = copy / name
     with entry_lock(copy, name):
@@ -219,7 +222,7 @@ def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
                 return _download(store, name, copy, aside=f"{copy.name}-{name.replace('/', '-')}")
 
 
-def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> Path:
+def _download(store: ObjectStore | WebStore, name: str, copy: Path, *, aside: str = "") -> Path:
     """Fetch a file into a copy, or under another name into this process's private folder."""
     with disk(copy):
         target = make_place(_aside(), aside) if aside else _place_in_copy(copy, name)
@@ -265,16 +268,15 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool, may_be_empty: bool) -> None:
+def _refresh(copy: Path, store: ObjectStore | WebStore, *, has_ledger: bool, may_be_empty: bool) -> None:
     """Fetch changed descriptions; drop everything if another dataset is at the address."""
     known = _known(copy)
     before = _identity(copy)
     with ThreadPoolExecutor(len(DESCRIPTIONS)) as pool:
         stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
     for name, stat in stats.items():
-        if stat and name.endswith(".json") and stat.byte_count > TEXT_BYTES:
-            what = f"{stat.byte_count} bytes; the limit is {TEXT_BYTES}"
-            raise InputError(what, where=store.place(name), instead="restore it from a copy")
+        if stat and name.endswith(".json"):
+            check_size(stat.byte_count, TEXT_BYTES, where=store.place(name))
     found = {name: stat.etag for name, stat in stats.items() if stat}
     if not {"dataset.json", "manifest.parquet", *([_STATUS] if may_be_empty else [])} & set(found):
         _fetch_whole(copy, store)
@@ -303,7 +305,7 @@ def _most_bytes(copy: Path) -> int:
     return min(_LARGEST_TABLE, shutil.disk_usage(copy).free // 2)
 
 
-def _fetch_whole(copy: Path, store: ObjectStore) -> None:
+def _fetch_whole(copy: Path, store: ObjectStore | WebStore) -> None:
     """Fetch every file of a dataset in another format.
 
     Raises:
