@@ -36,7 +36,7 @@ _EVERY = 8
 class SplatPathPlanner(PathPlanner):
     """Plans as :class:`PathPlanner` does, then checks small views of the splats along the path."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
         """Yield the only attempt at a layout: a new plan, or the plan that is already stored."""
