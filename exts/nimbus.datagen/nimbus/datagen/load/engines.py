@@ -18,7 +18,7 @@ _INSTEAD = "use --physics mujoco"
 def find_unsupported_task(task: BaseTask) -> str:
     """Return the reason why PhysX cannot execute a task; empty if it can."""
     from nimbus.datagen.objects.libraries import open_library
-    from nimbus.datagen.objects.library import FLEXIBLE_NOUNS
+    from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
     from nimbus.datagen.simulate.physx_world import STEP_RATE
     from nimbus.datagen.tasks.task import Task
 

@@ -13,7 +13,8 @@ from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.libraries import open_library
-from nimbus.datagen.objects.library import FLEXIBLE_NOUNS, ObjectLibrary
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator

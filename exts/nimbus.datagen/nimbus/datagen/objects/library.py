@@ -102,10 +102,6 @@ class Kind(Protocol):
         ...
 
 
-FLEXIBLE_NOUNS = {"cloth": "cloth", "cable": "a cable"}
-"""Words for flexible kinds in messages."""
-
-
 class ObjectLibrary:
     """Kinds of objects by name, and their variants by number.
 

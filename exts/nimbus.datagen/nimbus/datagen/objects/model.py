@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
-from nimbus.datagen.objects.cable import CableChain
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.cable import CableChain
+
+FLEXIBLE_NOUNS = {"cloth": "cloth", "cable": "a cable"}
+"""Words for flexible kinds in messages."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.objects.cable import CableChain
 from nimbus.datagen.simulate.cloth import LAYERS, ROBOT, SURFACES
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.cable import CableChain
 
 _ARMATURE = 1e-6
 """Inertia added to each joint [kg m²]; without it, the light links vibrate."""

@@ -5,11 +5,15 @@ docs/decisions.md has figures and reasons.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import mujoco
 import numpy as np
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
-from nimbus.datagen.objects.model import Sheet
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.model import Sheet
 
 LAYERS, SURFACES, ROBOT = 1 << 20, 1 << 21, 1 << 22
 """Collision bits beyond Newton's: of flexible objects with each other, with surfaces, and with the robot."""

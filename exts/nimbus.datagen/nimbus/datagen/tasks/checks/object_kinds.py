@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.objects.library import FLEXIBLE_NOUNS
-from nimbus.datagen.objects.model import features, known_features
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS, features, known_features
 from nimbus.datagen.tasks.checks.references import A, needed_names, points_of, references_of
 from nimbus.datagen.tasks.references import (
     Expression,
