@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
 
 if TYPE_CHECKING:
     from nimbus.datagen.pipeline import Pipeline
@@ -18,7 +19,6 @@ _INSTEAD = "use --physics mujoco"
 def find_unsupported_task(task: BaseTask) -> str:
     """Return the reason why PhysX cannot execute a task; empty if it can."""
     from nimbus.datagen.objects.libraries import open_library
-    from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
     from nimbus.datagen.simulate.physx_world import STEP_RATE
     from nimbus.datagen.tasks.task import Task
 
