@@ -94,13 +94,17 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
 @pytest.mark.slow
 def test_what_a_real_run_loads_leaves_one_thread_as_a_fork_needs(tmp_path: Path):
     code = f"""
+import sys
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.system.processes import thread_count
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.threads import load_kernels
+from nimbus.runner.system.threads import load_kernels, prepare_libraries
+prepare_libraries()
+assert "newton" not in sys.modules, "only physics needs it"
 load_job(CellSpec(folder={str(tmp_path / "data")!r}, task={str(TINY)!r}))
 load_kernels("cpu")
 assert thread_count() == 1, thread_count()
+assert "newton" in sys.modules, "workers share it"
 """
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
