@@ -157,7 +157,8 @@ def _arm_files() -> Iterator[tuple[Path, str]]:
         return
     around = Path(package.submodule_search_locations[0])
     share = "cmeel.prefix/share/example-robot-data"
-    # The planner looks for the arm beside the package cmeel, for which any file in the folder of cmeel is enough.
+    # The planner looks for the arm beside the package cmeel, so that package must exist; one file in its folder is
+    # enough.
     yield around.parent / share / _ARM / "LICENSE", "cmeel/LICENSE"
     for pattern in _ARM_FILES:
         for path in sorted((around.parent / share / _ARM).glob(pattern)):
