@@ -231,6 +231,7 @@ def disk(tmp_path: Path) -> Iterator:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # test_full_disk.py and test_run_ends.py have full disks
 def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: Path, disk, capsys):
     folder = disk("4m")
     out = folder / "data"
