@@ -65,7 +65,7 @@ def _bodies_of_surfaces(model: mujoco.MjModel) -> NDArray[np.int64]:
 def _find_softness(model: mujoco.MjModel) -> NDArray[np.float64]:
     """Return half the thickness of each cloth and of its vertices [m], 0 for rigid geoms.
 
-    Cloth is soft: what must not penetrate is its middle.
+    Cloth is soft: only its middle surface must not penetrate.
     """
     softness = np.zeros(model.ngeom + model.nflex)
     softness[model.ngeom :] = model.flex_radius

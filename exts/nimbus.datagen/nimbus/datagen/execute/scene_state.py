@@ -57,7 +57,7 @@ class SimulatedScene:
 
     def model(self, name: str) -> ObjectModel:
         """Return the shape and metadata of an object."""
-        # Conditions need models at every evaluation, and a library may read files for each.
+        # Conditions need models at every evaluation, and a library may read files for each model.
         if name not in self._models:
             item = self.objects[name]
             self._models[name] = open_library(item.library).model(item.kind, item.variant, item.scale)

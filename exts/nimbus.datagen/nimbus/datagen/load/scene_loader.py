@@ -153,7 +153,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         if not found.cells.any():
             raise task.error(
                 ("regions", name),
-                f"robot '{robot.name}' cannot reach it",
+                f"robot '{robot.name}' cannot reach the region",
                 instead="move its center closer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
             )
     return maps

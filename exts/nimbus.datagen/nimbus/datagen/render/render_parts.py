@@ -9,7 +9,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import newton
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +19,8 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.render_inputs import ROBOT, RenderPart
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.usd.stage import StageInfo
-
-_VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 
 def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
@@ -100,7 +98,7 @@ def _merge(
     """
     plain: dict[tuple[str, str], list[Triangles]] = {}
     for shape in range(builder.shape_count):
-        if not builder.shape_flags[shape] & _VISIBLE:
+        if not builder.shape_flags[shape] & newton.ShapeFlags.VISIBLE:
             continue
         instance, body = owner(shape)
         mesh = _as_mesh(builder, shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
-import newton
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
@@ -22,11 +20,10 @@ from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
-
-logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
