@@ -23,6 +23,7 @@ OTHERS = [
     "wipe_table",
     "put_in_drawer",
     "fold_cloth",
+    "route_cable",
     "pour_beads",
 ]
 """Families whose skills ``tests/golden`` executes without physics in less time."""

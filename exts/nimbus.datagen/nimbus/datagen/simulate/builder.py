@@ -149,7 +149,7 @@ class SceneBuilder:
         self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
-        """Build one world: stage, robot and objects at their poses; cloth, which is not rigid, is left out."""
+        """Build one world: stage, robot and objects at their poses; flexible objects are left out."""
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_builder(self._fixed)
@@ -160,7 +160,7 @@ class SceneBuilder:
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = open_library(item.library)
         model = library.model(item.kind, item.variant, item.scale)
-        if model.sheet:
+        if model.is_flexible:
             return
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz

@@ -40,5 +40,5 @@ def _load() -> Any:
         warp.config.enable_backward = users_setting
         if collects:
             gc.enable()
-    logging.getLogger(solver.__module__).setLevel(logging.WARNING)  # it announces every file it writes
+    logging.getLogger(solver.__module__).setLevel(logging.WARNING)  # the solver logs every file that it writes
     return library
