@@ -150,7 +150,8 @@ def _call(name: str, device: str, is_asked: bool) -> PartResult:
 
 def _explained(reason: str, absent: dict[str, str]) -> str:
     """Return a reason, extended by the cause if it names a missing package."""
-    causes = dict.fromkeys(cause for name, cause in absent.items() if reason.endswith(f"package {name}"))
+    missing = reason.partition("no package ")[2].split(", ")
+    causes = dict.fromkeys(absent[name] for name in missing if name in absent)
     return "; ".join([reason, *causes])
 
 
