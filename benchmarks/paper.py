@@ -93,7 +93,7 @@ _HEAD = (
 Should planning and rendering run in separate processes? Four pipelines, each in three forms. `make paper` measures them
 and writes this section.
 
-- Coupled: the baseline, `--coupled`. One process renders each step on its own, and each attempt before it is judged.
+- Coupled: the baseline, `--coupled`. One process renders each step separately, and each attempt before it is judged.
 - Fused: `--roles fused`. Each worker of a cell takes an episode through all stages.
 - Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
 
@@ -110,8 +110,8 @@ The last column is the cheaper of fused and decoupled, for a machine of {_CORES}
 decoupling costs more than it gives, the pipeline is fused by default: {_FUSED}. The others are decoupled.
 
 The stages of the fused form, in CPU seconds per stored episode. The bound is the speed-up of decoupling if planning and
-rendering had a resource each: the sum over the larger half. On cores that both halves share, it is 1. The last column
-is the cost of decoupling: what it takes more than the fused form.
+rendering each had a resource to themselves: the sum divided by the larger half. On cores that both halves share, the
+bound is 1. The last column is the cost of decoupling: the additional CPU seconds compared with the fused form.
 
 | pipeline | load | randomize | plan | render | store | bound | decoupled - fused |
 |---|---|---|---|---|---|---|---|"""

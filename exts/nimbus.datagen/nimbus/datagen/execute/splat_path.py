@@ -60,7 +60,7 @@ def splat_source(task: NavigationTask) -> SplatSource:
         InputError: The task's scenes have no splats.
     """
     if not isinstance(task.source, SplatSource):
-        what = "the pipeline draws splats, and the task's scenes have none"
+        what = "the pipeline draws splats, but the task's scenes have none"
         raise InputError(
             what, where=f"{task.path}: scene", instead="write splats: or splat_homes:, or pipeline: nav_mesh"
         )

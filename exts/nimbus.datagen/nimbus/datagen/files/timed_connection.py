@@ -42,7 +42,7 @@ class TimedConnection(http.client.HTTPConnection):
         self._end = 0.0
 
     def limit(self, end: float) -> None:
-        """Let everything that follows end at a time of the monotonic clock [s]."""
+        """Set the time of the monotonic clock by which all following calls must end [s]."""
         self._end = end
 
     def connect(self) -> None:

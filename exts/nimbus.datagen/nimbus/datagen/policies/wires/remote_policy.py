@@ -231,7 +231,7 @@ class RemotePolicy(Policy):
                 if self._turn:
                     continue  # there is no pause, because the next server may answer at once
                 if time.monotonic() + pause > end:
-                    detail = f"no server for {self._first_time:.0f} s: {fault.detail}"
+                    detail = f"no server answered within {self._first_time:.0f} s: {fault.detail}"
                     raise PolicyFault(Reason.POLICY_TIMEOUT, detail) from None
             with allow(pause + _MARGIN):
                 time.sleep(pause)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
@@ -23,6 +23,7 @@ from nimbus.datagen.store.remote.objects import (
     check_size,
 )
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
+from nimbus.datagen.store.remote.watched_calls import repeated, watched
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -35,6 +36,11 @@ _BLOCK = 4 << 20
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
+
+
+MOST_NAMES = 10_000_000
+"""Largest number of objects in a listing."""
+T = TypeVar("T")
 
 
 class ObjectStore:
@@ -102,13 +108,7 @@ class ObjectStore:
             InputError: There is no permission, or the object is larger.
             StoreAwayError: The store does not answer.
         """
-        import obstore
-
-        with self._calling(name):
-            found = obstore.get(self._store, name)
-            size = int(found.meta["size"])
-        check_size(size, TEXT_BYTES, where=self.place(name))
-        return self._collect(name, found, most=size)
+        return self._read(name, None, most=TEXT_BYTES)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
         """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
@@ -119,34 +119,40 @@ class ObjectStore:
             byte_count: Number of bytes.
             least: Sufficient number of bytes if the object is shorter; by default all of them.
         """
-        import obstore
-
-        with self._calling(name):
-            answer = obstore.get(self._store, name, options={"range": (start, start + byte_count)})
-        found = self._collect(name, answer, most=byte_count)
+        found = self._read(name, {"range": (start, start + byte_count)}, most=byte_count)
         if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
         return found
 
-    def _collect(self, name: str, answer: Any, *, most: int) -> bytes:
-        """Return the body of an answer; an answer that is longer than requested ends the connection."""
-        parts: list[bytes] = []
-        total = 0
-        for block in self._blocks(name, answer):
-            if (total := total + len(block)) > most:
-                raise StoreAwayError(f"returned more than {most} bytes", where=self.place(name))
-            parts.append(bytes(block))
-        return b"".join(parts)
+    def _read(self, name: str, options: dict[str, Any] | None, *, most: int) -> bytes:
+        """Read an answer of at most a number of bytes; a longer one ends the connection."""
+        import obstore
 
-    def _blocks(self, name: str, answer: Any) -> Iterator[bytes]:
+        request: Any = obstore.get_async
+
+        async def once() -> bytes:
+            answer = await request(self._store, name, options=options)
+            declared = most if options else _stat(answer.meta).byte_count
+            check_size(declared, most, where=self.place(name))
+            parts: list[bytes] = []
+            total = 0
+            async for block in answer.stream(min_chunk_size=_BLOCK):
+                if (total := total + len(block)) > declared:
+                    raise StoreAwayError(f"returned more than {declared} bytes", where=self.place(name))
+                parts.append(block)
+            return b"".join(parts)
+
         with self._calling(name):
-            blocks = iter(answer.stream(min_chunk_size=_BLOCK))
+            return repeated(lambda: watched(once, where=self.place(name)))
+
+    def _awaited(self, name: str, stream: AsyncIterator[T]) -> Iterator[T]:
+        """Yield what a stream of the library yields."""
         while True:
             with self._calling(name):
-                block = next(blocks, None)
-            if block is None:
+                found = watched(lambda: _next(stream), where=self.place(name))
+            if found is None:
                 return
-            yield block
+            yield found
 
     def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
@@ -160,20 +166,27 @@ class ObjectStore:
         """
         import obstore
 
-        with self._calling(name):
-            found = obstore.get(self._store, name)
+        def once() -> ObjectStat:
+            with self._calling(name):
+                found: Any = watched(lambda: obstore.get_async(self._store, name), where=self.place(name))
             stat = _stat(found.meta)
-        check_size(stat.byte_count, limit, where=self.place(name))
-        write_object(path, self._blocks(name, found), stat.byte_count, where=self.place(name))
-        return stat
+            check_size(stat.byte_count, limit, where=self.place(name))
+            blocks = self._awaited(name, found.stream(min_chunk_size=_BLOCK))
+            write_object(path, blocks, stat.byte_count, where=self.place(name))
+            return stat
+
+        return repeated(once)
 
     def stat(self, name: str) -> ObjectStat | None:
         """Return size and version of an object; None if it does not exist. Raises what :meth:`read` does otherwise."""
         import obstore
 
-        try:
+        def once() -> ObjectStat:
             with self._calling(name):
-                return _stat(obstore.head(self._store, name))
+                return _stat(watched(lambda: obstore.head_async(self._store, name), where=self.place(name)))
+
+        try:
+            return repeated(once)
         except MissingObjectError:
             return None
 
@@ -182,12 +195,12 @@ class ObjectStore:
         import obstore
 
         with self._calling(folder):
-            pages = iter(obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None))
-        while True:
-            with self._calling(folder):
-                page = next(pages, None)
-            if page is None:
-                return
+            pages: Any = obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None)
+        count = 0
+        for page in self._awaited(folder, pages):
+            if (count := count + len(page)) > MOST_NAMES:
+                what = f"the store lists more than {MOST_NAMES} objects"
+                raise InputError(what, where=self.place(folder), instead="give the address of one dataset")
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
@@ -238,6 +251,16 @@ class ObjectStore:
             if _names_bucket(error):  # a listing raises no error of its own for a missing bucket
                 raise self._no_bucket() from None
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # the library's failure, which is no Exception
+                raise
+            what = f"the library of stores failed: {str(error)[:160]!a}"
+            raise StoreAwayError(what, where=where, instead="check the address of the store") from None
+
+
+async def _next(stream: AsyncIterator[T]) -> T | None:
+    """Return the next item of a stream; None at its end."""
+    return await anext(stream, None)
 
 
 def check_creates_once(store: ObjectStore) -> None:
@@ -284,7 +307,7 @@ def _refuse_fork(where: str) -> None:
     if not _CALLERS:
         _CALLERS.append(os.getpid())
     if _CALLERS[0] != os.getpid():
-        what = "this process was forked after its parent had read from a store; here, a store cannot be read"
+        what = "this process was forked after its parent had read from a store, so it cannot read from one"
         instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
         raise InputError(what, where=where, instead=instead)
 

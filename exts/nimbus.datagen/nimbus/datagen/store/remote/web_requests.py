@@ -74,7 +74,7 @@ class WebRequests:
     def ask(
         self, method: str, name: str, *, end: float, where: str, headers: dict[str, str] | None = None
     ) -> Iterator[WebAnswer]:
-        """Send a request, follow its redirects on the same host, and yield the answer, of any other status.
+        """Send a request, follow redirects on the same host, and yield the first other answer, whatever its status.
 
         Args:
             method: ``GET`` or ``HEAD``.
