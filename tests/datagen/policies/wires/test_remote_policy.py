@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,11 @@ def test_other_conventions_are_refused(declared: dict[str, object], said: str):
     with openpi_server(lambda _: None, **declared) as address, pytest.raises(InputError) as caught:
         begun(address)
     assert said in str(caught.value) and str(caught.value).startswith("--policy ws://127.0.0.1:")
+
+
+def test_a_server_asks_for_no_endless_episodes():
+    with openpi_server(lambda _: None, limit=1_000_000) as address, closing(begun(address)) as policy:
+        assert policy.limit == 10_000
 
 
 @pytest.mark.parametrize(

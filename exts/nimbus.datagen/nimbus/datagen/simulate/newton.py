@@ -13,6 +13,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
@@ -257,7 +258,15 @@ class NewtonSimulation:
         return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
 
     def restore(self, state: StartState) -> None:
-        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here."""
+        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here.
+
+        Raises:
+            InputError: The state is one of another layout.
+        """
+        sizes = (len(state.joint_positions), len(state.joint_velocities))
+        if sizes != (self.model.nq, self.model.nv):
+            what = f"{sizes} positions and velocities; its layout has {(self.model.nq, self.model.nv)}"
+            raise InputError(what, where="the start of the episode", instead="check where the dataset comes from")
         mujoco.mj_resetData(self.model, self.data)
         self._step = 0
         self.data.qpos[:] = state.joint_positions
