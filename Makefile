@@ -88,7 +88,7 @@ format: .venv/installed-dev
 bench: .venv/installed-dev
 	$(BIN)/python benchmarks/sort_trash.py
 
-# Four pipelines, each coupled, fused and decoupled: docs/pipelines.md.
+# Four pipelines, each coupled, fused and decoupled: docs/performance.md.
 paper: .venv/installed-dev
 	$(BIN)/python -m benchmarks.paper --write
 

@@ -4,7 +4,7 @@
 
 Each disturbance waits until a Blender process has used a drawn amount of CPU time, which is between its start and some
 of its pictures. Then the process is killed (SIGKILL), or stopped (SIGSTOP) in every second case, which the watchdog of
-the render stage sees as a hang. If a run ends before all of them, it is repeated with another seed.
+the render stage sees as a hang. If a run ends before all disturbances, it is repeated with another seed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def start(task: Path, folder: Path, episodes: int, seed: int) -> subprocess.Pope
 
 
 def blenders(run: int) -> dict[int, float]:
-    """Return the CPU time of each Blender process below a run, that is not stopped [s]."""
+    """Return the CPU time of each Blender process of a run that is not stopped [s]."""
     found = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):

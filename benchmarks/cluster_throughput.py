@@ -78,7 +78,7 @@ def main() -> int:
         shutil.rmtree(place, ignore_errors=True)
     begin = max(run.ended[WARM - 1] for run in found.values())
     end = min(run.ended[-1] for run in found.values())
-    sys.stdout.write(f"in {end - begin:.0f} s in which both had all workers:\n")
+    sys.stdout.write(f"in {end - begin:.0f} s during which both had all workers:\n")
     sys.stdout.write("| run | episodes a minute | median CPU-s an episode |\n|---|---|---|\n")
     for name, run in found.items():
         median = statistics.median(run.seconds)

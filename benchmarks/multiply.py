@@ -86,7 +86,7 @@ def run() -> int:
         write_out(f"{row['task']:22} {figures}  {row['reasons']}, certified: {row['certified']}\n")
     yields = [float(str(row["yield"])) for row in found]
     mean = sum(yields) / len(yields)
-    write_out(f"mean yield {mean:.0%}, least {min(yields):.0%}; asked for {LEAST_MEAN:.0%} and {LEAST:.0%}\n")
+    write_out(f"mean yield {mean:.0%}, least {min(yields):.0%}; required are {LEAST_MEAN:.0%} and {LEAST:.0%}\n")
     return 0 if mean >= LEAST_MEAN and min(yields) >= LEAST else 1
 
 

@@ -6,7 +6,7 @@
 - mesh: ``navigate_homes`` at 640 x 480.
 - splats: ``navigate_splats`` at 320 x 240, 300,000 splats a home.
 - blender: ``navigate_homes`` at 320 x 240 by Blender with 4 samples, on short paths with 2 rows a second, because a
-  view takes seconds; ``--short 0 --episodes 2`` counts the start, which is small against them.
+  view takes seconds; ``--short 0 --episodes 2`` includes the start, which is short compared with them.
 
 Images are color, depth and both masks. A short and a long run are subtracted, so that the start of a run is left out.
 Five episodes share a scene: the difference holds the loading and baking of the further scenes. CPU seconds of all

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import newton
 import numpy as np
 
 from nimbus.datagen.episode.layout import Layout, SurfaceLook
@@ -23,6 +22,7 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.render_parts import load_image, simplify_bodies
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.textures.procedural import procedural_texture
 from nimbus.datagen.usd.stage import StageInfo
 

@@ -8,8 +8,8 @@
 - decoupled: ``nimbus run --roles dynamic``: planners pass their plans to renderers.
 
 Seconds are CPU seconds of all processes, so the figures are also valid on a busy machine. The costs of two runs of
-different lengths are subtracted, which removes the cost of starting. ``--write`` makes ``docs/pipelines.md`` from all
-figures in the JSON file, including those of earlier runs.
+different lengths are subtracted, which removes the cost of starting. ``--write`` writes the section ``Pipelines`` of
+``docs/performance.md`` from all figures in the JSON file, including those of earlier runs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from benchmarks.performance import run_timed  # noqa: E402
+from benchmarks.performance_page import PAGE, PIPELINES_TITLE  # noqa: E402
 
 Figures = dict[str, Any]
 PIPELINES = {
@@ -37,12 +38,13 @@ PIPELINES = {
     "navigation on splats": "navigate_splats",
 }
 """Task of each pipeline; the proposed one is made by ``nimbus propose``."""
+_FUSED = "navigation on splats (`roles: fused` in `nav_splat`)"
+"""Pipelines that are fused by default."""
 FORMS = {"coupled": ("--coupled",), "fused": ("--roles", "fused"), "decoupled": ("--roles", "dynamic")}
 _PROPOSED_SEED = 3
 _PRICE = 0.04
 """Price of a machine of two cores [USD per hour], as in docs/claims.md."""
 _CORES = 2
-PAGE = ROOT / "docs" / "pipelines.md"
 
 
 def proposed_task(folder: Path) -> str:
@@ -85,54 +87,57 @@ def bound(stages: dict[str, float]) -> float:
     return (planning + rendering) / max(planning, rendering, 1e-9)
 
 
-_HEAD = """# Pipelines
+_HEAD = (
+    PIPELINES_TITLE
+    + """
+Should planning and rendering run in separate processes? Four pipelines, each in three forms. `make paper` measures them
+and writes this section.
 
-This page is for users who ask if planning and rendering should run in separate processes. It compares four pipelines,
-each coupled, fused and decoupled. `make paper` measures them and writes this page.
-
-- Coupled: the baseline, `--coupled`. One process renders each step on its own, and each attempt before it is judged.
+- Coupled: the baseline, `--coupled`. One process renders each step separately, and each attempt before it is judged.
 - Fused: `--roles fused`. Each worker of a cell takes an episode through all stages.
 - Decoupled: `--roles dynamic`. Planners hand plans to renderers; workers change roles when that saves time.
 
-Measured on {date} with {cores} shared cores and no GPU, at a load of {load:.0f}. Seconds are CPU seconds of all
+Measured on {date} with {cores} shared cores and no GPU, at a load of up to {load:.0f}. Seconds are CPU seconds of all
 processes per stored episode; the start of the run is subtracted, unless the table counts from episode 0. Five episodes
 of navigation share a home; its loading and its light count as start if both runs have at most five. One run each:
 differences of a tenth are noise. A dash, or a pipeline without a row, was not measured.
 
-## Cost of a stored episode
-
-| pipeline | task, episodes, rows | coupled | fused | decoupled | coupled ÷ the best | USD per 1,000 |
+| pipeline | task, episodes, rows | coupled | fused | decoupled | speed-up: coupled ÷ the best | USD per 1,000 |
 |---|---|---|---|---|---|---|"""
+)
 _COSTS_END = f"""
-The last column is the cheaper of fused and decoupled, for a machine of {_CORES} cores at {_PRICE} USD per hour.
+The last column is the cheaper of fused and decoupled, for a machine of {_CORES} cores at {_PRICE} USD per hour. Where
+decoupling costs more than it gives, the pipeline is fused by default: {_FUSED}. The others are decoupled.
 
-## Stages
-
-CPU seconds of the stages of the fused form. The bound is the speed-up of decoupling if planning and rendering had a
-resource each: the sum over the larger half. On cores that both halves share, it is 1. The last column is the cost of
-decoupling: what it takes more than the fused form.
+The stages of the fused form, in CPU seconds per stored episode. The bound is the speed-up of decoupling if planning and
+rendering each had a resource to themselves: the sum divided by the larger half. On cores that both halves share, the
+bound is 1. The last column is the cost of decoupling: the additional CPU seconds compared with the fused form.
 
 | pipeline | load | randomize | plan | render | store | bound | decoupled - fused |
 |---|---|---|---|---|---|---|---|"""
 
 
-def write_page(found: Figures) -> Iterator[str]:
-    """Yield the lines of the page."""
+def write_section(found: Figures) -> Iterator[str]:
+    """Yield the lines of the section."""
     yield _HEAD.format(date=found["date"], **found["machine"])
-    for name, forms in found["pipelines"].items():
+    pipelines = {name: found["pipelines"][name] for name in PIPELINES if name in found["pipelines"]}
+    for name, forms in pipelines.items():
         costs = {form: one["cpu_s"] for form, one in forms.items()}
-        best = min((cost for form, cost in costs.items() if form != "coupled"), default=float("nan"))
+        best = min((cost for form, cost in costs.items() if form != "coupled"), default=None)
         few, many = next(iter(forms.values()))["episodes"]
         rows = next(iter(forms.values()))["rows"]
-        ratio = f"{costs['coupled'] / best:.2f}" if "coupled" in costs else "-"
+        ratio = f"{costs['coupled'] / best:.2f}" if best and "coupled" in costs else "-"
+        price = f"{1000 * best / _CORES / 3600 * _PRICE:.3f}" if best else "-"
         cells = [f"{costs[form]:.2f}" if form in costs else "-" for form in FORMS]
         what = f"`{PIPELINES[name] or 'nimbus propose'}`, {few} to {many}, {rows:.0f}"
-        yield f"| {name} | {what} | {' | '.join(cells)} | {ratio} | {1000 * best / _CORES / 3600 * _PRICE:.3f} |"
+        yield f"| {name} | {what} | {' | '.join(cells)} | {ratio} | {price} |"
     yield _COSTS_END
-    for name, forms in found["pipelines"].items():
-        stages = forms.get("fused", next(iter(forms.values())))["stages"]
+    for name, forms in pipelines.items():
+        if "fused" not in forms:
+            continue
+        stages = forms["fused"]["stages"]
         split = [f"{stages.get(stage, 0.0):.2f}" for stage in ("load", "randomize", "plan", "render", "store")]
-        is_whole = {"fused", "decoupled"} <= forms.keys()
+        is_whole = "decoupled" in forms
         extra = f"{forms['decoupled']['cpu_s'] - forms['fused']['cpu_s']:+.2f}" if is_whole else "-"
         yield f"| {name} | {' | '.join(split)} | {bound(stages):.2f} | {extra} |"
 
@@ -145,10 +150,11 @@ def main() -> int:
     parser.add_argument("--short", type=int, default=2, help="episodes of the short run; 0 subtracts nothing")
     parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
     parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
-    parser.add_argument("--write", action="store_true", help="write docs/pipelines.md")
+    parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
     words = parser.parse_args()
     known: Figures = json.loads(words.json.read_text()) if words.json.exists() else {"pipelines": {}}
-    known["machine"] = {"cores": os.cpu_count(), "load": os.getloadavg()[0]}
+    load = max(os.getloadavg()[0], known.get("machine", {}).get("load", 0.0))
+    known["machine"] = {"cores": os.cpu_count(), "load": load}
     known["date"] = time.strftime("%Y-%m-%d")
     words.json.parent.mkdir(parents=True, exist_ok=True)
     for name in words.pipeline:
@@ -158,7 +164,8 @@ def main() -> int:
             known["pipelines"].setdefault(name, {})[form] = one
             words.json.write_text(json.dumps(known, indent=1) + "\n")
     if words.write:
-        PAGE.write_text("\n".join(write_page(known)) + "\n")
+        before, _, _ = PAGE.read_text().partition(PIPELINES_TITLE)
+        PAGE.write_text(before + "\n".join(write_section(known)) + "\n")
     return 0
 
 

@@ -248,7 +248,8 @@ def main() -> None:
         options.json.parent.mkdir(parents=True, exist_ok=True)
         options.json.write_text(json.dumps(figures, indent=2) + "\n")
     if options.write:
-        (ROOT / "docs/performance.md").write_text(performance_page.render(figures))
+        _, title, pipelines = performance_page.PAGE.read_text().partition(performance_page.PIPELINES_TITLE)
+        performance_page.PAGE.write_text(performance_page.render(figures) + title + pipelines)
 
 
 if __name__ == "__main__":

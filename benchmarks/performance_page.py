@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "performance.md"
+PIPELINES_TITLE = "## Pipelines\n"
+"""Title of the last section of the page; ``paper.py`` writes that section."""
 Figures = dict[str, Any]
 _HEAD = """# Performance
 
 This page is for users who compare the cost of Nimbus with an earlier version or with other renderers. CPU time counts
 all threads. Lower is better, except for rates per hour. The baseline is the commit in `benchmarks/baseline`; both
 checkouts take turns on the same machine. `python benchmarks/performance.py --write` measures everything and writes this
-page. [Pipelines](pipelines.md) compares runs that are coupled, fused and decoupled.
+page, except for its last section.
 
 Measured on {date} with {machine}.
 
@@ -19,7 +24,7 @@ Measured on {date} with {machine}.
 
 
 def render(figures: Figures) -> str:
-    """Write the page; parts without figures state the reason."""
+    """Return the page up to its last section; parts without figures state the reason."""
     lines = (line for part, (title, write) in _SECTIONS.items() for line in _section(title, write, figures.get(part)))
     return _HEAD.format(**figures) + "\n".join(lines) + "\n"
 

@@ -169,7 +169,7 @@ def main() -> None:
     rows = {name: _row(times) for name, times in found.items()}
     size = sum(map(len, encode(item())))
     sys.stdout.write(
-        f"a plan of {size} bytes; [us], without 'hop' of CPU\n{'':28}{'best tenth':>12}{'p50':>10}{'p99':>10}\n"
+        f"a plan of {size} bytes; CPU times [us], except for 'hop'\n{'':28}{'best tenth':>12}{'p50':>10}{'p99':>10}\n"
     )
     for name, row in rows.items():
         sys.stdout.write(f"{name:28}{row['best_tenth']:12.2f}{row['p50']:10.2f}{row['p99']:10.2f}\n")

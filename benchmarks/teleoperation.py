@@ -155,7 +155,7 @@ def run() -> int:
     write_out(f"in the page  {page['rate']:.1f} Hz, input to picture {figures} ({page['samples']:.0f} samples)\n")
     least = min(LEAST_RATE, alone["asked"]) * _SLACK
     is_met = min(alone["rate"], page["rate"]) >= least and page["latency"] <= MOST_LATENCY
-    write_out(f"asked for {LEAST_RATE:g} Hz and {MOST_LATENCY * 1e3:g} ms: {'met' if is_met else 'not met'}\n")
+    write_out(f"required are {LEAST_RATE:g} Hz and {MOST_LATENCY * 1e3:g} ms: {'met' if is_met else 'not met'}\n")
     return 0 if is_met else 1
 
 

@@ -121,7 +121,7 @@ def kills(python: str, folder: Path, *, count: int, steps: int) -> bool:
     is_equal = whole.weights() == broken.weights()
     found, middle = "equal to the bit" if is_equal else "DIFFERENT", sorted(waits)[len(waits) // 2]
     sys.stdout.write(f"{done} strikes, {steps} steps, 2 ranks: weights {found}; ")
-    sys.stdout.write(f"next step after {max(waits):.1f} s at most, {middle:.1f} s in the middle\n")
+    sys.stdout.write(f"next step after {max(waits):.1f} s at most, {middle:.1f} s in the median\n")
     return is_equal and max(waits) < 30 and done == count
 
 

@@ -49,7 +49,7 @@ class Fold(Skill):
     """
 
     main = "object"
-    needs_cloth = True
+    needs_flexible = "cloth"
     hand = "keeps"
     needs = ("empty_hand", "clear(object)")
     gives = ("folded(object)",)

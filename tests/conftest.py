@@ -50,8 +50,7 @@ def pytest_sessionstart() -> None:
 
 def pytest_collection_finish() -> None:
     """Collect garbage less often from now on, and exclude the objects that exist already."""
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # a collection before would take a second in each process
     gc.set_threshold(_COLLECT)
     gc.enable()
 

@@ -85,6 +85,7 @@ def test_the_installed_command_knows_its_tasks_skills_and_schema(installed: Path
 
 
 @pytest.mark.slow
+@pytest.mark.long  # the wheel has all files of the checkout, as a faster test finds
 def test_an_installed_nimbus_makes_a_dataset_without_a_network(installed: Path, tmp_path: Path):
     """The cache is empty except for compiled kernels, which would take a minute."""
     if (kernels := cache_folder("warp")).is_dir():

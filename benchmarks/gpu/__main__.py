@@ -52,7 +52,7 @@ def main() -> int:
     if not os.environ.get("WARP_CACHE_PATH"):  # set on bare machines, where the next import fails
         from nimbus.datagen.files.cache import cache_folder
 
-        os.environ["WARP_CACHE_PATH"] = str(cache_folder("warp"))  # kernels that a run compiled
+        os.environ["WARP_CACHE_PATH"] = str(cache_folder("warp"))  # reuses the kernels that a run compiled
     absent = json.loads(options.absent.read_text(encoding="utf-8")) if options.absent else {}
     results = {
         name: run_part(partial(_call, name, options.device, name in options.parts), absent=absent, label=name)
@@ -150,7 +150,8 @@ def _call(name: str, device: str, is_asked: bool) -> PartResult:
 
 def _explained(reason: str, absent: dict[str, str]) -> str:
     """Return a reason, extended by the cause if it names a missing package."""
-    causes = dict.fromkeys(cause for name, cause in absent.items() if reason.endswith(f"package {name}"))
+    missing = reason.partition("no package ")[2].split(", ")
+    causes = dict.fromkeys(absent[name] for name in missing if name in absent)
     return "; ".join([reason, *causes])
 
 

@@ -1,44 +1,56 @@
 """Packs the files that a bare GPU machine needs: ``python -m benchmarks.gpu.bundle``, as ``make gpu-bundle`` does.
 
-The machine has Linux on x86-64, Python 3.12 with pip, and no network. The bundle holds Warp, MuJoCo, MuJoCo-Warp,
-NumPy, msgspec and the packages of the default planner as wheels, this project's sources, the recorded render inputs and
-the arm of the motion problems; with ``--curobo`` also the sources of cuRobo. All of them are concatenated and cut into
-parts. The same files give the same bundle, byte for byte.
+The machine has Linux on x86-64, Python 3.12 with pip, and no network. The bundle holds this project's sources, all
+packages of ``nimbus run`` as wheels, the arm of ``sort_trash``, MuJoCo-Warp and the recorded render inputs; with
+``--curobo`` also the sources of cuRobo. All of them are compressed, concatenated and cut into parts. The same files
+give the same bundle, byte for byte.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import importlib.util
+import lzma
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.gpu.curobo_wheel import COMPANIONS, pack_curobo
 from benchmarks.gpu.install import BundleFile, BundlePart, Manifest
+from benchmarks.gpu.wheels import keep_files, store_uncompressed
 from nimbus.datagen.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "build/gpu-bundle"
 PART_SIZE = 48 << 20
-"""Largest part [bytes]; the limit of a transfer is 60 MiB, including its overhead."""
-_PACKAGES = ("warp-lang", "mujoco", "mujoco-warp", "numpy", "msgspec")
-_PLANNER = ("mink", "ompl", "pydantic", "pyyaml", "ruckig", "scipy", "toppra")
-"""Packages of the default planner, which plans the motion problems."""
-_ARM = "robots/panda_description"
-"""Folder of the arm of the motion problems in the package example-robot-data, under the Apache license 2.0."""
-_ARM_FILES = ("LICENSE", "urdf/panda.urdf", "meshes/collision/*.stl")
-"""Files of this folder that planning needs: 0.2 of 11 MB."""
+"""Largest part [bytes]; with the 15 MiB of a checkout beside it, it fits into a transfer of 64 MiB."""
+FIRST = ("msgspec", "warp_lang")
+"""Packages of ``equality`` and ``views``, which come first, besides NumPy."""
+COMMON = ("contourpy", "cycler", "fonttools", "fsspec", "h5py", "jinja2", "kiwisolver", "markupsafe", "matplotlib")
+COMMON += ("numpy", "packaging", "pillow", "pyarrow", "pygments", "pyparsing", "python_dateutil", "pyyaml", "rich")
+COMMON += ("scipy", "six", "typing_extensions")
+"""Packages that machines with PyTorch often have. They come last: without them, the machine's own ones are used."""
+LEFT_OUT = ("glfw", "jrl_cmakemodules", "pyopengl")
+"""Packages that others require but that no part of the suite imports: windows, and files of a build system."""
+_ARM = "cmeel.prefix/share/example-robot-data/robots/panda_description"
+KEPT = {"example_robot_data": (f"{_ARM}/LICENSE", f"{_ARM}/urdf/panda.urdf", f"{_ARM}/meshes/*/*")}
+"""Files of a wheel that are packed, by package: the arm of ``sort_trash`` and of the motion problems, 10 of 170 MB."""
 _PROBLEMS = ("benchmarks/motion_plan.py", "tests/__init__.py", "tests/support/__init__.py")
 _PROBLEMS += ("tests/support/panda_table.py", "tests/support/batch_planners/reference.py")
 """Sources of the motion problems."""
-_PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_PLATFORMS = ("2_34", "2_28", "2_27", "2_24", "2_17")
+"""Versions of the C library of the wheels; usd-exchange needs the first one."""
+_PRESET = 2
+"""Effort of the compression; 6 takes three times as long for a tenth less."""
+_WINDOW = 32 << 20
+"""Distance at which repetitions are found [bytes]."""
 _DAY_ONE = (1980, 1, 1, 0, 0, 0)
 """Earliest date that a zip archive can store."""
 _SOURCES = "sources.zip"
@@ -58,12 +70,13 @@ def main() -> int:
                 sys.stderr.write(f"{error}\n")
                 return 2
             download(wheels, COMPANIONS, "--no-deps")
-        download(wheels, (*_PACKAGES, *_PLANNER))
+        download(wheels, [*dependencies(), "mujoco-warp"])
+        for wheel in wheels.glob("*.whl"):
+            if patterns := KEPT.get(package_of(wheel)):
+                keep_files(wheel, patterns)
         sources = pack_sources(wheels / _SOURCES)
         shutil.rmtree(BUNDLE, ignore_errors=True)
-        # Large files are last, so a missing part affects few other files.
-        found = sorted(wheels.glob("*.whl"), key=lambda path: (path.stat().st_size, path.name))
-        manifest = pack([sources, *found], BUNDLE)
+        manifest = pack([sources, *ordered(wheels.glob("*.whl"))], BUNDLE)
     shutil.copyfile(Path(__file__).with_name("install.py"), BUNDLE / "install.py")
     for part in manifest.parts:
         sys.stdout.write(f"{BUNDLE / part.name}  {part.size / (1 << 20):.1f} MiB\n")
@@ -71,26 +84,47 @@ def main() -> int:
     return 0
 
 
+def dependencies() -> list[str]:
+    """Return the requirements of ``nimbus run``: those of this project without its extras."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+
+
 def download(folder: Path, packages: Sequence[str], *flags: str) -> None:
     """Download wheels in the versions of ``constraints.txt``.
 
     Args:
         folder: Folder of the wheels.
-        packages: Names of the packages.
+        packages: Requirements.
         flags: Further options of pip.
     """
     line = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--implementation", "cp"]
     line += ["--python-version", "3.12", "--constraint", str(ROOT / "constraints.txt"), "--dest", str(folder)]
-    line += [word for platform in _PLATFORMS for word in ("--platform", platform)]
+    line += [word for version in _PLATFORMS for word in ("--platform", f"manylinux_{version}_x86_64")]
+    line += ["--platform", "manylinux2014_x86_64"]
     subprocess.run([*line, *flags, *packages], check=True)
+
+
+def package_of(wheel: Path) -> str:
+    """Return the name of a wheel's package, in lower case and with underscores."""
+    return wheel.name.split("-")[0].lower()
+
+
+def ordered(wheels: Iterable[Path]) -> list[Path]:
+    """Return the packed wheels in their order in the bundle; large ones come late in their group."""
+
+    def place(wheel: Path) -> tuple[int, int, str]:
+        name = package_of(wheel)
+        return 0 if name in FIRST else 2 if name in COMMON else 1, wheel.stat().st_size, wheel.name
+
+    return sorted((wheel for wheel in wheels if package_of(wheel) not in LEFT_OUT), key=place)
 
 
 def pack_sources(path: Path) -> Path:
     """Write this project's sources, with recorded inputs, as one archive."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for source, place in _sources():
             entry = zipfile.ZipInfo(place, _DAY_ONE)
-            entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
             archive.writestr(entry, source.read_bytes())
     return path
 
@@ -99,24 +133,24 @@ def pack(files: Sequence[Path], folder: Path, *, part_size: int = PART_SIZE) -> 
     """Write files as parts, and the manifest.
 
     Args:
-        files: Wheels, and archives of sources.
+        files: Wheels, which are replaced by uncompressed ones, and archives of sources.
         folder: New folder for the parts.
         part_size: Largest part [bytes].
     """
     folder.mkdir(parents=True)
     listed, parts, start = [], [], 0
     rest = b""
-    for path in files:
-        content = path.read_bytes()
-        digest = hashlib.sha256(content).hexdigest()
-        listed.append(
-            BundleFile(name=path.name, start=start, size=len(content), sha256=digest, packages=find_packages(path))
-        )
-        start += len(content)
-        rest += content
-        while len(rest) >= part_size:
-            parts.append(_write_part(folder, len(parts), rest[:part_size]))
-            rest = rest[part_size:]
+    with ThreadPoolExecutor(2) as pool:  # each compresses a file, which needs its content a few times in memory
+        for path, (packed, size, digest) in zip(files, pool.map(_compress, files), strict=True):
+            packages = find_packages(path)
+            listed.append(
+                BundleFile(name=path.name, start=start, packed=len(packed), size=size, sha256=digest, packages=packages)
+            )
+            start += len(packed)
+            rest += packed
+            while len(rest) >= part_size:
+                parts.append(_write_part(folder, len(parts), rest[:part_size]))
+                rest = rest[part_size:]
     if rest:
         parts.append(_write_part(folder, len(parts), rest))
     manifest = Manifest(parts=tuple(parts), files=tuple(listed))
@@ -144,24 +178,21 @@ def _sources() -> Iterator[tuple[Path, str]]:
             yield path, f"nimbus/{path.relative_to(package).as_posix()}"
     for place in ("benchmarks/__init__.py", *_PROBLEMS):
         yield ROOT / place, place
-    yield from _arm_files()
     for path in sorted(Path(__file__).parent.glob("*")):
         if path.is_file():
             yield path, f"benchmarks/gpu/{path.name}"
 
 
-def _arm_files() -> Iterator[tuple[Path, str]]:
-    """Files of the arm, each with its path in the package; empty if the package is not installed."""
-    package = importlib.util.find_spec("cmeel")
-    if package is None or not package.submodule_search_locations:
-        return
-    around = Path(package.submodule_search_locations[0])
-    share = "cmeel.prefix/share/example-robot-data"
-    # The planner looks for the arm beside the package cmeel, for which any file in the folder of cmeel is enough.
-    yield around.parent / share / _ARM / "LICENSE", "cmeel/LICENSE"
-    for pattern in _ARM_FILES:
-        for path in sorted((around.parent / share / _ARM).glob(pattern)):
-            yield path, f"{share}/{_ARM}/{path.relative_to(around.parent / share / _ARM).as_posix()}"
+def _compress(path: Path) -> tuple[bytes, int, str]:
+    """Return a file compressed, with its size [bytes] and its checksum."""
+    if path.suffix == ".whl":
+        store_uncompressed(path)
+    content = path.read_bytes()
+    window = min(max(len(content), 1 << 12), _WINDOW)
+    # Most of the content is machine code for x86.
+    filters = [{"id": lzma.FILTER_X86}, {"id": lzma.FILTER_LZMA2, "preset": _PRESET, "dict_size": window}]
+    packed = lzma.compress(content, format=lzma.FORMAT_XZ, filters=filters)
+    return packed, len(content), hashlib.sha256(content).hexdigest()
 
 
 def _write_part(folder: Path, place: int, content: bytes) -> BundlePart:

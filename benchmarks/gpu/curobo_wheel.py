@@ -6,12 +6,10 @@ robots to cuRobo. Version 2 is under the Apache license 2.0, which is packed wit
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.gpu.wheels import write_wheel
 from nimbus.datagen.errors import InputError
 
 COMPANIONS = ("trimesh", "yourdfpy")
@@ -20,8 +18,6 @@ _NAME = "nvidia_curobo-0.8.0"
 _LEFT_OUT = ("content/assets", "tests", "examples")
 """Folders of the package that are not packed."""
 _SUFFIXES = (".py", ".cuh", ".cu", ".h", ".cpp", ".yml", ".yaml", ".xrdf")
-_DAY_ONE = (1980, 1, 1, 0, 0, 0)
-"""Earliest date that a zip archive can store."""
 _WHEEL = "Wheel-Version: 1.0\nGenerator: nimbus\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 _METADATA = "Metadata-Version: 2.1\nName: nvidia-curobo\nVersion: 0.8.0\nLicense: Apache-2.0\n"
 
@@ -50,14 +46,8 @@ def pack_curobo(checkout: Path, folder: Path) -> Path:
         f"{information}/METADATA": _METADATA.encode(),
         f"{information}/WHEEL": _WHEEL.encode(),
     }
-    record = "".join(f"{place},{_digest(content)},{len(content)}\n" for place, content in entries.items())
-    entries[f"{information}/RECORD"] = f"{record}{information}/RECORD,,\n".encode()
     path = folder / f"{_NAME}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as wheel:
-        for place, content in entries.items():
-            entry = zipfile.ZipInfo(place, _DAY_ONE)
-            entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
-            wheel.writestr(entry, content)
+    write_wheel(path, entries, information=information)
     return path
 
 
@@ -70,8 +60,3 @@ def _files(package: Path) -> Iterator[tuple[Path, str]]:
             and not place.startswith(tuple(f"{name}/" for name in _LEFT_OUT))
         ):
             yield path, f"curobo/{place}"
-
-
-def _digest(content: bytes) -> str:
-    """Return a checksum as a wheel records it."""
-    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

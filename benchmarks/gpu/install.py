@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import lzma
 import os
 import re
 import stat
 import subprocess
 import sys
+import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,200}")
 """Pattern of the names of parts and files: no separators, no hidden files."""
@@ -43,10 +45,12 @@ class BundlePart:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleFile:
-    """A file of the bundle: a range in the concatenation of all parts."""
+    """A file of the bundle: a range in the concatenation of all parts, compressed with xz."""
 
     name: str
     start: int
+    packed: int
+    """Size in the parts [bytes]."""
     size: int
     sha256: str
     packages: tuple[str, ...]
@@ -82,7 +86,7 @@ class Manifest:
                 raise BundleError(f"{item.name!r} is not a file name")
             if not isinstance(item.size, int) or item.size < 0:
                 raise BundleError(f"{item.name}: a size of {item.size!r}")
-        if any(not isinstance(file.start, int) or file.start < 0 for file in files):
+        if any(not isinstance(place, int) or place < 0 for file in files for place in (file.start, file.packed)):
             raise BundleError("a file begins outside the parts")
         return cls(parts=parts, files=files)
 
@@ -90,7 +94,7 @@ class Manifest:
         """Return the parts that contain a file, with its begin and end in each [bytes]."""
         found, start = [], 0
         for part in self.parts:
-            first, last = max(file.start - start, 0), min(file.start + file.size - start, part.size)
+            first, last = max(file.start - start, 0), min(file.start + file.packed - start, part.size)
             if first < last:
                 found.append((part, first, last))
             start += part.size
@@ -110,7 +114,7 @@ def find_absent(folder: Path, manifest: Manifest) -> dict[str, str]:
 
 
 def assemble(
-    folder: Path, manifest: Manifest, target: Path, *, absent: dict[str, str]
+    folder: Path, manifest: Manifest, target: Path, *, absent: dict[str, str], known: Sequence[str] = ()
 ) -> tuple[dict[str, Path], dict[str, str]]:
     """Write all files whose parts are usable.
 
@@ -119,28 +123,55 @@ def assemble(
         manifest: Contents of the bundle.
         target: Folder for the files.
         absent: Reasons by name of the parts that cannot be used.
+        known: Checksums of files that are not needed again.
 
     Returns:
-        Paths of the files by name, and reasons by name of those that are left out.
+        Paths of the written files by name, and reasons by name of those that are left out.
 
     Raises:
         BundleError: A file differs from the manifest although its parts are intact.
     """
     target.mkdir(parents=True, exist_ok=True)
-    paths, left_out = {}, {}
+    whole, left_out = [], {}
     for file in manifest.files:
-        ranges = manifest.parts_of(file)
-        reasons = [absent[part.name] for part, _, _ in ranges if part.name in absent]
+        reasons = [absent[part.name] for part, _, _ in manifest.parts_of(file) if part.name in absent]
         if reasons:
             left_out[file.name] = ", ".join(reasons)
-            continue
-        path = paths[file.name] = target / file.name
-        with path.open("wb") as out:
-            for part, first, last in ranges:
-                _copy(folder / part.name, first, last, out)
-        if path.stat().st_size != file.size or _hash(path) != file.sha256:
-            raise BundleError(f"{file.name} is not what the manifest lists")
+        elif file.sha256 not in known:
+            whole.append(file)
+    paths = {file.name: target / file.name for file in whole}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda file: _write(folder, manifest, file, paths[file.name]), whole))
     return paths, left_out
+
+
+def _write(folder: Path, manifest: Manifest, file: BundleFile, path: Path) -> None:
+    """Write one file from its parts."""
+    decoder, rest = lzma.LZMADecompressor(format=lzma.FORMAT_XZ), file.size
+    with path.open("wb") as out:
+        for piece in _pieces(folder, manifest, file):
+            try:
+                content = decoder.decompress(piece, max_length=rest + 1)
+            except (lzma.LZMAError, EOFError) as error:
+                raise BundleError(f"{file.name} cannot be decompressed: {error}") from None
+            rest -= len(content)
+            if rest < 0:
+                raise BundleError(f"{file.name} is larger than the manifest lists")
+            out.write(content)
+    if rest or _hash(path) != file.sha256:
+        raise BundleError(f"{file.name} is not what the manifest lists")
+
+
+def _pieces(folder: Path, manifest: Manifest, file: BundleFile) -> Iterator[bytes]:
+    """Yield the compressed content of a file."""
+    for part, first, last in manifest.parts_of(file):
+        with (folder / part.name).open("rb") as source:
+            source.seek(first)
+            while first < last:
+                if not (piece := source.read(min(_PIECE, last - first))):
+                    raise BundleError(f"{part.name} ended early")
+                first += len(piece)
+                yield piece
 
 
 def unpack(archive: Path, target: Path) -> None:
@@ -184,49 +215,50 @@ def main() -> int:
     parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     options = parser.parse_args()
     here, into = Path(__file__).resolve().parent, options.into.resolve()
+    begin, record = time.perf_counter(), into / "installed.json"
     try:
         manifest = Manifest.from_json((here / "manifest.json").read_text(encoding="utf-8"))
         absent = find_absent(here, manifest)
-        paths, left_out = assemble(here, manifest, into / "files", absent=absent)
-        for file in manifest.files:
-            if not file.packages and file.name in paths:
+        known = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else []
+        paths, left_out = assemble(here, manifest, into / "files", absent=absent, known=known)
+        files = [file for file in manifest.files if file.name in paths]
+        for file in files:
+            if not file.packages:
                 unpack(paths[file.name], into / "source")
-    except (BundleError, OSError) as error:
+    except (BundleError, OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    lines = [f"{name}: {reason}" for name, reason in left_out.items()]
-    sys.stdout.write("".join(f"left out: {line}\n" for line in lines))
-    sys.stdout.flush()
+    _say("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
     if any(not file.packages and file.name in left_out for file in manifest.files):
-        sys.stdout.write("every check SKIPPED: the sources are not here\n")
+        _say("every check SKIPPED: the sources are not here\n")
         return 0
-    wheels = [paths[file.name] for file in manifest.files if file.packages and file.name in paths]
-    install(wheels, into / "site")
+    unpacked = time.perf_counter()
+    if wheels := [paths[file.name] for file in files if file.packages]:
+        install(wheels, into / "site")
+    for path in paths.values():
+        path.unlink()
+    record.write_text(json.dumps([*known, *(file.sha256 for file in files)]), encoding="utf-8")
+    _say(f"unpacked {len(files)} files in {unpacked - begin:.1f} s")
+    _say(f", installed {len(wheels)} packages in {time.perf_counter() - unpacked:.1f} s\n")
     reasons = {
         package: left_out[file.name] for file in manifest.files if file.name in left_out for package in file.packages
     }
     (into / "absent.json").write_text(json.dumps(reasons), encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(into / "site"), str(into / "source")])}
-    env |= {"PYTHONUNBUFFERED": "1", "WARP_CACHE_PATH": str(into / "warp")}
+    env |= {"PYTHONUNBUFFERED": "1", "WARP_CACHE_PATH": str(into / "warp"), "NIMBUS_CACHE": str(into / "cache")}
     words = ["--device", options.device, "--json", str(into / "gpu.json"), "--absent", str(into / "absent.json")]
     line = [sys.executable, "-m", "benchmarks.gpu", *words, *options.parts]
     return subprocess.run(line, cwd=into, env=env).returncode
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _copy(path: Path, first: int, last: int, out: BinaryIO) -> None:
-    with path.open("rb") as file:
-        file.seek(first)
-        while first < last:
-            piece = file.read(min(_PIECE, last - first))
-            if not piece:
-                raise BundleError(f"{path.name} ended early")
-            out.write(piece)
-            first += len(piece)
 
 
 if __name__ == "__main__":

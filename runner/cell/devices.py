@@ -33,7 +33,8 @@ def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevi
         return CudaDevices()
     visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
     if gpus is None and visible is not None and visible.strip() in _HIDDEN:
-        # The run sets this variable for each worker: without this check, it would use a GPU that the user has hidden.
+        # The run sets this variable for each worker: without this check, the run would use a GPU that the user has
+        # hidden.
         what, instead = "CUDA_VISIBLE_DEVICES hides every GPU", "unset it, name GPUs by --gpus, or use --device cpu"
         raise InputError(what, where="--device cuda", instead=instead)
     if gpus is None and not known:

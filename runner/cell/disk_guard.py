@@ -13,7 +13,7 @@ from nimbus.datagen.store.publish import storage_error
 _LOOK = 0.5
 """Interval between two checks of a full disk [s]."""
 _REFILL = 0.8
-"""Fraction of the limit below which work continues; a gap to the limit keeps the guard from toggling each episode."""
+"""Fraction of the limit below which work continues; the gap keeps the guard from switching at every episode."""
 _LEAST = 8 << 20
 """Free space required before work is handed out again [bytes]."""
 
@@ -74,7 +74,8 @@ class DiskGuard:
             line: Message of the error.
         """
         self._line = line
-        # The wait counts from the first failed write, not from the latest: a disk that never accepts one ends the run.
+        # The wait counts from the first failed write, not from the latest, so that a disk that never accepts a write
+        # ends the run.
         if self._since is None:
             self._since = now
         if not self.is_full:
@@ -114,6 +115,6 @@ class DiskGuard:
     def complaint(self, now: float) -> str:
         """Return the message that ends the run when the disk has been full for too long; otherwise an empty text.
 
-        It is empty while there is free space, however long the first episode after a wait takes.
+        The text is empty while there is free space, however long the first episode after a wait takes.
         """
         return self._line if self.is_full and self._since is not None and now - self._since > self._patience else ""

@@ -119,7 +119,7 @@ class Dispatcher:
         if lease is None:
             handle.idle_at = self._changes
             return False
-        # Further leases only after the first one is reserved: its slot and index are no longer available to them.
+        # Further leases are chosen after the first one, whose index they then cannot take.
         leases = [lease, *self.leases.more_like(lease, handle)]
         if not self.orders:
             self.progress.end_phase("workers")
@@ -225,7 +225,7 @@ class Dispatcher:
             self._end_without_result(handle)
 
     def _end_without_result(self, handle: WorkerHandle) -> None:
-        """End a worker whose components gave no result for an episode; it counts as a death."""
+        """End a worker whose components gave no result for an episode; this counts as a death."""
         if not (held := self.work.held_by(handle.number)):
             return
         waiting = self.commits.indices
@@ -338,7 +338,8 @@ class Dispatcher:
             StorageError: The ledger cannot be written; nothing has changed.
         """
         self.reconsider()
-        # The ledger first: if the disk is full, the queue still holds the episode and the next death tries again.
+        # The ledger is written first: if the disk is full, the queue still holds the episode, and its next death leads
+        # here again.
         self.dataset.quarantine(index, variants, evidence=evidence)
         self.evidence.remove(index)
         self.plan_slots.free(self.work.drop(index))

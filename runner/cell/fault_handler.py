@@ -80,8 +80,8 @@ class FaultHandler:
         charged = next((lease for lease in leases if lease.index == index), None)
         is_device = self._is_device_fault(handle, detail)
         self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
-        remove_file(handle.log)  # the incident contains its end
-        if is_device:  # not the fault of the episode, nor of the cell
+        remove_file(handle.log)  # the incident already contains the end of the log
+        if is_device:  # neither the episode nor the cell is at fault
             self._leave_out(handle)
             return handle.backoff.record_end()
         if self._dispatcher.results > self._results:  # a result since the last exit

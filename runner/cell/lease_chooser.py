@@ -14,7 +14,7 @@ from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker_pool import WorkerHandle, WorkerPool
 
 _RISK = 0.2
-"""Largest accepted probability that a worker ends within a batch of orders, whose remainder is then made again."""
+"""Largest accepted probability that a worker ends within a batch of orders; its other orders are then lost."""
 
 
 class LeaseChooser:
@@ -72,7 +72,7 @@ class LeaseChooser:
         return self.work.next_render(handle.number) if choice is Choice.RENDER else None
 
     def more_like(self, lease: Lease, handle: WorkerHandle) -> list[Lease]:
-        """Return further leases for the worker, where orders are so short that it would mostly wait for the next.
+        """Return further leases for the worker if orders are so short that it would spend most of its time waiting.
 
         The batch is at most the worker's share of the waiting work, and smaller where workers end often. The first
         order of a role comes alone, because it builds the components that later orders reuse.

@@ -170,7 +170,7 @@ class RunLoop:
         self._ended = self._ended or self._verdict(now)
         if self._ended:
             return self._leave(now)
-        # A lost worker is replaced at once and not at the next tick; otherwise rows change only in ticks.
+        # A lost worker is replaced at once; all other changes of rows wait for the next tick.
         if (is_tick or self._vacant) and self.fork_server and self._drained_at is None and not self.disk.is_full:
             self._vacant = False
             with self.disk.guard(now):

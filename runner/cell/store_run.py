@@ -165,7 +165,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
 
 
 def _renew_first(lock: WriterLock) -> bool:
-    """Renew the lock in place of a sending process that is slow to start; return False once that renews it."""
+    """Renew the lock in place of a sending process that is slow to start; return False once that process renews it."""
     with suppress(InputError):
         if lock.read() != lock.note:
             return False
@@ -239,7 +239,7 @@ def main(words: list[str]) -> int:
             uploader.go_on()
             _sleep(uploader.pause, lambda: stopped)
     except InputError:
-        os.kill(parent, signal.SIGTERM)  # the run ends what is under way; the line is in the spool
+        os.kill(parent, signal.SIGTERM)  # the run ends its work in progress; the error is in the spool
         return REFUSED
     finally:
         uploader.close()

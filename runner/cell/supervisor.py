@@ -33,7 +33,7 @@ TICK = 0.1
 _BEAT = 1.0
 """Interval between two messages to the launcher [s]."""
 _LOADING = 900.0
-"""Longest time for the fork server to load, compilation and slow disks included [s]."""
+"""Longest time for the fork server to load, and again to compile kernels, slow disks included [s]."""
 _OPENING = 60.0
 """Longest time to open the dataset beyond the estimate from its ledger's size, and longest time to end a run [s]."""
 _COLLECT = 20_000
@@ -160,6 +160,7 @@ class Supervisor:
                 self._run_loop.register_process(message.worker, message.pid)
             elif isinstance(message, Loaded) and self._run_loop is None:
                 self._loaded = message
+                self._fork_server_due = time.monotonic() + _LOADING  # compiling takes minutes on a busy machine
             elif isinstance(message, Ready):
                 self._fork_server_due, self._is_ready = None, True
                 if self._run_loop:

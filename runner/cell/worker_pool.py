@@ -193,7 +193,7 @@ class WorkerPool:
 
     def _free_instance(self) -> int:
         taken = {handle.instance for handle in self}
-        # Numbers whose GPU has room first; a user may ask for more instances than are assumed to fit.
+        # Instances whose GPU has room come first; a user may ask for more instances than are assumed to fit.
         return next(n for n in (*self._spec.instances.fitting, *range(self.row_count + 1)) if n not in taken)
 
     def register_process(self, number: int, pid: int) -> None:
@@ -263,7 +263,7 @@ class WorkerPool:
             for message in messages:
                 self._on_message(handle, message)
             if handle.is_idle and not has_ended:
-                return  # usually complete; the selector reports later messages
+                return  # its messages are usually complete by now; the selector reports later ones
         if handle.malformed or handle.channel.closed_by_peer:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(handle.channel)

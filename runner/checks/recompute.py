@@ -103,7 +103,7 @@ class _Maker:
                 yield "the layout differs"
             if isinstance(item, Planned):
                 if item.attempt != attempt.attempt:
-                    yield f"attempt {item.attempt + 1} is the last one; in the ledger, it is {attempt.attempt + 1}"
+                    yield f"the last attempt is number {item.attempt + 1}, but {attempt.attempt + 1} in the ledger"
                 yield from _differences(item.trajectory, trajectory)
 
     def _make(self, job: Job, attempt: Attempt) -> list[Any]:

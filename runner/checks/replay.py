@@ -10,6 +10,8 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
+import mujoco
+
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import DISTURBED, TELEOPERATION, Outcome, Trajectory
 from nimbus.datagen.errors import InputError, suggest
@@ -108,11 +110,15 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_engine(episode.provenance.settings, where=str(path))
         check_assets(task, episode)
-        if isinstance(task, NavigationTask):
-            assets = open_navigation(task, task.address(layout.key.index)[0])
-            again = drive_again(task, assets, layout.physical, stored)
-        else:
-            again = replay_actions(task, layout.physical, stored, actions=actions)
+        try:
+            if isinstance(task, NavigationTask):
+                assets = open_navigation(task, task.address(layout.key.index)[0])
+                again = drive_again(task, assets, layout.physical, stored)
+            else:
+                again = replay_actions(task, layout.physical, stored, actions=actions)
+        except mujoco.FatalError as error:  # for example, more contacts than its memory holds
+            what = f"physics cannot compute its layout: {str(error).splitlines()[0][:160]!a}"
+            raise InputError(what, where=str(path), instead="check where the dataset comes from") from None
         return Replay(
             episode_id=episode.episode_id,
             same_outcome=again.outcome.success == stored.outcome.success

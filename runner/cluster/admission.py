@@ -93,9 +93,9 @@ class Admission:
 
 def _misfit(request: Join) -> str:
     if request.version != nimbus_version():
-        return f"Nimbus {request.version}, the head has {nimbus_version()}: install the same one"
+        return f"the node has Nimbus {request.version}, the head has {nimbus_version()}: install the same version"
     if request.platform != platform_name():
-        return f"platform {request.platform}, the head has {platform_name()}: results would differ"
+        return f"the node has the platform {request.platform}, the head has {platform_name()}: results would differ"
     return ""
 
 

@@ -216,7 +216,7 @@ class Head:
         return self._admission.describe(set(fits), request.first)
 
     def _note_unfit(self, request: Request) -> None:
-        """Record the reason of an unfit node that leaves before it joins; a run without other nodes ends with it."""
+        """Record why an unfit node leaves before it joins; a run without other nodes ends for this reason."""
         if isinstance(request, Leave) and request.has_failed and not self.failure:
             self.failure = f"node {request.node}: {request.why}"
             self.status.tell(self.failure, kind="fault")

@@ -201,7 +201,7 @@ class NodeCell:
             lost = [state for state in states if state.state is EpisodeStatus.QUARANTINED]
             stored = [row for row in rows if row.path]
             if not all(has_files(self.folder, row) for row in stored):
-                continue  # delivered earlier, and its files removed; the cell produces it again
+                continue  # its files were delivered and removed earlier; the cell makes the episode again
             self._ends = 0
             yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
 

@@ -204,7 +204,7 @@ class NodeDelivery:
                     entry.missing_count += 1
                     if entry.missing_count >= _MOST_MISSING:
                         place = self._places(entry.group)
-                        self.failure = f"the head finds no files of this node in {place}: not the same folder?"
+                        self.failure = f"the head finds no files of this node in {place}; its folder may differ"
                 elif entry.is_complete and entry.evidence:
                     entry.is_reported = True
                 elif entry.is_complete:

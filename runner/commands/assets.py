@@ -27,14 +27,22 @@ def command(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", parser=path, help="mesh files, folders, archives, Python wheels; or LIB"),
+        typer.Argument(
+            metavar="PATH", parser=path, help="mesh files, folders, archives, Python wheels; for annotate: the library"
+        ),
     ],
     *,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="LIB", parser=new_path, help="import: folder of the library")
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", parser=whole(1, 256), help="assets prepared at once; 0.5 to 2 GB each")
+        int,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            parser=whole(1, 256),
+            help="number of assets prepared at once; each takes 0.5 to 2 GB of memory",
+        ),
     ] = max(1, (os.cpu_count() or 1) // 2),
     only: Annotated[
         list[str] | None,
@@ -46,7 +54,10 @@ def command(
         ),
     ] = None,
     license: Annotated[
-        str, typer.Option("--license", metavar="ID", parser=str, help="license of assets whose files state none")
+        str,
+        typer.Option(
+            "--license", metavar="ID", parser=str, help="license of all assets, in place of the ones in their files"
+        ),
     ] = "",
     model: Annotated[
         str, typer.Option("--model", metavar="URL", parser=str, help="annotate: address of an OpenAI-compatible server")

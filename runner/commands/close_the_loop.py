@@ -24,15 +24,21 @@ def command(
     task: Annotated[str, typer.Argument(metavar="TASK", parser=str, help="a task's name, or its file's path")],
     *,
     episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="demonstrations")
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**6), help="number of demonstrations")
     ] = 200,
     layouts: Annotated[
-        int, typer.Option("--layouts", metavar="N", parser=whole(1, 100_000), help="held-out layouts of the evaluation")
+        int,
+        typer.Option(
+            "--layouts", metavar="N", parser=whole(1, 100_000), help="number of held-out layouts of the evaluation"
+        ),
     ] = 100,
-    steps: Annotated[int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps")] = 5000,
+    steps: Annotated[
+        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="number of training steps")
+    ] = 5000,
     seed: Seed = 0,
     execute: Annotated[
-        int, typer.Option("--execute", metavar="K", parser=whole(1, 16), help="actions executed per prediction")
+        int,
+        typer.Option("--execute", metavar="K", parser=whole(1, 16), help="number of actions executed per prediction"),
     ] = 8,
     videos: Videos = 4,
     out: Annotated[

@@ -39,11 +39,15 @@ def command(
             "--nodes", metavar="M..N", parser=count_range, help="number of nodes, or smallest and largest number (4)"
         ),
     ] = None,
-    cpus: Annotated[int, typer.Option("--cpus", metavar="N", parser=whole(1, 1024), help="CPUs per node (16)")] = 16,
+    cpus: Annotated[
+        int, typer.Option("--cpus", metavar="N", parser=whole(1, 1024), help="number of CPUs per node (16)")
+    ] = 16,
     memory: Annotated[
         int, typer.Option("--memory", metavar="GB", parser=whole(1, 100_000), help="memory per node [GB] (64)")
     ] = 64,
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", parser=whole(0, 64), help="GPUs per node (0)")] = 0,
+    gpus: Annotated[
+        int, typer.Option("--gpus", metavar="N", parser=whole(0, 64), help="number of GPUs per node (0)")
+    ] = 0,
     image: Annotated[
         str, typer.Option("--image", metavar="NAME", parser=str, help="manifest: image with Nimbus and Ray")
     ] = "",

@@ -82,7 +82,7 @@ def lines(diagnosis: Diagnosis) -> list[str]:
     told = [f"{'no episode can succeed: ' if one.is_certain else ''}{one}" for one in diagnosis.findings]
     told = told or [f"{diagnosis.task}: nothing to change"]
     for region, found in diagnosis.reach.items():
-        told += ["", f"reach over '{region}', the robot below:", *_map(found["reached"])]
+        told += ["", f"reach over the region '{region}', with the robot below:", *_map(found["reached"])]
     told += ["", *diagnosis.scenes] if diagnosis.scenes else []
     found = [*_cameras(diagnosis.seen, diagnosis.views), *_grasps(diagnosis.grasps)]
     told += ["", *found] if found else []
@@ -119,7 +119,7 @@ def _map(reached: Sequence[str]) -> list[str]:
 def _forecast(told: Forecast) -> list[str]:
     rows = [
         f"yield      {told.success_rate:.0%} of first attempts ({told.low:.0%} to {told.high:.0%}), "
-        f"from {told.successes} of {told.probes} that were tried",
+        f"from {told.successes} successes in {told.probes} trials",
         f"an episode {told.cpu_seconds:.1f} s CPU, {told.byte_count / 1e6:.0f} MB, {told.length:.1f} s of motion",
         f"1000       {told.cpu_seconds / 3.6:.1f} core hours, {told.byte_count / 1e6:.0f} GB",
     ]

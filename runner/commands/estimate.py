@@ -44,7 +44,7 @@ def command(
     ],
     *,
     episodes: Annotated[
-        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="episodes of the run")
+        int, typer.Option("--episodes", metavar="N", parser=whole(1, 10**9), help="number of episodes of the run")
     ] = 1000,
     seed: Seed = 0,
     cores: Annotated[
@@ -59,7 +59,7 @@ def command(
             "--cluster",
             metavar="M..N",
             parser=count_range,
-            help="forecast for clusters of M to N slots, doubled each time",
+            help="forecast for clusters of M, 2M, 4M … up to N slots",
         ),
     ] = None,
     nodes: Annotated[
@@ -68,7 +68,7 @@ def command(
             "--nodes",
             metavar="M..N",
             parser=count_range,
-            help="recommend M to N nodes with which the run ends in an hour",
+            help="recommend the number of nodes, from M to N, with which the run ends in an hour",
         ),
     ] = None,
     device: Device = "cpu",
@@ -201,7 +201,7 @@ def _estimate_cluster(
         write_json({"wanted_nodes": wanted, "forecasts": [asdict(row) for row in rows]})
         return 0
     total = sum(task.episodes for task in tasks)
-    lines = [f"{total} episodes on nodes of {node_slots} slots, from {PROBE} of each task that were made:"]
+    lines = [f"{total} episodes on nodes of {node_slots} slots, forecast from {PROBE} episodes of each task:"]
     lines.append("  slots  nodes         time  useful  with faults  node hours" + ("      cost" if price else ""))
     for row in rows:
         told = f"  {row.slots:5}  {row.nodes:5}  {duration(row.wall_seconds):>11}  {row.efficiency:6.1%}  "
@@ -217,7 +217,8 @@ def _lines(told: RunForecast, price: float | None) -> list[str]:
     from nimbus.runner.monitor.dashboard_view import duration
 
     rows = [
-        f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, from {PROBE} that were made:",
+        f"{told.episodes} episodes on {told.cores} core{'' if told.cores == 1 else 's'}, forecast from {PROBE} "
+        "episodes:",
         f"  time    {_said(told.wall_seconds, duration)}",
         f"  bound   {told.bound_by}",
         f"  CPU     {_said(told.cpu_seconds, duration)}",
@@ -230,7 +231,7 @@ def _lines(told: RunForecast, price: float | None) -> list[str]:
 
 
 def _said(interval: Interval, text: Callable[[float], str]) -> str:
-    return f"{text(interval.expected)}  ({text(interval.low)} to {text(interval.high)}, 9 times of 10)"
+    return f"{text(interval.expected)}  ({text(interval.low)} to {text(interval.high)}, 9 times out of 10)"
 
 
 def _size(byte_count: float) -> str:

@@ -40,7 +40,9 @@ def command(
     ] = None,
     name_map: Annotated[
         str | None,
-        typer.Option("--map", metavar="FILE", parser=str, help="names, sizes and order of a server's fields"),
+        typer.Option(
+            "--map", metavar="FILE", parser=str, help="file with the names, sizes and order of a server's fields"
+        ),
     ] = None,
     checkpoint: Annotated[
         str | None,
@@ -96,7 +98,8 @@ def command(
             "--randomize",
             metavar="LEVEL",
             parser=str,
-            help="level: none, small, medium or large; for comparison, none is always evaluated as well",
+            help="level of randomization: none, small, medium or large; none is always evaluated as well, for "
+            "comparison",
         ),
     ] = None,
     only: Annotated[

@@ -47,7 +47,8 @@ def command(
             "--state",
             metavar="FORM",
             parser=one_of(STATES),
-            help="measured: all joints; commanded: grippers as last commanded, with as many entries as an action",
+            help="measured: positions of all joints; commanded: the gripper's last command in place of its joints, as "
+            "in an action",
         ),
     ] = STATES[0],
     environment_state: Annotated[

@@ -26,7 +26,10 @@ def command(
     rounds: Annotated[
         int,
         typer.Option(
-            "--rounds", metavar="N", parser=whole(1, 1000), help="number of rounds; a larger number continues"
+            "--rounds",
+            metavar="N",
+            parser=whole(1, 1000),
+            help="number of rounds; a larger number than before continues the improvement",
         ),
     ] = 3,
     episodes: Annotated[
@@ -40,7 +43,10 @@ def command(
     layouts: Annotated[
         int,
         typer.Option(
-            "--layouts", metavar="N", parser=whole(0, 10**5), help="held-out layouts for each version; 0: none"
+            "--layouts",
+            metavar="N",
+            parser=whole(0, 10**5),
+            help="number of held-out layouts on which each version is evaluated; 0: no evaluation",
         ),
     ] = 100,
     mode: Annotated[
@@ -68,12 +74,15 @@ def command(
         ),
     ] = None,
     steps: Annotated[
-        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="training steps of version 0")
+        int, typer.Option("--steps", metavar="N", parser=whole(1, 10**7), help="number of training steps of version 0")
     ] = 2000,
     round_steps: Annotated[
         int,
         typer.Option(
-            "--round-steps", metavar="N", parser=whole(1, 10**7), help="training steps of each further version"
+            "--round-steps",
+            metavar="N",
+            parser=whole(1, 10**7),
+            help="number of training steps of each further version",
         ),
     ] = 1500,
     execute: Execute = 8,

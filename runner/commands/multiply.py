@@ -40,7 +40,10 @@ def command(
     mapping: Annotated[
         Path | None,
         typer.Option(
-            "--mapping", metavar="FILE", parser=path, help="meaning of the columns of a LeRobot or robomimic set"
+            "--mapping",
+            metavar="FILE",
+            parser=path,
+            help="file with the meaning of the columns of a LeRobot or robomimic dataset",
         ),
     ] = None,
     cut_only: Annotated[

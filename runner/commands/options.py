@@ -116,7 +116,7 @@ def dataset_place(text: str) -> Path | DatasetAddress:
 
 
 def run_place(text: str) -> Path | DatasetAddress:
-    """Parse the folder or the address of a dataset whose status suffices."""
+    """Parse the folder or the address of a dataset of which only the status is needed."""
     return DatasetAddress(text, may_be_empty=True) if "://" in text else path(text)
 
 
@@ -170,7 +170,7 @@ Price = Annotated[
         "--price-per-hour",
         metavar="X",
         parser=price,
-        help="price of the machine; the output then states the cost of an episode",
+        help="price of an hour of the machine; the output then states the cost of an episode",
     ),
 ]
 Device = Annotated[
@@ -182,11 +182,12 @@ Gpus = Annotated[
         "--gpus",
         metavar="all|0,2|UUID,…",
         parser=str,
-        help="GPUs of --device cuda or --sim isaacsim: numbers, UUIDs (all)",
+        help="GPUs for --device cuda or --sim isaacsim, by number or UUID (all)",
     ),
 ]
 Stack = Annotated[
-    int | None, typer.Option("--stack", metavar="K", parser=stack, help="time steps rendered in one launch (auto)")
+    int | None,
+    typer.Option("--stack", metavar="K", parser=stack, help="number of time steps rendered in one launch (auto)"),
 ]
 EpisodeSize = Annotated[
     int,

@@ -29,7 +29,7 @@ class DatasetAddress:
     text: str
     """Address, as given on the command line."""
     may_be_empty: bool = False
-    """True for a run whose status suffices, and which may have no episode yet."""
+    """True if only the status of the run is needed; the dataset may then have no episode yet."""
 
 
 def path(text: str) -> Path:

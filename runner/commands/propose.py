@@ -40,7 +40,8 @@ def command(
         ),
     ] = None,
     rounds: Annotated[
-        int, typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="rounds of repair after findings")
+        int,
+        typer.Option("--rounds", metavar="N", parser=whole(0, 10), help="number of rounds of repair after findings"),
     ] = 3,
     model: Annotated[
         str,
@@ -125,7 +126,7 @@ def command(
         write_out(f"{_line(proposal)}\n")
     write_out("".join(f"{line}\n" for line in ("", *summary(proposals))))
     if unusable := Counter(fault for proposal in proposals for fault in proposal.unusable).most_common(1):
-        write_out(f"replies    without a usable form, mostly ({unusable[0][1]}): {unusable[0][0]}\n")
+        write_out(f"replies    not usable, most often ({unusable[0][1]} times) because: {unusable[0][0]}\n")
     if isinstance(source, ModelSource):
         write_out(f"tokens     {source.model.spent}{f'; {source.spent}' if source.spent else ''}\n")
     return 0 if sum(bool(proposal.name) for proposal in proposals) == count else 1
@@ -152,7 +153,7 @@ def summary(proposals: Sequence[Proposal]) -> Iterator[str]:
     done = [proposal.accepted for proposal in proposals if proposal.accepted]
     seconds = sum(trial.seconds for proposal in proposals for trial in proposal.trials)
     clean = sum(trial.stage in ("physics", "accepted") for trial in firsts)
-    yield f"accepted   {len(done)} of {len(proposals)}; {clean} clean by the doctor as drawn"
+    yield f"accepted   {len(done)} of {len(proposals)}; {clean} as drawn, without findings of the doctor"
     tried = [trial for trial in firsts if trial.attempts]
     if tried:
         yield f"first try  {_share([trial.attempts[0].success for trial in tried])} succeed at their first attempt"

@@ -60,7 +60,7 @@ class RerenderSettings:
 
 def command(
     folder: DatasetFolder,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", parser=str, help="episodes")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", parser=str, help="ids of the episodes")],
     *,
     task_name: Annotated[
         str | None,

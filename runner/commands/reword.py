@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def command(
     folder: DatasetFolder,
-    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="episodes (all)")] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", parser=str, help="ids of the episodes (all)")] = None,
     *,
     out: NewFolder,
     model: Annotated[
@@ -55,7 +55,8 @@ def command(
     source = read_single_task_info(folder)
     images = _images(paths[0]) if paths else "lossless"
     asked = open_model(model, model_name, budget, replay, out)
-    # Before anything is written: the folder of a failed start would refuse the next try if the model's name differs.
+    # The name is found before anything is written: a failed start would leave a folder that refuses another model's
+    # name.
     asked.find_name()
     counts = RewordCount()
     wording = hashlib.sha256(f"{source.task_hash} {source.seed} {model_name}".encode()).hexdigest()[:16]

@@ -73,7 +73,7 @@ def command(
     seed: Seed = 0,
     variants: Annotated[
         int,
-        typer.Option("--variants", metavar="V", parser=whole(1, 1000), help="visual variants of each plan"),
+        typer.Option("--variants", metavar="V", parser=whole(1, 1000), help="number of visual variants of each plan"),
     ] = 1,
     out: Annotated[
         DatasetAddress | None,
@@ -138,7 +138,7 @@ def command(
             "--workers",
             metavar="PxR",
             parser=worker_split,
-            help="planners and renderers, which keep their roles (auto)",
+            help="number of planners P and of renderers R, which keep their roles (auto)",
         ),
     ] = None,
     roles: Annotated[

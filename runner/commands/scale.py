@@ -15,7 +15,7 @@ def command(
     split: Annotated[
         WorkerSplit,
         typer.Argument(
-            metavar="PxR", parser=worker_split, help="planners and renderers, or auto: by the number of cores"
+            metavar="PxR", parser=worker_split, help="number of planners and of renderers; auto: by the number of cores"
         ),
     ],
 ) -> int:

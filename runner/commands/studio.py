@@ -24,7 +24,8 @@ def command(
     ] = "sort_trash",
     *,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", parser=whole(1, 65535), help="port, or the next free one")
+        int,
+        typer.Option("--port", metavar="N", parser=whole(1, 65535), help="port; if it is in use, the next free one"),
     ] = 8080,
     host: Annotated[
         str,

@@ -44,7 +44,7 @@ def command(
 
         with disk(sheet):
             if not write_view_sheet(view, sheet):
-                instead = "runs without cameras or with --images none have none; otherwise run 'nimbus qa' for details"
+                instead = "a run without cameras or with --images none stores no images; otherwise, run 'nimbus qa'"
                 raise InputError("the dataset has no images", where=str(folder), instead=instead)
         write_out(f"contact sheet: {sheet}\n")
         return 0

@@ -226,7 +226,7 @@ def settled_attempts(folder: Path) -> dict[int, Attempt]:
     try:
         with closing(Ledger(folder, read_only=True)) as ledger:
             return {attempt.idx: attempt for attempt in ledger.attempts() if attempt.final or attempt.path}
-    except InputError:  # it is being made; what is damaged is refused by the run that writes there
+    except InputError:  # the dataset is still being made; a damaged one is refused by the run that writes into it
         return {}
 
 

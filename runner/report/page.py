@@ -121,14 +121,14 @@ def _key_figures(summary: Summary) -> Iterator[KeyFigure]:
     if summary.wall_seconds:
         yield KeyFigure("wall time", duration(summary.wall_seconds))
     if summary.startup_seconds:
-        yield KeyFigure("of it start-up, once a run", duration(summary.startup_seconds))
+        yield KeyFigure("of which start-up, once per run", duration(summary.startup_seconds))
     if summary.stored_per_working_hour:
         yield KeyFigure("episodes stored per hour", f"{summary.stored_per_working_hour:.0f}")
     if distance := summary.distance_after_startup:
         bound = summary.working_bound
         yield KeyFigure(f"times the bound of {duration(bound.seconds)} ({bound.name})", f"{distance:.2f}")
     if summary.cost_per_episode is not None:
-        name = f"a stored episode, at {summary.price_per_hour:g} per hour"
+        name = f"cost of a stored episode, at {summary.price_per_hour:g} per hour"
         yield KeyFigure(name, f"{summary.cost_per_episode:.2g}")
     if summary.quarantined:
         yield KeyFigure("episodes quarantined", str(summary.quarantined))

@@ -9,7 +9,8 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.machine import total_memory
 
 READERS = frozenset(
-    "assets card convert export filter hash lineage merge mirror objects qa report reword status verify warm".split()
+    "assets card certify convert export filter hash lineage merge mirror objects qa replay report reword status "
+    "verify view warm".split()
 )
 """Commands that open foreign files and use no GPU. Commands that use a GPU have no limit, because its drivers reserve
 memory that they never use."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
 import stat
 import subprocess
 import sys
@@ -14,9 +15,21 @@ from pathlib import Path
 import pytest
 
 from benchmarks.gpu import install
-from benchmarks.gpu.bundle import find_packages, pack, pack_sources
+from benchmarks.gpu.bundle import (
+    COMMON,
+    FIRST,
+    KEPT,
+    LEFT_OUT,
+    dependencies,
+    find_packages,
+    ordered,
+    pack,
+    pack_sources,
+)
 from benchmarks.gpu.curobo_wheel import pack_curobo
 from benchmarks.gpu.install import BundleError, Manifest, assemble, find_absent, unpack
+from benchmarks.gpu.wheels import keep_files, store_uncompressed
+from benchmarks.gpu.whole_run import NEEDED
 from nimbus.datagen.errors import InputError
 
 PART_SIZE = 1000
@@ -24,11 +37,11 @@ PART_SIZE = 1000
 
 @pytest.fixture
 def bundle(tmp_path: Path) -> tuple[Path, Manifest]:
-    """Sources of 300 bytes, a wheel of one package, and a file of 2,500 bytes that spans several parts."""
-    sources, wheel, large = tmp_path / "sources.zip", tmp_path / "tool-1.0-py3-none-any.whl", tmp_path / "large.whl"
+    """Sources, a wheel of one package, and a wheel of some 3,000 compressed bytes that spans several parts."""
+    sources, wheel, large = tmp_path / "sources.zip", tmp_path / "tool-1.0-py3-none-any.whl", tmp_path / "large-1.whl"
     write_zip(sources, {"nimbus/__init__.py": "answer = 42\n"})
     write_zip(wheel, {"tool/__init__.py": "", "tool-1.0.dist-info/RECORD": ""})
-    write_zip(large, {"engine/data": "\n".join(str(number * number) for number in range(340))}, zipfile.ZIP_STORED)
+    write_zip(large, {"engine/data": random.Random(0).randbytes(3000).hex()})
     folder = tmp_path / "bundle"
     return folder, pack([sources, wheel, large], folder, part_size=PART_SIZE)
 
@@ -62,7 +75,7 @@ def test_missing_part_leaves_out_its_files(bundle: tuple[Path, Manifest], tmp_pa
     last = manifest.parts[-1].name
     (folder / last).unlink()
     paths, left_out = assembled(folder, tmp_path / "out")
-    assert left_out == {"large.whl": f"{last} of the bundle did not arrive"}
+    assert left_out == {"large-1.whl": f"{last} of the bundle did not arrive"}
     assert set(paths) == {"sources.zip", "tool-1.0-py3-none-any.whl"}
 
 
@@ -72,7 +85,24 @@ def test_damaged_part_is_not_used(bundle: tuple[Path, Manifest], tmp_path: Path)
     content[-1] ^= 1
     (folder / "part-1.bin").write_bytes(content)
     _, left_out = assembled(folder, tmp_path / "out")
-    assert "part-1.bin of the bundle is damaged" in left_out["large.whl"]
+    assert "part-1.bin of the bundle is damaged" in left_out["large-1.whl"]
+
+
+def test_known_files_are_not_written_again(bundle: tuple[Path, Manifest], tmp_path: Path):
+    folder, manifest = bundle
+    known = [file.sha256 for file in manifest.files if file.name != "sources.zip"]
+    paths, left_out = assemble(folder, manifest, tmp_path / "out", absent={}, known=known)
+    assert (set(paths), left_out) == ({"sources.zip"}, {})
+
+
+@pytest.mark.parametrize(("field", "problem"), [("size", "larger than the manifest lists"), ("sha256", "is not what")])
+def test_file_that_differs_from_the_manifest_is_refused(
+    bundle: tuple[Path, Manifest], tmp_path: Path, field: str, problem: str
+):
+    plain = json.loads(bundle[1].to_json())
+    plain["files"][2][field] = 100 if field == "size" else "0" * 64
+    with pytest.raises(BundleError, match=problem):
+        assemble(bundle[0], Manifest.from_json(json.dumps(plain)), tmp_path / "out", absent={})
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/passwd", ".hidden", "a/b", ""])
@@ -122,9 +152,7 @@ def test_sources_hold_package_and_suite(tmp_path: Path):
         "tests/support/panda_table.py",
         "tests/support/batch_planners/reference.py",
     } <= names
-    arm = "cmeel.prefix/share/example-robot-data/robots/panda_description"
-    assert {f"{arm}/LICENSE", f"{arm}/urdf/panda.urdf", f"{arm}/meshes/collision/hand.stl", "cmeel/LICENSE"} <= names
-    places = ("nimbus/", "benchmarks/", "tests/", "cmeel/", arm)
+    places = ("nimbus/", "benchmarks/", "tests/")
     assert not {name for name in names if "__pycache__" in name or not name.startswith(places)}
 
 
@@ -157,18 +185,23 @@ def make_checkout(folder: Path, *, license_text: str = "Apache License\nVersion 
     return folder
 
 
-def test_wheel_of_curobo_lists_its_files(tmp_path: Path):
-    wheel = pack_curobo(make_checkout(tmp_path / "checkout"), tmp_path)
-    assert find_packages(wheel) == ("curobo",)
+def recorded_files(wheel: Path) -> list[str]:
+    """Return the files of a wheel, after a comparison with the list in it."""
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
-        *rows, own = file.read("nvidia_curobo-0.8.0.dist-info/RECORD").decode().splitlines()
+        *rows, own = file.read(names[-1]).decode().splitlines()
         for row in rows:
             name, digest, size = row.split(",")
             found = base64.urlsafe_b64encode(hashlib.sha256(file.read(name)).digest()).decode().rstrip("=")
             assert (digest, int(size)) == (f"sha256={found}", len(file.read(name)))
     assert [row.split(",")[0] for row in (*rows, own)] == names
-    assert [name for name in names if name.startswith("curobo/")] == [
+    return names
+
+
+def test_wheel_of_curobo_lists_its_files(tmp_path: Path):
+    wheel = pack_curobo(make_checkout(tmp_path / "checkout"), tmp_path)
+    assert find_packages(wheel) == ("curobo",)
+    assert [name for name in recorded_files(wheel) if name.startswith("curobo/")] == [
         "curobo/__init__.py",
         "curobo/_src/kernel.cuh",
         "curobo/content/configs/task.yml",
@@ -185,3 +218,46 @@ def test_curobo_of_another_license_is_refused(tmp_path: Path, text: str):
 def test_folder_without_curobo_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match="not a checkout of cuRobo V2"):
         pack_curobo(tmp_path, tmp_path)
+
+
+def test_uncompressed_wheel_has_the_same_files(tmp_path: Path):
+    wheel = write_zip(tmp_path / "tool-1.0-py3-none-any.whl", {"tool/a.py": "a = 1\n" * 100, "tool/b.py": ""})
+    before = {name: zipfile.ZipFile(wheel).read(name) for name in zipfile.ZipFile(wheel).namelist()}
+    store_uncompressed(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == before
+        assert {entry.compress_type for entry in archive.infolist()} == {zipfile.ZIP_STORED}
+
+
+def test_wheel_with_fewer_files_keeps_its_metadata(tmp_path: Path):
+    """Without them the package would have no version; a pattern without a file is an error."""
+    files = {"tool/a.py": "a = 1\n", "tool/b.py": "", "tool-1.0.dist-info/METADATA": "Name: tool\n"}
+    wheel = write_zip(tmp_path / "tool-1.0-py3-none-any.whl", files | {"tool-1.0.dist-info/RECORD": "old"})
+    keep_files(wheel, ["tool/a.*"])
+    assert recorded_files(wheel) == ["tool/a.py", "tool-1.0.dist-info/METADATA", "tool-1.0.dist-info/RECORD"]
+    with pytest.raises(ValueError, match="has no file tool/c"):
+        keep_files(wheel, ["tool/c*"])
+
+
+def test_packages_of_the_first_checks_come_first(tmp_path: Path):
+    """Packages that the machine may have come last."""
+    names = ("numpy", "ompl", "glfw", "warp_lang", "newton", "msgspec")
+    wheels = [write_zip(tmp_path / f"{name}-1-py3-none-any.whl", {"a": name * size}) for size, name in enumerate(names)]
+    assert [wheel.name.split("-")[0] for wheel in ordered(wheels)] == [
+        "msgspec",
+        "warp_lang",
+        "ompl",
+        "newton",
+        "numpy",
+    ]
+
+
+def test_every_package_of_a_run_is_packed():
+    """Requirements are read from the project; none that a run imports is left out."""
+    required = {requirement.split(";")[0].split(">")[0].split("[")[0].strip() for requirement in dependencies()}
+    assert {"newton", "usd-exchange", "mujoco", "ompl", "h5py", "typer", "example-robot-data"} <= required
+    packed = {name.replace("-", "_") for name in required}
+    assert not packed & set(LEFT_OUT)
+    assert {"warp_lang", "numpy"} <= packed & {*FIRST, *COMMON}
+    assert set(KEPT) <= packed
+    assert not {name.replace("pxr", "usd_exchange") for name in NEEDED} - packed

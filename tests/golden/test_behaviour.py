@@ -53,6 +53,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "close_drawer": ("close", "closed"),
     "open_drawer": ("open", "home", "open_by"),
     "fold_cloth": ("fold", "folded"),
+    "route_cable": ("route", "routed"),
     "flip_block": ("flip", "turned_by", "at_rest", "gripper_clear"),
     "handover_block": ("handover", "pick"),
     "hang_ring": ("hang", "near"),

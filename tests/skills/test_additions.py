@@ -1,4 +1,4 @@
-"""Additions that the docs describe: the skill among them that moves the robot has the documented effect in physics."""
+"""Additions described in the docs; the skill that moves the robot has the documented effect in physics."""
 
 from __future__ import annotations
 

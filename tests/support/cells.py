@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nimbus.datagen import registry
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.verify import dataset_hashes, verify
@@ -190,6 +191,26 @@ class Run:
 def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
     """Run a spec to its end, which must be successful; return the hashes of its dataset."""
     return Run(spec, serial=serial).finish()
+
+
+def finish_here(spec: CellSpec) -> dict[str, str]:
+    """Run a spec to its end in this process, which starts no other; return the hashes of its dataset.
+
+    Its components are unregistered afterwards, because messages that other tests compare list all names.
+    """
+    from nimbus.runner.cell.run import run_serial
+
+    try:
+        assert run_serial(spec) == spec.target
+    finally:
+        files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+        ours = {name for name, file in files.items() if file and Path(file).parent == PIPELINES}
+        known = [(key, registry.lookup(*key)) for key in registry.registered()]
+        registry.forget(key for key, component in known if getattr(component, "__module__", "") in ours)
+        for name in ours:
+            del sys.modules[name]
+    leaves_nothing(spec)
+    return sound(spec)
 
 
 def leaves_nothing(spec: CellSpec) -> None:

@@ -20,6 +20,7 @@ FAMILIES = {
     "stacking",
     "insertion",
     "pouring",
+    "routing",
     "articulated",
     "wiping and sweeping",
     "pushing",

@@ -124,7 +124,7 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
     linked = tmp_path / "linked"
     linked.mkdir()
     (linked / "metrics.jsonl").symlink_to(out / "metrics.jsonl")
-    assert "linked: it has links, " in run("train_vla.py", data, *OPTIONS, "--out", linked, code=2)[1]
+    assert "linked: the folder contains links, " in run("train_vla.py", data, *OPTIONS, "--out", linked, code=2)[1]
     for path, message in weights.items():
         errors = run("train_vla.py", data, "--weights", path, "--out", tmp_path / "fresh", code=2)[1]
         assert re.fullmatch(message + "\n", errors)

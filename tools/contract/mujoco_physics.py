@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import mujoco
-import newton
 import numpy as np
 
 from nimbus.datagen.simulate.builder import ROLLING_FRICTION, compile_world, start_positions, unmirror
 from nimbus.datagen.simulate.newton import STEP_RATE, make_contacts_believable, make_parts_stay
+from nimbus.datagen.simulate.newton_library import newton
 from tools.contract import warp_arrays
 from tools.contract.articulations import articulation_parts, dof_paths
 from tools.contract.warp_arrays import Warp

@@ -12,7 +12,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "build/gallery"
-"""Folder of the videos, pictures of robots and of scenes that ``python -m tools.docs_site.gallery`` makes."""
+"""Folder of the videos and pictures that ``python -m tools.docs_site.gallery`` makes."""
 _WIDTH = "100"
 """Width of the help texts on the page of commands [columns]."""
 
@@ -78,6 +78,6 @@ def _shown(name: str) -> str:
 
 
 _EXIT_CODES = (
-    "Exit codes: 0 done; 1 ended short, or a check found a fault; 2 bad input, reported in one line; "
+    "Exit codes: 0 done; 1 incomplete, or a check found a fault; 2 bad input, reported in one line; "
     "130 interrupted; 70 a bug in Nimbus, with a traceback."
 )

@@ -70,7 +70,7 @@ def choose_split(cell: InstanceCell) -> Split:
 
 
 def _remaining(cell: InstanceCell, split: Split) -> float:
-    """Return the time to the end of the run [s], if a split lasts until planning is done and the best one follows.
+    """Return the time to the end of the run [s], if a split is kept until planning is done and the best split follows.
 
     The estimate is a fluid model: plans are made at a constant rate, and instances that still have to start join one
     by one. When all plans are made, planners either exit or make room for further instances.

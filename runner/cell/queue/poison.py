@@ -145,7 +145,8 @@ class PoisonDetector:
     def _words(self, streak: list[_Death], role: str, background: float) -> str:
         return (
             f"{_counted(streak, role)}, the last one alone in a fresh worker; "
-            f"elsewhere {background:.1%} of leases end so; the probability by chance is {background ** len(streak):.0e}"
+            f"elsewhere {background:.1%} of leases end in a death; the probability of this by chance is "
+            f"{background ** len(streak):.0e}"
         )
 
 

@@ -118,7 +118,8 @@ class Channel:
             ChannelError: As for :meth:`receive`.
         """
         try:
-            size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)  # its full size, even when it is cut off
+            # returns the full size, even of a message that is cut off
+            size = self._socket.recv_into(self._buffer, 0, _AT_ONCE | _CUT)
         except BlockingIOError:
             return None
         except ConnectionResetError:
@@ -166,9 +167,9 @@ def pair() -> tuple[Channel, Channel]:
 
 def _check(message: bytes, fds: Sequence[int] = ()) -> None:
     if not 0 < len(message) <= LONGEST:
-        raise ChannelError(f"a message of {len(message)} bytes, 1 to {LONGEST} can be sent")
+        raise ChannelError(f"a message of {len(message)} bytes; 1 to {LONGEST} bytes can be sent")
     if len(fds) > MOST_DESCRIPTORS:
-        raise ChannelError(f"a message with {len(fds)} descriptors, at most {MOST_DESCRIPTORS} can be sent")
+        raise ChannelError(f"a message with {len(fds)} descriptors; at most {MOST_DESCRIPTORS} can be sent")
 
 
 def _descriptors(ancillary: list[tuple[int, int, bytes]]) -> list[int]:

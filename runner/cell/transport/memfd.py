@@ -32,7 +32,7 @@ def create_memory(name: str, byte_count: int) -> int:
     try:
         # Allocate now: on a machine without memory a later write to a sparse file ends in SIGBUS.
         os.posix_fallocate(fd, 0, byte_count)
-        # Sealed against shrinking, which in any process would end all others in SIGBUS.
+        # The memory is sealed: if one process shrank it, SIGBUS would end all others.
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     except OSError as error:
         os.close(fd)

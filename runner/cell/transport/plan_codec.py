@@ -102,7 +102,7 @@ def _check(content: bytearray) -> int:
     if (actual := _checksum([memoryview(content)[_CHECKED:]])) != checksum:
         raise WireError(f"checksum {actual:08x}, expected {checksum:08x}")
     if _PREFIX.size + header_bytes > length:
-        raise WireError(f"a header of {header_bytes} bytes in {length}")
+        raise WireError(f"a header of {header_bytes} bytes is longer than the plan of {length}")
     return _PREFIX.size + header_bytes
 
 

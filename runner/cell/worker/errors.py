@@ -34,7 +34,9 @@ def classify_error(error: Exception) -> WorkerError:
         full = storage_error(error, Path(error.filename or "the disk"))
         return WorkerError(sort="storage", line=str(full), code=full.exit_code)
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        few = InputError("too many open files for this process", where="ulimit -n", instead="raise the limit, to 1024")
+        few = InputError(
+            "too many open files for this process", where="ulimit -n", instead="raise the limit, for example to 1024"
+        )
         return WorkerError(sort="input", line=str(few), code=few.exit_code)
     if isinstance(error, InputError):
         notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))

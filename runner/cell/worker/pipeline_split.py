@@ -10,7 +10,7 @@ from nimbus.datagen.pipeline import Pipeline
 from nimbus.datagen.stages import Stage
 
 _CUTS = ("plan", "randomize")
-"""Stages whose items can be encoded; the cut follows the first of them that ends a component."""
+"""Stages whose items can be encoded; the chain is cut after the first of them that is the last stage of a component."""
 _ISAACSIM = "isaacsim"
 """Name of the renderer that runs in Isaac Sim."""
 

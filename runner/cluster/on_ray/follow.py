@@ -84,7 +84,7 @@ class RayFollower:
             except RayError as error:
                 is_starting = isinstance(error, ActorUnavailableError)  # Ray restarts it
                 if time.monotonic() - heard > (_START if is_starting else _AWAY):
-                    instead = "look at the head node; the same command joins the run, or continues it"
+                    instead = "check the head node; the same command joins the run, or continues it"
                     what = f"the head does not answer: {first_line(error)}"
                     raise InputError(what, where=self._where, instead=instead) from None
                 time.sleep(_LOOK)
@@ -123,7 +123,7 @@ class RayFollower:
             answer: bytes = ray.get(head.begin.remote(order.version, order.platform, digest), timeout=_START)
         except GetTimeoutError:
             what = f"the head has not started within {_START:.0f} s"
-            instead = "look at the head node; the same command joins the run"
+            instead = "check the head node; the same command joins the run"
             raise InputError(what, where=self._where, instead=instead) from None
         except RayError as error:
             instead = "install the same Nimbus on every node of the cluster, with the extra 'cluster'"

@@ -1,4 +1,4 @@
-"""Draws the labels of the bins. Run it in this folder when a label is to change."""
+"""Draws the labels of the bins; run it in this folder to change a label."""
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -6,7 +6,7 @@ LABELS = {"recycling": (32, 92, 168), "organic": (46, 125, 50), "residual": (70,
 
 
 def draw_label(word: str, color: tuple[int, int, int], width: int) -> Image.Image:
-    """A white card with a coloured band and the class in capitals."""
+    """Draw a white card with a colored band and the class in capitals."""
     image = Image.new("RGB", (width, 122), (240, 240, 236))
     draw = ImageDraw.Draw(image)
     draw.rectangle((0, 0, width, 26), fill=color)
@@ -17,5 +17,5 @@ def draw_label(word: str, color: tuple[int, int, int], width: int) -> Image.Imag
 
 if __name__ == "__main__":
     for place, (name, rgb) in enumerate(LABELS.items()):
-        # Widths differ so that no two label textures can be taken for one another by a sampled hash.
+        # Widths differ, because a renderer that hashes only samples of a texture could confuse labels of one size.
         draw_label(name, rgb, 301 + 4 * place).save(f"label_{name}.png", optimize=True)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import fisher_exact
 
 from nimbus.datagen.analysis.significance import adjust_p_values, edges, find_low_yield, fisher_p_values, wilson
 from nimbus.datagen.analysis.yields import cell_name, failed_step, find_yields, step_of
@@ -85,6 +84,8 @@ def test_the_p_value_is_that_of_fishers_exact_test(total: int, data: st.DataObje
     lost, having = data.draw(st.integers(0, total)), data.draw(st.integers(0, total))
     both = data.draw(st.integers(max(0, having + lost - total), min(having, lost)))
     table = [[both, having - both], [lost - both, total - having - lost + both]]
+    from scipy.stats import fisher_exact  # takes a second to import, in every process that collects tests
+
     expected = fisher_exact(table, alternative="greater")[1]
     assert fisher_p_values(total, lost, np.array([having]), np.array([both]))[0] == pytest.approx(expected, abs=1e-9)
 

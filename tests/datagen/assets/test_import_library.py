@@ -195,7 +195,7 @@ def test_a_library_with_links_is_not_continued(tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "notes.txt").write_text("precious")
     (tmp_path / "lib/progress.jsonl").symlink_to(tmp_path / "notes.txt")
-    assert "it has links" in refusal(import_assets, [tmp_path / "things"], tmp_path / "lib")
+    assert "the folder contains links" in refusal(import_assets, [tmp_path / "things"], tmp_path / "lib")
     assert (tmp_path / "notes.txt").read_text() == "precious"
 
 

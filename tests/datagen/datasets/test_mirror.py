@@ -85,7 +85,7 @@ def test_a_folder_with_links_is_no_target(stored: tuple[Path, str], capsys: pyte
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy/episodes").symlink_to(tmp_path / "private")
     assert main(["mirror", str(stored[0]), str(tmp_path / "copy")]) == 2
-    assert "it has links" in capsys.readouterr().err
+    assert "the folder contains links" in capsys.readouterr().err
     assert list((tmp_path / "private").iterdir()) == []
 
 

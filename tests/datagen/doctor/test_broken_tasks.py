@@ -62,5 +62,5 @@ def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path)
 def test_a_run_refuses_a_camera_inside_the_table(tmp_path: Path) -> None:
     path = tmp_path / "broken.yaml"
     path.write_text(next(broken for broken in BROKEN if broken.name == "camera_inside_the_table").text)
-    with pytest.raises(InputError, match="cameras.front.position: it is inside 'table'; write a height above"):
+    with pytest.raises(InputError, match="cameras.front.position: the camera is inside 'table'; write a height above"):
         load_assets(load_task(path))

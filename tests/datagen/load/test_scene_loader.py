@@ -51,7 +51,7 @@ def test_a_region_is_reached_in_part():
 def test_a_region_out_of_reach_is_one_line_with_its_place(tmp_path: Path):
     text = TEXT.replace("center: [0.5, 0.0], size: [0.4, 0.5]", "center: [0.85, 0.65], size: [0.1, 0.1]")
     said = load_refusal(tmp_path / "far.yaml", text)
-    assert said.startswith("far.yaml:4:10: regions.start: robot 'panda' cannot reach it; ")
+    assert said.startswith("far.yaml:4:10: regions.start: robot 'panda' cannot reach the region; ")
     assert "x, y = 0, 0" in said
 
 

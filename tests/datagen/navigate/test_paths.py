@@ -84,6 +84,26 @@ def test_taut_path_reaches_the_exact_length_around_a_wall():
     assert sight.length(sight.taut(path)) == pytest.approx(exact, rel=0.005)
 
 
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_taut_path_takes_the_shorter_side_of_an_obstacle(is_mirrored: bool):
+    """Both sides have equal lengths in cells, so that a search from the start alone finds the longer one."""
+    grid = np.ones((160, 160), dtype=bool)
+    grid[70:87, 46:63] = False
+    first, corner, last = np.array([(20.0, 20), (87, 45), (140, 80)])
+    if is_mirrored:
+        grid = grid[::-1, ::-1]
+        first, corner, last = 159 - first, 159 - corner, 159 - last
+    space = free_space_of_grid(grid, POINT, cell=1.0)
+    search, sight = PathSearch(space), LineOfSight(space)
+    start, goal = (int(space.node[0][tuple(end.astype(int))]) for end in (first, last))
+    there, back = search.path(start, goal), search.path(goal, start)
+    assert there is not None
+    assert back is not None
+    exact = np.linalg.norm(corner - first) + np.linalg.norm(last - corner)
+    assert sight.length(sight.taut(there)) > 1.01 * exact
+    assert sight.length(sight.taut(there, back[::-1])) == pytest.approx(exact, rel=2e-3)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_smooth_paths_keep_the_limit(seed: int):
     space, pairs = routes(seed)

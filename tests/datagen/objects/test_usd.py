@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import newton
 import numpy as np
 import pytest
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.simulate.newton_library import newton
 
 LIBRARY = open_library("trash")
 

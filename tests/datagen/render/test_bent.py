@@ -1,4 +1,4 @@
-"""Images of cloth: each step shows the cloth as it is bent in it, whatever is rendered with it."""
+"""Images of cloth: each step shows the cloth as it is bent in that step, whatever is rendered with it."""
 
 from __future__ import annotations
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import mujoco
-import newton
 import numpy as np
+import warp
 
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, parse_usd
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.usd.robot import robot_usd
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.one_can import thing
@@ -59,3 +60,10 @@ def saved(model: mujoco.MjModel) -> bytes:
     content = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, content)
     return content.tobytes()
+
+
+def test_only_newtons_kernels_lose_their_gradients():
+    """Newton and its solver create their kernels late, each with Warp's setting of that moment."""
+    assert newton.solvers.SolverMuJoCo
+    kernels = warp.get_module("newton._src.solvers.mujoco.kernels")
+    assert not kernels.options["enable_backward"] and warp.config.enable_backward

@@ -247,3 +247,10 @@ def test_time_passes_at_the_record_rate():
     made = simulation(rate=30)
     advance(made, np.tile(home_action(made), (15, 1)))
     assert made.data.time == pytest.approx(0.5)
+
+
+def test_a_start_of_another_layout_is_refused():
+    made = simulation(NEAR)
+    state = made.state()
+    with pytest.raises(InputError, match="positions and velocities; its layout has"):
+        made.restore(replace(state, joint_positions=state.joint_positions[:-1]))

@@ -222,7 +222,7 @@ def test_source_hashed_dataset_is_refused_in_one_line(tmp_path: Path) -> None:
 
     made_with(mujoco="3.1", skill_pick="83dfdf2ca0d8c064").close()
     assert refusal(made_with, mujoco="3.2", skill_pick="1") == (
-        f"{tmp_path / 'data'}: made by Nimbus 0.1.0, whose component identity was a source hash; "
+        f"{tmp_path / 'data'}: made by Nimbus 0.1.0, which identified components by a hash of their source; "
         "continue it with that version, or choose another --out"
     )
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nimbus.runner.monitor.status import WorkerStatus
-from tests.support.cells import Run, count, events, finish, make_spec, tagged, until
+from tests.support.cells import Run, count, events, finish, finish_here, make_spec, tagged, until
 
 EPISODES = 8
 
@@ -49,10 +49,11 @@ def test_a_component_that_plans_and_renders_may_die_as_well(tmp_path: Path):
 
 def in_one_process(folder: Path, **values: Any) -> dict[str, str]:
     """Return the hashes of a serial run."""
-    return finish(make_spec(folder / "data", **values), serial=True)
+    return finish_here(make_spec(folder / "data", **values))
 
 
 @pytest.mark.slow
+@pytest.mark.long  # test_run_lockstep.py charges deaths in a batch
 def test_deaths_among_short_orders_are_charged_where_they_happened(tmp_path: Path):
     deaths = {"plan 8": "kill x1", "render 11": "segv x1", "plan 14": "raise x1", "view 17 0": "exit x1"}
     spec = make_spec(tmp_path / "data", mishaps=deaths, episodes=20, workers=(2, 1))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.runner.cell.transport.spec import CellSpec
-from tests.support.cells import Run, count, finish, leaves_nothing, make_spec, sound, tagged
+from tests.support.cells import Run, count, finish, finish_here, leaves_nothing, make_spec, sound, tagged
 from tests.support.described import describe
 from tests.support.small_disks import small_disk
 
@@ -64,7 +64,7 @@ def test_a_reader_that_goes_away_lets_what_is_under_way_end(undisturbed: dict[st
     assert run.process.stderr and run.process.stderr.read().count("\n") == 1
     run.process.stderr.close()
     leaves_nothing(spec)
-    assert finish(make_spec(tmp_path / "data")) == undisturbed
+    assert finish_here(make_spec(tmp_path / "data")) == undisturbed
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_two_signals_stop_at_once(undisturbed: dict[str, str], tmp_path: Path):
     run.process.send_signal(signal.SIGINT)
     assert run.end().code == 130
     assert not tagged(spec)
-    assert finish(make_spec(tmp_path / "data")) == undisturbed
+    assert finish_here(make_spec(tmp_path / "data")) == undisturbed
 
 
 def test_a_signal_is_not_kept_waiting_by_what_hangs(tmp_path: Path):
@@ -127,7 +127,7 @@ def refused(spec: CellSpec, *, code: int = 2) -> str:
 @pytest.mark.slow
 def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
-    whole = finish(spec)
+    whole = finish_here(spec)
 
     def copy(name: str) -> tuple[CellSpec, Path]:
         folder = shutil.copytree(tmp_path / "data", tmp_path / name)
@@ -160,7 +160,7 @@ def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: P
 @pytest.mark.slow
 def test_a_foreign_file_among_the_episodes_is_put_aside_or_left_alone(undisturbed: dict[str, str], tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
-    finish(spec)
+    finish_here(spec)
     episodes = Path(spec.folder, "episodes")
     (episodes / "holiday.hdf5").write_bytes(b"sun")
     (episodes / "notes.txt").write_text("mine")
@@ -181,7 +181,7 @@ def test_a_folder_that_is_removed_while_a_run_writes_ends_it_in_one_line(undistu
     assert "Traceback" not in done.err
     assert f"{run.folder}: cannot write: No such file or directory; " in done.err.splitlines()[-1]
     (tmp_path / "elsewhere").rename(run.folder)
-    assert finish(make_spec(tmp_path / "data")) == undisturbed
+    assert finish_here(make_spec(tmp_path / "data")) == undisturbed
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_too_few_descriptors_are_one_line(tmp_path: Path):
     done = Run(spec, prefix=("sh", "-c", 'ulimit -n 24; exec "$@"', "sh")).end()
     assert (done.code, done.err.count("\n")) == (2, 1), done.err
     assert "too many open files" in done.err
-    finish(spec)
+    finish_here(spec)
 
 
 def in_a_namespace(mount: str) -> tuple[str, ...]:
@@ -271,4 +271,4 @@ def test_a_disk_that_stays_full_ends_the_run_in_one_line(undisturbed: dict[str, 
     assert done.code == 1 and len([line for line in done.err.splitlines() if line]) == 1
     assert "cannot write" in done.err
     ballast.unlink()
-    assert finish(spec) == undisturbed
+    assert finish_here(spec) == undisturbed

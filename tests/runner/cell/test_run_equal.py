@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cells import Run, count, events, finish, make_spec, sound
+from tests.support.cells import Run, count, events, finish, finish_here, make_spec, sound
 from tests.support.runs import TINY
 
 EPISODES = 12
@@ -23,7 +23,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
     made = {}
     for pipeline in ("drive", "fused"):
         spec = make_spec(tmp_path_factory.mktemp("serial") / "data", pipeline=pipeline, episodes=EPISODES)
-        made[pipeline] = finish(spec, serial=True)
+        made[pipeline] = finish_here(spec)
     return made
 
 
@@ -33,7 +33,7 @@ def serial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]
         pytest.param("drive", {"workers": (1, 1), "fixed_roles": True}, id="1x1 fixed"),
         pytest.param("drive", {"workers": (1, 1), "fused": True}, id="1x1 fused roles"),
         pytest.param("drive", {"workers": (2, 1)}, id="2x1", marks=LONG),
-        pytest.param("drive", {"workers": None}, id="auto", marks=pytest.mark.slow),
+        pytest.param("drive", {"workers": None}, id="auto", marks=LONG),
         pytest.param("drive", {"workers": (1, 1), "exec_workers": True}, id="executed", marks=pytest.mark.slow),
         pytest.param("fused", {"workers": (1, 3), "fixed_roles": True}, id="fused 1x3 fixed"),
         pytest.param("fused", {"workers": None}, id="fused auto", marks=LONG),
@@ -63,7 +63,7 @@ def test_visual_variants_cost_one_plan_and_more_of_them_later_show_the_stored_on
     assert set(count(spec, what).values()) == {1}
     assert len(count(spec, "stored plan")) == 4
     at_once = make_spec(tmp_path / "whole" / "data", pipeline=pipeline, episodes=4, variants=3)
-    assert finish(at_once, serial=True) == sound(more)
+    assert finish_here(at_once) == sound(more)
 
 
 @pytest.mark.slow
@@ -88,19 +88,23 @@ def test_more_episodes_later_are_added_to_those_that_are_there(tmp_path: Path):
     assert set(count(more, "plan").values()) == {1}
     finish(more)
     assert len(events(more, "load")) == len(events(spec, "load")), "a run of which nothing is missing makes nothing"
-    assert finish(make_spec(tmp_path / "whole" / "data", episodes=9), serial=True) == sound(more)
+    assert finish_here(make_spec(tmp_path / "whole" / "data", episodes=9)) == sound(more)
 
 
 @pytest.mark.slow
 def test_what_a_real_run_loads_leaves_one_thread_as_a_fork_needs(tmp_path: Path):
     code = f"""
+import sys
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.system.processes import thread_count
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.threads import load_kernels
+from nimbus.runner.system.threads import load_kernels, prepare_libraries
+prepare_libraries()
+assert "newton" not in sys.modules, "only physics needs it"
 load_job(CellSpec(folder={str(tmp_path / "data")!r}, task={str(TINY)!r}))
 load_kernels("cpu")
 assert thread_count() == 1, thread_count()
+assert "newton" in sys.modules, "workers share it"
 """
     env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.runner.cell.transport.spec import CudaDevices
-from tests.support.cells import Run, finish, make_spec, until
+from tests.support.cells import Run, finish_here, make_spec, until
 
 EPISODES = 12
 EVERYWHERE = {f"plan {index}": "gpu" for index in range(EPISODES)}
@@ -36,7 +36,7 @@ def test_a_gpu_that_fails_loses_its_workers_not_the_run(tmp_path: Path):
     run = Run(spec)
     hashes = run.finish()
     assert [fault.kind for fault in run.faults()] == ["gpu", "gpu"], "two in a row take a GPU out"
-    assert hashes == finish(make_spec(tmp_path / "serial" / "data", episodes=EPISODES), serial=True)
+    assert hashes == finish_here(make_spec(tmp_path / "serial" / "data", episodes=EPISODES))
 
 
 @pytest.mark.slow

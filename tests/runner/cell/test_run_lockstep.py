@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cells import Run, count, finish, make_spec
+from tests.support.cells import Run, count, finish, finish_here, make_spec
 
 EPISODES = 14
 
@@ -15,7 +15,7 @@ EPISODES = 14
 def planned_singly(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the hashes of the same episodes, planned one after the other in one process."""
     folder = tmp_path_factory.mktemp("serial")
-    return finish(make_spec(folder / "data", pipeline="lanes", episodes=EPISODES), serial=True)
+    return finish_here(make_spec(folder / "data", pipeline="lanes", episodes=EPISODES))
 
 
 def test_lockstep_makes_what_single_planning_makes(planned_singly: dict[str, str], tmp_path: Path):

@@ -14,7 +14,8 @@ from nimbus.datagen.errors import StoreAwayError
 from nimbus.runner.cell import run_loop, supervisor
 from nimbus.runner.cell.supervisor import Supervisor
 from nimbus.runner.cell.transport.channel import pair
-from nimbus.runner.cell.transport.messages import Ended
+from nimbus.runner.cell.transport.messages import Ended, Loaded, to_bytes
+from nimbus.runner.cell.transport.spec import Origin
 from tests.support.cells import make_spec
 
 
@@ -72,3 +73,15 @@ def test_a_run_that_waits_for_its_store_can_be_stopped(idle: Any, monkeypatch: p
     assert idle._go_on(time.monotonic(), is_tick=True) is None
     os.kill(os.getpid(), signal.SIGTERM)
     assert idle._go_on(time.monotonic(), is_tick=True).state == "interrupted"
+
+
+def test_compilation_has_as_much_time_as_loading(idle: Any) -> None:
+    """Without a cache, the kernels of a GPU or of a busy machine take minutes."""
+    theirs, idle.fork_server = pair()
+    idle._loaded, idle._fork_server_due = None, time.monotonic() + 1.0
+    origin = Origin(task="", task_hash="", seed=0)
+    theirs.send(to_bytes(Loaded(origin=origin, has_planner=True, load_time=0.0, compiles=True)))
+    idle._read_fork_server()
+    assert idle._fork_server_due > time.monotonic() + supervisor._LOADING / 2
+    for channel in (theirs, idle.fork_server):
+        channel.close()

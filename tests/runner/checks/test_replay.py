@@ -87,7 +87,7 @@ def test_source_hashed_episode_is_not_replayed(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
     set_robot(path, "b52b7606f340")
     assert main(["replay", str(copy), path.stem]) == 2
-    what = "made by Nimbus 0.1.0, whose component identity was a source hash; replay it with that version"
+    what = "made by Nimbus 0.1.0, which identified components by a hash of their source; replay it with that version"
     assert capsys.readouterr().err == f"{path}: {what}\n"
 
 

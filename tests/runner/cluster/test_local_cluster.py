@@ -58,7 +58,7 @@ def test_links_among_the_nodes_files_are_refused(tmp_path: Path):
     node = nodes_folder(tmp_path / "data") / "n1"
     node.mkdir(parents=True)
     (node / "drive").symlink_to(private.parent)
-    with pytest.raises(InputError, match="it has links"):
+    with pytest.raises(InputError, match="the folder contains links"):
         cluster.run()
     assert (node / "drive").is_symlink() and not cluster.processes
 

@@ -135,7 +135,7 @@ def test_folder_that_a_node_does_not_reach_is_named(tmp_path: Path):
 def test_cell_is_no_link(agent: NodeAgent, tmp_path: Path):
     (tmp_path / "private").mkdir()
     (tmp_path / "n1" / "drive").symlink_to(tmp_path / "private")
-    with pytest.raises(InputError, match="it has links"):
+    with pytest.raises(InputError, match="the folder contains links"):
         NodeCell(agent._cells.tasks["drive"], tmp_path / "n1", slots=1)
 
 

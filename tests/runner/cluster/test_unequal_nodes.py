@@ -55,6 +55,7 @@ def job(tmp_path: Path, *, needs: NodeNeeds) -> ClusterJob:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # test_store_cluster.py has several nodes, test_job_file.py has needs
 def test_three_unequal_nodes_make_two_tasks(tmp_path: Path):
     """The second node has too little memory for one task, the third can make none."""
     offers = {2: {"memory_bytes": 1}, 3: {"simulators": []}}

@@ -105,7 +105,7 @@ def test_a_mistake_in_a_task_file(old: str, new: str, said: str, refused):
 
 def test_a_region_out_of_reach(refused):
     said = refused("center: [0.5, 0.0], size: [0.2, 0.3]", "center: [0.86, 0.66], size: [0.05, 0.05]")
-    assert said.startswith("task.yaml:5:10: regions.start: robot 'panda' cannot reach it; move its center")
+    assert said.startswith("task.yaml:5:10: regions.start: robot 'panda' cannot reach the region; move its center")
 
 
 def test_a_region_off_the_table(refused):
@@ -231,6 +231,7 @@ def disk(tmp_path: Path) -> Iterator:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # test_full_disk.py and test_run_ends.py have full disks
 def test_a_disk_that_fills_ends_the_run_and_after_making_room_it_goes_on(tiny: Path, disk, capsys):
     folder = disk("4m")
     out = folder / "data"

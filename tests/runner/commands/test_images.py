@@ -62,7 +62,7 @@ def test_run_without_images_is_complete(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["certify", str(data)]) == 0
     assert capsys.readouterr().out.count("the episodes have no pictures") == 2
     assert main(["view", str(data), "--sheet", str(tmp_path / "sheet.png")]) == 2
-    assert "the dataset has no images; runs without cameras or with --images none" in capsys.readouterr().err
+    assert "the dataset has no images; a run without cameras or with --images none" in capsys.readouterr().err
     assert run("--episodes", "2", out=data) == 2
     assert "holds a dataset made with another images (none, now lossless)" in capsys.readouterr().err
     (path,) = (data / "episodes").iterdir()

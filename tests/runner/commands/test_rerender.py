@@ -143,7 +143,7 @@ def test_source_hashed_dataset_is_not_rerendered(copy: Path, tmp_path: Path, cap
     describe(copy, inputs={"render newton": "aef5d49d746092ef"})
     assert rerender(copy, min(copy.glob("episodes/*")).stem, tmp_path / "new") == 2
     line = capsys.readouterr().err
-    assert "whose component identity was a source hash; render it again with that version\n" in line
+    assert "which identified components by a hash of their source; render it again with that version\n" in line
     assert line.count("\n") == 1 and not (tmp_path / "new").exists()
 
 

@@ -32,6 +32,7 @@ def test_a_run_stores_what_was_asked_and_tells_what_it_made(tiny: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.long  # tests/runner/cell/test_run_equal.py has it with light work
 def test_the_same_seed_gives_the_same_dataset_at_once_or_in_three_runs(tiny: Path, tmp_path: Path):
     """The second run shows the plan that the first one stored; the third makes a further episode."""
     data = tmp_path / "data"

@@ -270,7 +270,7 @@ def test_source_hashed_dataset_is_not_recomputed(copy: Path, capsys: pytest.Capt
     describe(copy, inputs={"skill pick": "83dfdf2ca0d8c064"})
     assert run(copy, again=1) == 0
     printed = capsys.readouterr().out
-    assert "whose component identity was a source hash; recompute it with that version" in printed
+    assert "which identified components by a hash of their source; recompute it with that version" in printed
     assert "all is well" in printed
 
 

@@ -42,7 +42,7 @@ def test_a_folder_with_links_is_not_continued(tmp_path: Path, capsys: pytest.Cap
     (tmp_path / "loop").mkdir()
     (tmp_path / "loop/policy").symlink_to(tmp_path)
     assert main(["close-the-loop", str(TASK), "--out", str(tmp_path / "loop")]) == 2
-    assert "it has links" in capsys.readouterr().err
+    assert "the folder contains links" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_a_policy_of_others_runs_no_code(tmp_path: Path, monkeypatch: pytest.Mon
 def test_links_in_an_improvement_are_refused(tmp_path: Path):
     improvement(tmp_path / "mine")
     (tmp_path / "mine" / "policies").symlink_to(tmp_path)
-    with pytest.raises(InputError, match="it has links"):
+    with pytest.raises(InputError, match="the folder contains links"):
         improvement(tmp_path / "mine")
 
 

@@ -52,7 +52,7 @@ def test_instances_start_one_by_one_each_with_a_gpu_and_a_root_of_its_own_and_no
     [
         ("exit at start x1", "exit_code_7", "start"),
         pytest.param("hang at start x1", "hang", "start", marks=pytest.mark.long),  # the two others share it equally
-        ("hang in a frame x1", "hang", "render"),
+        pytest.param("hang in a frame x1", "hang", "render", marks=pytest.mark.long),  # cells have workers that hang
         pytest.param("spin in a frame x1", "hang", "render", marks=pytest.mark.long),
     ],
 )

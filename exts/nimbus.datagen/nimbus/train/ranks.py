@@ -91,7 +91,7 @@ class Ranks:
             why = self._watch()
             reached = max(int(rank.step or 0) for rank in self._ranks)
             codes = [rank.process.poll() for rank in self._ranks]
-            if InputError.exit_code in codes:  # the first rank prints it
+            if InputError.exit_code in codes:  # the first rank has printed the error
                 with suppress(subprocess.TimeoutExpired):
                     self._ranks[0].process.wait(_EXIT_SECONDS)
             self._kill()

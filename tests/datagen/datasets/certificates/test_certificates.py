@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 
-from nimbus.datagen.datasets.certificates.labels import LabelCheck, check_labels
+from nimbus.datagen.datasets.certificates.labels import LabelCheck, bent_points, check_labels
 from nimbus.datagen.datasets.certificates.record import FILE_NAME, MEANING, attach_certificates, read_certificates
 from nimbus.datagen.datasets.certificates.subject import render_certificates
 from nimbus.datagen.datasets.convert.convert import convert
@@ -100,6 +100,16 @@ def test_another_camera_pose_breaks_the_labels(copy: Path):
 
 
 @pytest.mark.slow
+def test_labels_of_flexible_objects_follow_their_points():
+    """A cloth spans its vertices; a cable of two links of 0.1 m along y is as thick as its links, and ends with one."""
+    square = np.array([[0.0, 0.0, 0.1], [0.2, 0.0, 0.1], [0.0, 0.2, 0.3]])
+    assert bent_points(square, np.zeros((3, 4)), thickness=0.0) is square
+    along_y = np.tile([2**-0.5, 0.0, 0.0, 2**-0.5], (2, 1))
+    points = bent_points(np.array([[0.5, 0.0, 0.0], [0.5, 0.1, 0.0]]), along_y, thickness=0.02)
+    assert np.allclose(points.min(axis=0), (0.49, -0.01, -0.01))
+    assert np.allclose(points.max(axis=0), (0.51, 0.21, 0.01))
+
+
 def test_other_actions_break_the_replay(copy: Path):
     change(first(copy), "executed_action", lambda actions: actions[:1].repeat(len(actions), 0))
     assert not replay(first(copy)).same_outcome

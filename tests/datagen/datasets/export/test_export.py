@@ -187,6 +187,7 @@ def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.slow
+@pytest.mark.long  # tests/runner/commands/test_images.py has runs with --format
 def test_a_run_publishes_at_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert run("--episodes", "1", "--format", "aloha", out=tmp_path / "data") == 0
     assert f"export: {tmp_path / 'data' / 'aloha'}" in capsys.readouterr().out

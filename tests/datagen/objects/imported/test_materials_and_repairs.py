@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 import zipfile
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import trimesh
 from PIL import Image
 
 from nimbus.datagen.objects.imported.folds import check_folds
-from nimbus.datagen.objects.imported.mesh_repair import close_mesh
+from nimbus.datagen.objects.imported.mesh_repair import _filled, close_mesh
 from nimbus.datagen.objects.imported.read import OutsideLook, read_surface
 from nimbus.datagen.objects.imported.roots import below
 from tests.support.refusals import refusal
@@ -146,3 +147,12 @@ def test_draco_is_refused_with_the_remedy(tmp_path: Path) -> None:
     path = tmp_path / "box.gltf"
     path.write_text('{"asset": {"version": "2.0"}, "extensionsRequired": ["KHR_draco_mesh_compression"]}')
     assert "export it without compression" in refusal(read_surface, path, root=tmp_path)
+
+
+def test_many_holes_are_closed_in_one_pass():
+    count = 20_000
+    corner = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    points = (corner + np.arange(count)[:, None, None] * [0.0, 0.0, 1.0]).reshape(-1, 3)
+    begin = time.process_time()
+    _, faces = _filled(points, np.arange(3 * count, dtype=np.int32).reshape(-1, 3))
+    assert len(faces) == 4 * count and time.process_time() - begin < 5

@@ -103,7 +103,7 @@ def test_absent_server_is_one_line(scheme: str):
 def test_http_server_is_one_line(scheme: str):
     with raw_server(answer_http) as port:
         line = refused(f"{scheme}://{HOST}:{port}")
-    assert ("does not use ZeroMQ" if scheme == "groot" else "answers HTTP 404: no websocket") in line
+    assert ("does not use ZeroMQ" if scheme == "groot" else "answers HTTP 404, so it is no websocket") in line
 
 
 @SCHEMES
@@ -144,8 +144,8 @@ def test_metadata_of_another_form_are_one_line(first: str | bytes, said: str):
         ({"actions": np.zeros((4, 7))}, Reason.BAD_ACTION, r"shape \(4, 7\), expected \(K, 3\): a, b, gripper"),
         ({"actions": np.zeros((1, 4, 3))}, Reason.BAD_ACTION, r"shape \(1, 4, 3\), expected"),
         ({"actions": np.zeros((0, 3))}, Reason.BAD_ACTION, r"shape \(0, 3\), expected"),
-        ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, 4 are to be executed: lower --execute"),
-        ({"actions": np.zeros((10_001, 3), np.int8)}, Reason.BAD_ACTION, "10001 actions; an answer has at most 10000"),
+        ({"actions": np.zeros(3)}, Reason.BAD_ACTION, "1 actions, but 4 must be executed: lower --execute"),
+        ({"actions": np.zeros((10_001, 3), np.int8)}, Reason.BAD_ACTION, "10001 actions; at most 10000 are allowed"),
         ({"actions": np.full((4, 3), np.nan)}, Reason.BAD_ACTION, "not finite"),
         ({"actions": np.full((4, 3), [30.0, 0, 0.04])}, Reason.BAD_ACTION, "a of 30.00 is far beyond"),
         ({"actions": np.full((4, 3), [0, 0, 1.0])}, Reason.BAD_ACTION, "gripper of 1.00 is far beyond"),
@@ -280,7 +280,7 @@ def test_server_that_stays_away_is_a_timeout(monkeypatch: pytest.MonkeyPatch):
     with openpi_server(lambda _: None) as address:
         policy = begun(address, timeout="0.03")
         policy.close()
-    with pytest.raises(PolicyFault, match="no server for 0 s: no server: connection refused") as caught:
+    with pytest.raises(PolicyFault, match="no server answered within 0 s: no server: connection refused") as caught:
         policy.reset(episode())
     assert caught.value.reason is Reason.POLICY_TIMEOUT
 

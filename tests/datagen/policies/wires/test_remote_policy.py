@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,9 @@ def test_map_renames_resizes_splits_and_orders(tmp_path: Path):
         ({"limit": -5}, "the metadata have another form"),
         ({"limit": 2**60}, "the metadata have another form"),
         ({"checkpoint": "c" * 1000}, "the metadata have another form"),
-        ({"units": "degrees"}, "the server has the units 'degrees', actions are absolute positions in rad and m"),
-        ({"control_mode": "delta"}, "the server has the control mode 'delta', it is evaluated in 'joint'"),
-        ({"control_mode": "tool_pose"}, "the server has the control mode 'tool_pose', it is evaluated in 'joint'"),
+        ({"units": "degrees"}, "the server has the units 'degrees', but actions are absolute positions in rad and m"),
+        ({"control_mode": "delta"}, "the server has the control mode 'delta', but it is evaluated in 'joint'"),
+        ({"control_mode": "tool_pose"}, "the server has the control mode 'tool_pose', but it is evaluated in 'joint'"),
         (
             {"action_names": ["b", "a", "gripper"]},
             "the server's actions are b, a, gripper; the task's are a, b, gripper",
@@ -129,13 +130,18 @@ def test_map_renames_resizes_splits_and_orders(tmp_path: Path):
         ({"action_dim": 7}, "the server's actions have 7 entries, the task's 3: a, b, gripper"),
         ({"joint_names": ["a"]}, "the server's state are a; the task's are a, b, left, right"),
         ({"cameras": {"observation.images.top": None}}, "the server wants a picture 'observation.images.top'"),
-        ({"cameras": {"observation.images.front": [224, 224]}}, "with 224 x 224, it has 64 x 48"),
+        ({"cameras": {"observation.images.front": [224, 224]}}, "with 224 x 224, but the image has 64 x 48"),
     ],
 )
 def test_other_conventions_are_refused(declared: dict[str, object], said: str):
     with openpi_server(lambda _: None, **declared) as address, pytest.raises(InputError) as caught:
         begun(address)
     assert said in str(caught.value) and str(caught.value).startswith("--policy ws://127.0.0.1:")
+
+
+def test_a_server_asks_for_no_endless_episodes():
+    with openpi_server(lambda _: None, limit=1_000_000) as address, closing(begun(address)) as policy:
+        assert policy.limit == 10_000
 
 
 @pytest.mark.parametrize(

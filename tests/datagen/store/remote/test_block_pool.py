@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -191,7 +193,7 @@ def test_server_needs_a_token(host: str):
         BlockServer(host, 0, [], token="")
 
 
-@pytest.mark.parametrize("text", ["node1:7070", "https://n:1", "http://user@n:1", "http://n:1/path"])
+@pytest.mark.parametrize("text", ["node1:7070", "https://n:1", "http://user@n:1", "http://n:1/path", "http://n:x"])
 def test_peers_that_are_none_are_one_line(text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(PEERS, text)
     with pytest.raises(InputError, match="is not the address of a cache server"):
@@ -217,3 +219,22 @@ def test_other_users_and_pages_read_no_block(sent: str, code: int, tmp_path: Pat
         client = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
         client.request("GET", "/x/y/0?needed=1", headers={"Host": "evil.example", "Authorization": sent})
         assert client.getresponse().status == code
+
+
+def test_a_node_that_drips_is_lost(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(block_peers, "_WHOLE", 0.2)
+
+    def drip() -> None:
+        client, _ = listening.accept()
+        with client, suppress(OSError):
+            client.sendall(b"HTTP/1.1 200 x\r\nContent-Length: 100\r\n\r\n")
+            while True:
+                client.sendall(b"a")
+                time.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=drip, daemon=True).start()
+        begin = time.monotonic()
+        node = CachePeers((f"http://127.0.0.1:{listening.getsockname()[1]}",))
+        assert node.read("s3://b/x", "a", 0, 100) is None
+    assert time.monotonic() - begin < 5 and node._lost

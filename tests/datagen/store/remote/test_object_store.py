@@ -1,21 +1,21 @@
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Iterator
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.machine import resident_bytes
+from nimbus.datagen.store.remote import object_store, watched_calls
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import (
-    MissingObjectError,
-    ObjectStore,
-    StoreAwayError,
-    check_creates_once,
-)
+from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, check_creates_once
+from nimbus.datagen.store.remote.objects import MissingObjectError
 
 
 def store_at(address: str) -> ObjectStore:
@@ -80,7 +80,7 @@ def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
 
 def test_web_address_is_for_reading(address: str):
     with pytest.raises(InputError, match="is read-only"):
-        store_at("https://host/x").create("a", b"")
+        store_at("https://host/x")
 
 
 def test_signed_url_holds_no_secret(address: str):
@@ -93,15 +93,20 @@ class EndlessAnswer:
 
     meta: ClassVar = {"size": 10, "e_tag": "a"}
 
-    def stream(self, *, min_chunk_size: int) -> Iterator[bytes]:
-        yield from itertools.repeat(bytes(8), 1000)
+    async def stream(self, *, min_chunk_size: int) -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            yield bytes(8)
         raise AssertionError("nobody reads as much")
 
 
-def test_answers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_answers_without_end_are_refused(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     obstore = pytest.importorskip("obstore", reason="the extra 'store' brings obstore")
-    store = store_at("http://127.0.0.1:9/x")
-    monkeypatch.setattr(obstore, "get", lambda *_, **__: EndlessAnswer())
+    store = store_at(address)
+
+    async def get(*_: object, **__: object) -> EndlessAnswer:
+        return EndlessAnswer()
+
+    monkeypatch.setattr(obstore, "get_async", get)
     for call in (lambda: store.read("a"), lambda: store.read_range("a", 0, 10)):
         with pytest.raises(StoreAwayError, match="returned more than 10 bytes"):
             call()
@@ -110,3 +115,49 @@ def test_answers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(InputError, match="10 bytes; the limit is 9"):
         store.download("a", tmp_path / "a", limit=9)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """Serve an endless body after a status line as S3; yield the list of that line."""
+    status = [b"404"]
+
+    def talk(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            while client.recv(65536):
+                client.sendall(b"HTTP/1.1 " + status[0] + b" x\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while True:
+                    client.sendall(b"40000\r\n" + bytes(0x40000) + b"\r\n")
+
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=talk, args=(listening.accept()[0],), daemon=True).start()
+
+    monkeypatch.setattr(watched_calls, "_MOST_MEMORY", 40 << 20)
+    monkeypatch.setattr(watched_calls, "_TRIES", 1)
+    monkeypatch.setattr(watched_calls, "_LOOK", 0.02)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{listening.getsockname()[1]}")
+        yield status
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def test_endless_errors_and_listings_end(address: str, hostile: list[bytes]):
+    store, before = store_at(address), resident_bytes()
+    with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
+        store.read("a")
+    hostile[0] = b"200"
+    with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
+        list(store.names())
+    assert resident_bytes() - before < 200e6
+
+
+def test_listings_have_a_limit(address: str, monkeypatch: pytest.MonkeyPatch):
+    store = store_at(address)
+    store.create("a", b"")
+    store.create("b", b"")
+    monkeypatch.setattr(object_store, "MOST_NAMES", 1)
+    with pytest.raises(InputError, match="lists more than 1 objects"):
+        list(store.names())

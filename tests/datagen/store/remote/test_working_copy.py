@@ -219,3 +219,17 @@ def test_full_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(StorageError, match="disk of the cache folder is full"):
         working_copy.keep_entry(tmp_path / "copy", "episodes/a", tmp_path / "a")
     assert (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize(("limit", "value"), [("files", 1), ("bytes", 1)])
+def test_other_formats_are_fetched_up_to_a_limit(address: str, monkeypatch: pytest.MonkeyPatch, limit: str, value: int):
+    store = ObjectStore(parse_address(address))
+    for name in ("meta/info.json", "data/a"):
+        store.create(name, b"{}")
+    if limit == "files":
+        monkeypatch.setattr(working_copy, "_MOST_FILES", value)
+    else:
+        monkeypatch.setattr(working_copy, "_half_disk", lambda _: value)
+    with pytest.raises(InputError, match="has more than"):
+        open_dataset(address)
+    assert not list(working_copy.copy_folder(parse_address(address)).glob("*/a"))

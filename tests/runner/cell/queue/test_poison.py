@@ -44,7 +44,7 @@ def test_in_a_quiet_run_the_third_death_alone_in_a_fresh_worker_condemns():
     assert verdict.action is Action.QUARANTINE
     assert verdict.evidence == (
         "3 deaths in a row as renderer on 3 workers (render 3), the last one alone in a fresh worker; "
-        "elsewhere 0.1% of leases end so; the probability by chance is 1e-09"
+        "elsewhere 0.1% of leases end in a death; the probability of this by chance is 1e-09"
     )
 
 

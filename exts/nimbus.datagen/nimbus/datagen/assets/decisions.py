@@ -137,7 +137,7 @@ def _candidates(
 def _check_size(size: float, longest: float) -> None:
     if SMALLEST <= size <= LARGEST:
         return
-    what = f"{_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
+    what = f"it is {_length(size)} long; expected {1000 * SMALLEST:g} mm to {LARGEST:g} m"
     raise InputError(
         what, instead=f"set 'scale' to the length of the model's unit in meters; the model is {longest:.3g} units long"
     )

@@ -73,13 +73,13 @@ def _blind(case: Case, name: str, camera: Camera, points: FloatArray, center: Fl
     if inside.any():
         blocker = _blocker(case, np.array(camera.position), points[inside][0])
         keys = ("cameras", name, "position")
-        what = f"'{blocker}' hides everything from it" if blocker else "the scene hides everything from it"
+        what = f"'{blocker}' hides everything" if blocker else "the scene hides everything"
         instead = f"write a position with a free view, such as {write_point(center + (0.6, 0.0, 0.6))}"
     elif np.linalg.norm(np.array(camera.position) - center) > 20:
-        what, instead = "it is too far away", f"write position: {write_point(center + (0.8, 0.0, 0.6))}"
+        what, instead = "the camera is too far away", f"write position: {write_point(center + (0.8, 0.0, 0.6))}"
         keys = ("cameras", name, "position")
     else:
-        what, instead = "it does not see the area where objects start", f"write look_at: {write_point(center)}"
+        what, instead = "the camera does not see the area where objects start", f"write look_at: {write_point(center)}"
     return make_finding("cameras", case.task, keys, what, instead=instead)
 
 

@@ -179,6 +179,6 @@ def check_trivial_success(case: Case) -> Iterator[Diagnostic]:
         doing = begin_attempt(case.task, case.simulation, layout, streams=streams, planner="ompl")
         if doing.failure(case.task.success, doing.scope) is not None:
             return
-    what = "it is true before the robot moves"
+    what = "the condition is true before the robot moves"
     instead = "start the objects away from their goals, or write a condition that the steps make true"
     yield make_finding("already", case.task, ("success",), what, instead=instead)

@@ -45,7 +45,7 @@ def check_regions(case: Case) -> Iterator[Diagnostic]:
         last = np.minimum(corner + (np.array(high) + 1) * _CELL, corner + region.size)
         center, size = (first + last) / 2, last - first
         instead = f"write center: [{center[0]:.3g}, {center[1]:.3g}], size: [{size[0]:.3g}, {size[1]:.3g}]"
-        what = f"the robot reaches {share:.0%} of it"
+        what = f"the robot reaches {share:.0%} of the region"
         yield make_finding("reach", case.task, keys, what, instead=instead)
 
 

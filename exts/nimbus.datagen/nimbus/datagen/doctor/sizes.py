@@ -126,7 +126,8 @@ def _small(
         if not name or widths[name][0] >= LEAST_PIXELS:
             continue
         (median, least), camera = widths[name], still[name]
-        what = f"in its images, objects of '{group}' are {median:.0f} pixels wide (median); the smallest is {least:.0f}"
+        wide = f"objects of '{group}' are {median:.0f} pixels wide (median); the smallest is {least:.0f}"
+        what = f"in the camera's images, {wide}"
         share = median / ENOUGH_PIXELS
         fov = math.degrees(2 * math.atan(math.tan(0.5 * camera.vertical_fov) * share))
         middle = np.concatenate(outlines[group]).mean(axis=0)

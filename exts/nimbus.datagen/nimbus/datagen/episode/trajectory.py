@@ -52,6 +52,8 @@ class Reason(StrEnum):
     NOT_HELD = "not_held"
     NOT_FOLDED = "not_folded"
     """A cloth is not folded: its corners are apart, or it lies in a heap."""
+    NOT_ROUTED = "not_routed"
+    """A cable does not pass through a gate."""
     UNWANTED = "unwanted"
     """A condition that must not hold does hold."""
     GIVEN_UP = "given_up"

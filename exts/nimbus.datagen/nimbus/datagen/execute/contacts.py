@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.cable import roots_of_links
 
 if TYPE_CHECKING:
     from nimbus.datagen.simulate.newton import NewtonSimulation
@@ -44,7 +45,7 @@ class MeterMemory:
 
 
 def contact_bodies(model: mujoco.MjModel, data: mujoco.MjData) -> NDArray[np.int64]:
-    """Return the two bodies (C, 2) of every contact; a face of a cloth belongs to the cloth's body."""
+    """Return the two bodies (C, 2) of every contact; a face of a cloth or a link belongs to its object's body."""
     return _bodies_of_surfaces(model)[_surfaces(model, data)]
 
 
@@ -57,15 +58,15 @@ def _surfaces(model: mujoco.MjModel, data: mujoco.MjData) -> NDArray[np.int64]:
 
 
 def _bodies_of_surfaces(model: mujoco.MjModel) -> NDArray[np.int64]:
-    """Return the body of every geom, followed by that of every cloth."""
+    """Return the body of every geom, followed by that of every cloth; the body of a link is that of the cable."""
     roots = model.body_parentid[model.flex_vertbodyid[model.flex_vertadr]] if model.nflex else []
-    return np.concatenate([model.geom_bodyid, roots]).astype(np.int64)
+    return np.concatenate([roots_of_links(model)[model.geom_bodyid], roots]).astype(np.int64)
 
 
 def _find_softness(model: mujoco.MjModel) -> NDArray[np.float64]:
     """Return half the thickness of each cloth and of its vertices [m], 0 for rigid geoms.
 
-    Cloth is soft: what must not penetrate is its middle.
+    Cloth is soft: only its middle surface must not penetrate.
     """
     softness = np.zeros(model.ngeom + model.nflex)
     softness[model.ngeom :] = model.flex_radius
@@ -87,8 +88,10 @@ class ContactMeter:
         # Bit flags reduce the classification of all contacts to a few array operations; it runs 240 times per second.
         self._bodies = _bodies_of_surfaces(self._model)
         """Body of each geom, followed by that of each cloth."""
-        # The body of a cloth is fixed, but its faces move.
-        still = still & ~np.isin(np.arange(self._model.nbody), self._bodies[self._model.ngeom :])
+        # The body of a cloth or a cable is fixed, but its faces or links move.
+        bodies, cables = np.arange(self._model.nbody), roots_of_links(self._model)
+        flexible = np.append(self._bodies[self._model.ngeom :], cables[cables != bodies])
+        still = still & ~np.isin(bodies, flexible)
         self._marks = (still * _STILL + gripper * _GRIPPER).astype(np.uint8)[self._bodies]
         """(G,) bits of each geom and cloth: fixed to the world, part of the gripper, part of the gripper's target."""
         self._softness = _find_softness(self._model)

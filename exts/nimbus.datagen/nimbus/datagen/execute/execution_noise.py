@@ -68,7 +68,7 @@ def _largest_share(scene: PlanningScene, posture: FloatArray, noise: FloatArray)
 
 
 def _limit_slope(shares: Sequence[float]) -> FloatArray:
-    """Return the largest fractions (N,) up to the given ones that fade in from 0, fade out to 0 and change slowly."""
+    """Return fractions (N,), as large as the given ones allow, that begin and end at 0 and change slowly."""
     found = np.array([0.0, *shares, 0.0])
     # The forward pass limits the increase from row to row, the backward pass the decrease.
     for row in range(1, len(found)):

@@ -127,7 +127,8 @@ class Lockstep(Generic[Assets]):
                 queries = [asked for _, asked in waiting if asked]
                 self._watch(None, 0.0)
                 begin = time.process_time()
-                # Each query contains its limits and planners have no state: any one of them can plan all queries.
+                # Each query contains its limits, and planners have no state, so the planner of any lane can plan all
+                # queries.
                 plans = queries[0][0].plan_batch([query for _, query in queries])
                 share = (time.process_time() - begin) / len(plans)
                 for (lane, _), plan in zip(waiting, plans, strict=True):

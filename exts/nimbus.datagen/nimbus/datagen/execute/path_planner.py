@@ -38,7 +38,7 @@ class PathPlanner(Planner["NavigationAssets"]):
         task: The task.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

@@ -213,7 +213,7 @@ def perform(task: Task, doing: TaskPerformer, *, prepare: Callable[[], None] = l
             prepare()
             outcome = _do_and_judge(task, doing)
         except (Disturbed, SkillFailure):
-            # Only a push in progress is recovered from; any other failure ends the attempt.
+            # Only a failure during a push leads to a recovery; any other failure ends the attempt.
             if not cell.disturbance.is_active:
                 raise
             outcome = _do_and_judge(task, recover(task, doing, unmet=unmet))

@@ -129,7 +129,7 @@ class _SceneSnapshot:
 
         Args:
             name: The thing.
-            least_upward: Vertical component of the unit normal toward it that a contact must exceed; -1 for all.
+            least_upward: Vertical component of the unit normal toward the thing that a contact must exceed; -1 for all.
         """
         return {touch.other for touch in self.contacts.get(name, ()) if touch.upward > least_upward}
 

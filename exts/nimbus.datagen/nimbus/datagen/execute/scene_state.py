@@ -57,7 +57,7 @@ class SimulatedScene:
 
     def model(self, name: str) -> ObjectModel:
         """Return the shape and metadata of an object."""
-        # Conditions need models at every evaluation, and a library may read files for each.
+        # Conditions need models at every evaluation, and a library may read files for each model.
         if name not in self._models:
             item = self.objects[name]
             self._models[name] = open_library(item.library).model(item.kind, item.variant, item.scale)
@@ -69,23 +69,26 @@ class SimulatedScene:
 
     def lowest_point(self, name: str) -> float:
         """Return the height of an object's lowest point [m]; for an object at rest, the height of its support."""
-        if name in self.simulation.cloths:
+        if name in self.simulation.flexible:
             return float(self.simulation.points(name)[:, 2].min()) - self.thickness(name) / 2
         pose = self.pose(name)
         return float((self.model(name).vertices @ pose[2, :3]).min() + pose[2, 3])
 
     def points(self, name: str) -> FloatArray:
-        """Return the vertices (V, 3) of a cloth in the world frame [m], row after row; empty for a rigid object."""
-        return self.simulation.points(name) if name in self.simulation.cloths else np.zeros((0, 3))
+        """Return the points (V, 3) of a flexible object in the world frame [m]; empty for a rigid object.
+
+        These are the vertices of a cloth, row after row, or the ends of the links of a cable.
+        """
+        return self.simulation.points(name) if name in self.simulation.flexible else np.zeros((0, 3))
 
     def thickness(self, name: str) -> float:
-        """Return the thickness of a cloth [m]; 0 for a rigid object."""
-        sheet = self.model(name).sheet
-        return sheet.thickness if sheet else 0.0
+        """Return the thickness of a cloth or a cable [m]; 0 for a rigid object."""
+        sheet, chain = self.model(name).sheet, self.model(name).chain
+        return sheet.thickness if sheet else 2 * chain.radius if chain else 0.0
 
     def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper corner (3,) of an object or a fixture along the world axes [m]."""
-        if name in self.simulation.cloths:
+        if name in self.simulation.flexible:
             points, half = self.simulation.points(name), self.thickness(name) / 2
             return points.min(axis=0) - half, points.max(axis=0) + half
         pose = self.pose(name)

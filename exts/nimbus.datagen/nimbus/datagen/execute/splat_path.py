@@ -36,7 +36,7 @@ _EVERY = 8
 class SplatPathPlanner(PathPlanner):
     """Plans as :class:`PathPlanner` does, then checks small views of the splats along the path."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     def process(self, item: Randomized[NavigationAssets]) -> Iterator[Planned[NavigationAssets]]:
         """Yield the only attempt at a layout: a new plan, or the plan that is already stored."""
@@ -60,7 +60,7 @@ def splat_source(task: NavigationTask) -> SplatSource:
         InputError: The task's scenes have no splats.
     """
     if not isinstance(task.source, SplatSource):
-        what = "the pipeline draws splats, and the task's scenes have none"
+        what = "the pipeline draws splats, but the task's scenes have none"
         raise InputError(
             what, where=f"{task.path}: scene", instead="write splats: or splat_homes:, or pipeline: nav_mesh"
         )

@@ -170,8 +170,8 @@ class SimulatedWorkcell(SimulatedWorld):
             qpos[self.position_address(name) + 2] -= _FAR_BELOW
         self.scene.set_world(qpos)
         # A held part, such as a drawer, moves in its joint; only a held object is rigidly attached to the tool.
-        # The rest of a held cloth hangs from the hand, and is no obstacle.
-        carried = self.held if self.held in self.objects and self.held not in self.simulation.cloths else None
+        # The rest of a held cloth or cable hangs from the hand, and is no obstacle.
+        carried = self.held if self.held in self.objects and self.held not in self.simulation.flexible else None
         self.scene.hold(carried, self.tool_T_held() if carried else None)
         return self.scene
 

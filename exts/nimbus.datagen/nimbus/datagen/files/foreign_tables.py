@@ -35,7 +35,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     if twice := next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), ""):
         raise pa.ArrowInvalid(f"column {twice} is there twice")
     wanted = None if columns is None else list(columns)
-    # A text that the file stores once may be repeated a million times; as a dictionary it is in memory only once.
+    # A text that the file stores once may be repeated a million times; read as a dictionary, it is in memory only once.
     file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, size))
     table = file.read(columns=wanted, use_threads=False)
     byte_count = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)

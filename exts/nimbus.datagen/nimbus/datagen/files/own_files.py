@@ -189,7 +189,7 @@ def refuse_links(folder: Path) -> None:
     """
     entries = list(_entries(folder))
     if folder.is_symlink() or any(entry.is_symlink() for entry in entries):
-        what = "it has links, and continuing it would change other files"
+        what = "the folder contains links, so continuing in it could change files elsewhere"
         raise InputError(what, where=str(folder), instead="replace each link by a copy of its target")
     for entry in entries:
         if not (entry.is_file() or entry.is_dir()) and os.path.lexists(entry.path):

@@ -84,6 +84,6 @@ def _file(port: int) -> Path:
 def _given(variable: str) -> str:
     given = os.environ.get(variable, "")
     if given and not _FORM.fullmatch(given):
-        what, instead = "is not a token", "set 16 or more letters, digits, '-' or '_', or nothing"
+        what, instead = "is not a token", "set at least 16 letters, digits, '-' or '_', or unset the variable"
         raise InputError(what, where=variable, instead=instead)
     return given

@@ -6,11 +6,12 @@ import http.client
 import ipaddress
 import json
 import os
-import threading
+import time
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.timed_connection import TimedConnection
 
 KEY = "NIMBUS_MODEL_KEY"
 """Environment variable with the API key. ``OPENAI_API_KEY`` is not used: it must not be sent to arbitrary servers."""
@@ -105,16 +106,12 @@ def exchange(
     """
     parts = urlsplit(address.url)
     https = parts.scheme == "https"
-    kind = http.client.HTTPSConnection if https else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    port = parts.port or (http.client.HTTPS_PORT if https else http.client.HTTP_PORT)
+    connection = TimedConnection(parts.hostname or "", port, is_encrypted=https, quiet=seconds)
+    connection.limit(time.monotonic() + seconds)
     headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "nimbus"}
     headers |= {"Authorization": f"Bearer {address.key}"} if address.key else {}
     body = None if payload is None else json.dumps(payload).encode()
-    late = threading.Event()
-    # A socket's timeout applies to each read. Without the timer, a server could send single bytes forever.
-    clock = threading.Timer(seconds, lambda: (late.set(), _cut(connection)))
-    clock.daemon = True
-    clock.start()
     try:
         connection.request("GET" if body is None else "POST", parts.path + path, body, headers)
         response = connection.getresponse()
@@ -126,27 +123,13 @@ def exchange(
         if response.length:
             raise NoReply("the reply was cut off")
         names = {name.lower(): value for name, value in response.getheaders()}
-        reply = HttpReply(response.status, names, bytes(content).decode())
+        return HttpReply(response.status, names, bytes(content).decode())
     except UnicodeDecodeError:
         raise NoReply("the reply is not UTF-8 text") from None
     except TimeoutError:
-        late.set()
         raise NoReply(f"no whole reply in {seconds:g} s") from None
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise NoReply(f"no whole reply in {seconds:g} s" if late.is_set() else f"no reply: {reason}") from None
+        raise NoReply(f"no reply: {reason}") from None
     finally:
-        clock.cancel()
         connection.close()
-    if late.is_set():
-        raise NoReply(f"no whole reply in {seconds:g} s")
-    return reply
-
-
-def _cut(connection: http.client.HTTPConnection) -> None:
-    """Shut a connection down from another thread, so that a blocked read returns."""
-    if connection.sock is not None:
-        try:
-            connection.sock.shutdown(2)
-        except OSError:
-            connection.sock.close()

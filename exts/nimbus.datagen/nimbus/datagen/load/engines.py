@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
 
 if TYPE_CHECKING:
     from nimbus.datagen.pipeline import Pipeline
@@ -28,8 +29,8 @@ def find_unsupported_task(task: BaseTask) -> str:
     for group in task.objects.values():
         library = open_library(group.library)
         for kind in library.kinds if group.kinds == "all" else group.kinds:
-            if library.kind(kind).is_cloth:
-                return f"'{kind}' is cloth, which Nimbus does not write for PhysX"
+            if bends := library.kind(kind).bends_as:
+                return f"'{kind}' is {FLEXIBLE_NOUNS[bends]}, which Nimbus does not write for PhysX"
             if any(part.joint.speed for part in library.model(kind, 0).parts):
                 return f"'{kind}' has a moving belt; in PhysX, friction would hold back the objects on it"
     return ""

@@ -14,11 +14,12 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import Robot, load_robot
-from nimbus.datagen.simulate.cloth import CLOTH_STEP_RATE
+from nimbus.datagen.simulate.flexible import FLEXIBLE_STEP_RATE
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
@@ -109,29 +110,29 @@ def load_assets(task: Task) -> SceneAssets:
         near = min((rate for rate in range(1, 121) if STEP_RATE % rate == 0), key=lambda rate: abs(rate - task.rate))
         what = f"{task.rate:g} Hz does not divide the {STEP_RATE:g} Hz of physics"
         raise task.error(("rate",), what, instead=f"write {near}")
-    _check_cloth(task, libraries)
+    _check_flexible(task, libraries)
     return SceneAssets(task=task, stage=stage, robot=robot, libraries=libraries, reach=_reach_maps(task, stage, robot))
 
 
-def _check_cloth(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
-    """Refuse what a task with cloth cannot have: rates that do not divide its physics, and labels of rigid bodies."""
-    cloths = [name for name, group in task.objects.items() if _has_cloth(libraries[group.library], group.kinds)]
-    if not cloths:
+def _check_flexible(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
+    """Refuse what a task with cloth or cables cannot have: rates that do not divide its physics, rigid labels."""
+    found = {name: _find_flexible(libraries[group.library], group.kinds) for name, group in task.objects.items()}
+    name, noun = next(((name, FLEXIBLE_NOUNS[bends]) for name, bends in found.items() if bends), ("", ""))
+    if not name:
         return
-    if CLOTH_STEP_RATE % task.rate:
-        what = f"{task.rate:g} Hz does not divide the {CLOTH_STEP_RATE:g} Hz of physics with cloth"
+    if FLEXIBLE_STEP_RATE % task.rate:
+        what = f"{task.rate:g} Hz does not divide the {FLEXIBLE_STEP_RATE:g} Hz of physics with {noun}"
         raise task.error(("rate",), what, instead="write 15")
     for camera, settings in task.cameras.items():
         if rigid := {"flow", "keypoints"} & {*(settings.modalities or ())}:
-            what = (
-                f"camera '{camera}' stores {min(rigid)}, which is computed for rigid bodies, and '{cloths[0]}' is cloth"
-            )
-            raise task.error(("objects", cloths[0]), what, instead=f"leave out {min(rigid)}")
+            what = f"camera '{camera}' stores {min(rigid)}, which is computed for rigid bodies, and '{name}' is {noun}"
+            raise task.error(("objects", name), what, instead=f"leave out {min(rigid)}")
 
 
-def _has_cloth(library: ObjectLibrary, kinds: Collection[str] | str) -> bool:
+def _find_flexible(library: ObjectLibrary, kinds: Collection[str] | str) -> str:
+    """Return ``cloth`` or ``cable`` for the first flexible kind; empty if all are rigid."""
     names = library.kinds if isinstance(kinds, str) else kinds
-    return any(library.kind(name).is_cloth for name in names)
+    return next((bends for name in names if (bends := library.kind(name).bends_as)), "")
 
 
 def _open_libraries(task: Task) -> dict[str, ObjectLibrary]:
@@ -153,7 +154,7 @@ def _reach_maps(task: Task, stage: StageInfo, robot: Robot) -> dict[str, ReachMa
         if not found.cells.any():
             raise task.error(
                 ("regions", name),
-                f"robot '{robot.name}' cannot reach it",
+                f"robot '{robot.name}' cannot reach the region",
                 instead="move its center closer to the robot at x, y = {:g}, {:g}".format(*stage.robot_position),
             )
     return maps

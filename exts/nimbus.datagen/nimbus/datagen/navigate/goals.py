@@ -192,7 +192,7 @@ class GoalSampler:
         path = place.search.path(start, goal)
         if path is None:
             return f"{Reason.UNREACHABLE}: no path"
-        geodesic = place.sight.length(place.sight.taut(path))
+        geodesic = place.taut_length(path)
         if not low <= geodesic <= high:
             wrong = Reason.TOO_SHORT if geodesic < low else Reason.TOO_LONG
             return f"{wrong}: {geodesic:.2f} m, {low:g} m to {high:g} m"

@@ -59,7 +59,17 @@ class SceneMap:
     def geodesic(self, start: int, goal: int) -> float:
         """Return the length of the shortest path between two nodes [m]; infinite if there is none."""
         path = self.search.path(start, goal)
-        return float("inf") if path is None else self.sight.length(self.sight.taut(path))
+        return float("inf") if path is None else self.taut_length(path)
+
+    def taut_length(self, path: IndexArray) -> float:
+        """Return the length of the shortest path between the ends of a shortest path of cells (n,) [m].
+
+        Paths on both sides of an obstacle may have equal lengths in cells. The search from the goal decides such ties
+        the other way, so both paths are shortened.
+        """
+        back = self.search.path(int(path[-1]), int(path[0]))
+        paths = [path] if back is None else [path, back[::-1]]
+        return self.sight.length(self.sight.taut(*paths))
 
 
 def map_scene(scene: NavigationScene, body: BodyShape) -> SceneMap:

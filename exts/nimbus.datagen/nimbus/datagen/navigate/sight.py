@@ -17,7 +17,7 @@ wp.set_module_options({"enable_backward": False})
 
 _SPACING = 4
 """Number of nodes between candidate bends of a path; the bends are moved to better positions afterwards."""
-_ROUNDS = 6
+_ROUNDS = 16
 """Largest number of rounds in which the bends are moved."""
 _AROUND = np.array([(i, j) for i in (-2, -1, 0, 1, 2) for j in (-2, -1, 0, 1, 2)], dtype=np.int32)
 """Offsets (i, j) of the cells to which a bend may move in one round."""
@@ -95,21 +95,33 @@ class LineOfSight:
         wp.launch(_walk, dim=len(first), inputs=inputs, device="cpu")
         return found.numpy().astype(bool)
 
-    def taut(self, path: IndexArray) -> IndexArray:
-        """Shorten a path of nodes (n,) locally; return the bends (m,) of the result, including both ends."""
+    def taut(self, *paths: IndexArray) -> IndexArray:
+        """Shorten paths of nodes (n,) between the same ends; return the bends (m,) of the shortest, with both ends.
+
+        Each round replaces a bend by up to two cells near it, because a walk around a blunt corner bends twice.
+        """
+        found = min((self._pull(path) for path in paths), key=self.length)
+        for _ in range(_ROUNDS):
+            if len(found) < 3:
+                break
+            before = found
+            inner = [near for node in found[1:-1] for near in [self._around(node)] * 2]
+            found = self._skip(self._cheapest([found[:1], *inner, found[-1:]], skip=False))
+            if np.array_equal(found, before):
+                break
+        return found
+
+    def _pull(self, path: IndexArray) -> IndexArray:
+        """Return the shortest chain of straight walks over every fourth node of a path (n,) and its turns."""
         if len(path) < 3:
             return path
         steps = np.diff(self.space.nodes[path, 1:], axis=0)
         turns = np.flatnonzero(np.any(steps[1:] != steps[:-1], axis=1)) + 1
-        chosen = np.unique(np.concatenate([np.arange(0, len(path), _SPACING), turns, [len(path) - 1]]))
-        bends = self._cheapest([np.array([path[place]]) for place in chosen], skip=True)
-        for _ in range(_ROUNDS):
-            before = bends
-            bends = self._cheapest([bends[:1], *(self._around(node) for node in bends[1:-1]), bends[-1:]], skip=False)
-            bends = self._cheapest([np.array([node]) for node in bends], skip=True)
-            if np.array_equal(bends, before):
-                break
-        return bends
+        return self._skip(path[np.unique(np.concatenate([np.arange(0, len(path), _SPACING), turns, [len(path) - 1]]))])
+
+    def _skip(self, nodes: IndexArray) -> IndexArray:
+        """Leave out those of the nodes (n,) that the shortest chain of straight walks does not need."""
+        return self._cheapest([np.array([node]) for node in nodes], skip=True)
 
     def length(self, bends: IndexArray) -> float:
         """Return the total horizontal length of the straight walks between successive nodes (n,) [m]."""

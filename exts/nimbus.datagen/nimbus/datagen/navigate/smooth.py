@@ -61,9 +61,9 @@ def smooth_path(space: FreeSpace, path: FloatArray, *, spacing: float = 0.1, wid
 
 
 def _measure(space: FreeSpace, points: FloatArray) -> tuple[Float32Array, FloatArray]:
-    """Return the clearance (n,) at points (n, 3), and the unit direction (n, 2) in which it grows; 0 if in none."""
+    """Return the clearance (n,) at points (n, 3), and the unit direction (n, 2) in which it grows, or zeros."""
     x, y = space.cell * np.eye(3)[:2]
-    # One call: the cost of finding cells is mostly that of the call.
+    # All cells are found in one call, because a call costs more than the search itself.
     places = np.stack([points, points + x, points - x, points + y, points - y])
     middle, right, left, front, back = space.clearance_at(places).reshape(5, -1)
     gradient = np.stack([right - left, front - back], axis=1).astype(float)

@@ -80,6 +80,8 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         open_inside=bool(shape.cavities),
         ball=shape.ball,
         sheet=shape.sheet,
+        chain=shape.chain,
+        anchored=kind.anchored,
     )
 
 

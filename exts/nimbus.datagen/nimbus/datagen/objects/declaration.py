@@ -11,6 +11,7 @@ from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
+from nimbus.datagen.objects.shapes.cable import Cable
 from nimbus.datagen.objects.shapes.cloth import Cloth
 from nimbus.datagen.objects.shapes.compound import Compound
 from nimbus.datagen.objects.shapes.crumpled import Crumpled
@@ -23,7 +24,7 @@ from nimbus.datagen.objects.textures.canvas import Color
 from nimbus.datagen.objects.textures.texture import Layer
 
 AnyShape = Annotated[
-    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Cloth | Compound | AnyArticulated,
+    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Cloth | Cable | Compound | AnyArticulated,
     Field(discriminator="family"),
 ]
 
@@ -85,9 +86,11 @@ class ObjectKind(StrictModel):
     anchored: bool = Field(False, description="the object is fixed in place, as if it were heavy or screwed down")
 
     @property
-    def is_cloth(self) -> bool:
-        """True if a variant is cloth."""
-        return any(isinstance(shape, Cloth) for shape in self.shapes)
+    def bends_as(self) -> Literal["cloth", "cable", ""]:
+        """``cloth`` or ``cable`` if a variant is one; empty for a rigid kind."""
+        if any(isinstance(shape, Cloth) for shape in self.shapes):
+            return "cloth"
+        return "cable" if any(isinstance(shape, Cable) for shape in self.shapes) else ""
 
     def in_color(self, name: str) -> ObjectKind:
         """Return the kind in only one of its colors."""

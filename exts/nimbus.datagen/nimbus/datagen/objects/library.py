@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Literal, Protocol, cast
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError, suggest
@@ -35,13 +35,13 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         factor: Factor above 0.
 
     Raises:
-        InputError: The model is cloth, or has moving parts.
+        InputError: The model is cloth or a cable, or has moving parts.
     """
     if factor == 1.0:
         return model
-    if model.parts or model.sheet:
+    if model.parts or model.is_flexible:
         where = f"object library '{model.library}': kinds.{model.kind}"
-        what = "is cloth" if model.sheet else "has moving parts"
+        what = "is cloth" if model.sheet else "is a cable" if model.chain else "has moving parts"
         raise InputError(f"{what} and exists in one size only", where=where, instead="leave out 'scale'")
     return replace(
         model,
@@ -97,8 +97,8 @@ class Kind(Protocol):
         ...
 
     @property
-    def is_cloth(self) -> bool:
-        """True if the kind is cloth."""
+    def bends_as(self) -> Literal["cloth", "cable", ""]:
+        """``cloth`` or ``cable`` if the kind is one; empty for a rigid kind."""
         ...
 
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
+
+if TYPE_CHECKING:
+    from nimbus.datagen.objects.cable import CableChain
+
+FLEXIBLE_NOUNS = {"cloth": "cloth", "cable": "a cable"}
+"""Words for flexible kinds in messages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +200,9 @@ class ObjectModel:
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the convex pieces."""
     sheet: Sheet | None = None
-    """Grid of a cloth, which bends; None for a rigid object."""
+    """Grid of a cloth, which bends; None for any other object."""
+    chain: CableChain | None = None
+    """Links of a cable, which bends; None for any other object."""
     parts: tuple[MovingPart, ...] = ()
     """Moving parts. Shape, inertia and pieces above are those of the base; ``mass`` is the total."""
     anchored: bool = False
@@ -203,6 +211,11 @@ class ObjectModel:
     """Grasps tested when the object was imported."""
     not_graspable: str = ""
     """Reason why no grasp held during the import; empty if one did."""
+
+    @property
+    def is_flexible(self) -> bool:
+        """True for a cloth or a cable, whose shape changes in physics."""
+        return self.sheet is not None or self.chain is not None
 
     @property
     def texture(self) -> ImageArray:

@@ -103,7 +103,7 @@ class PlanningScene:
 
         Args:
             qpos: (nq,) the simulator's whole position vector [m, rad, unit quaternions wxyz]; entries beyond those of
-                this scene's model, the vertices of cloths, are ignored.
+                this scene's model, of flexible objects, are ignored.
         """
         self._qpos[:] = np.asarray(qpos)[: len(self._qpos)]
 

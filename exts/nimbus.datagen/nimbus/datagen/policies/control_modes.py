@@ -259,8 +259,6 @@ def make_control(name: str, robot: Robot, *, rotation: str = "6d", where: str = 
     if rotation not in ROTATION_NAMES:
         raise InputError(f"unknown rotation '{rotation}'", where="rotation", instead=suggest(rotation, ROTATION_NAMES))
     if name == "tool_delta" and (few := next((one for one in robot.arms if len(one.arm.joints) < _FREE), None)):
-        what = (
-            f"'{few.name}' of {robot.name} has {len(few.arm.joints)} joints: errors of its relative tool steps add up"
-        )
+        what = f"'{few.name}' of {robot.name} has {len(few.arm.joints)} joints, so errors of relative tool steps add up"
         raise InputError(what, where=where, instead="write tool_pose or joint_relative")
     return _MODES[name](robot, rotation=rotation)

@@ -190,7 +190,7 @@ def check_length(answer: object) -> None:
         PolicyFault: The answer has too many actions.
     """
     if isinstance(answer, np.ndarray) and answer.ndim and len(answer) > _MOST_ROWS:
-        raise PolicyFault(Reason.BAD_ACTION, f"{len(answer)} actions; an answer has at most {_MOST_ROWS}")
+        raise PolicyFault(Reason.BAD_ACTION, f"the answer has {len(answer)} actions; at most {_MOST_ROWS} are allowed")
 
 
 def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatArray:
@@ -213,7 +213,9 @@ def check_rows(answer: object, *, names: Sequence[str], execute: int) -> FloatAr
     if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
         raise PolicyFault(Reason.BAD_ACTION, f"shape {rows.shape}, expected (K, {width}): {', '.join(names)}")
     if len(rows) < execute:
-        raise PolicyFault(Reason.BAD_ACTION, f"{len(rows)} actions, {execute} are to be executed: lower --execute")
+        raise PolicyFault(
+            Reason.BAD_ACTION, f"the answer has {len(rows)} actions, but {execute} must be executed: lower --execute"
+        )
     if not np.isfinite(rows).all():
         raise PolicyFault(Reason.BAD_ACTION, "an action is not finite")
     return rows

@@ -180,8 +180,8 @@ def _entries(library: ObjectLibrary, gripper: GripperShape) -> list[KindEntry]:
     if path.is_file():
         with suppress(ValidationError):  # the file is of another version or incomplete, so the kinds are measured again
             return _FILE.validate_json(path.read_bytes())
-    # Cloth has no pose that planning and packing could use.
-    entries = [_measure(library, kind, gripper) for kind in library.kinds if not library.kind(kind).is_cloth]
+    # Cloths and cables have no pose that planning and packing could use.
+    entries = [_measure(library, kind, gripper) for kind in library.kinds if not library.kind(kind).bends_as]
     with writing(path.parent):
         write_atomic(path, _FILE.dump_json(entries), durable=False, shared=True)
     return entries

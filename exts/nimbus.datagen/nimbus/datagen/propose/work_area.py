@@ -102,7 +102,7 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     limits = (_NEAR * distance.max(), _FAR * distance.max()) if len(points) else (0.0, 0.0)
     points = points[(distance > limits[0]) & (distance < limits[1]) & (ahead > _AHEAD * distance)]
     if not len(points):
-        what = f"robot '{robot.name}' cannot work anywhere on it"
+        what = f"robot '{robot.name}' cannot work anywhere on the surface"
         raise InputError(what, where=f"scene '{stage.name}': {surface}", instead="use another robot or scene")
     return WorkArea(surface, points, world_R_robot, base)
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, SurfaceLook, VisualLayout
 from nimbus.datagen.navigate.goals import GoalRequest, GoalSampler, NavigationGoal
@@ -32,6 +32,8 @@ class GoalRandomizer(Randomizer["NavigationAssets"]):
         seed: Seed of the run.
         split: Name of the set of episodes to draw, such as :data:`RUN`; each set has other starts and goals.
     """
+
+    version: ClassVar[int] = 2
 
     @classmethod
     def create(cls, context: RunContext, settings: NoSettings) -> Self:

@@ -122,7 +122,7 @@ class _GroupDrawing:
         try:
             points = fill(cavity, [model for model, _ in choices], self.streams(self.name, "filling"))
         except NoRoomError:
-            what = f"a {container.kind} has no space for {len(names)} of '{self.name}'"
+            what = f"a {container.kind} has no space for {len(names)} objects of '{self.name}'"
             raise self.task.error(("objects", self.name, "count"), what, instead="lower the count") from None
         world_T_container = make_transform(container.position, container.wxyz)
         objects: list[PlacedObject] = []

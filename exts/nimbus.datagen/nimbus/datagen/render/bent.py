@@ -1,4 +1,4 @@
-"""Cloth in images: the geometry of a layout with its cloths bent as in one state."""
+"""Cloths and cables in images: the geometry of a layout with its flexible objects bent as in one state."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nimbus.datagen.render.raytracer.geometry import build_geometry
 from nimbus.datagen.render.render_inputs import RenderPart
 
 
-def has_cloth(layout: LoadedLayout) -> bool:
+def has_flexible(layout: LoadedLayout) -> bool:
     """Return True if a part of the layout bends."""
     return any(part.vertex_bodies for part in layout.inputs.parts)
 
 
 def bend(layout: LoadedLayout, states: LayoutStates, step: int, device: wp.Device) -> LoadedLayout:
-    """Return a layout with its cloths bent as in one of its states.
+    """Return a layout with its flexible objects bent as in one of its states.
 
     Args:
         layout: The layout.
@@ -65,10 +65,14 @@ def join_steps(frames: list[dict[str, CameraFrames]]) -> dict[str, CameraFrames]
 
 
 def _bent(part: RenderPart, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray) -> Triangles:
-    """Return the triangles of a cloth in the frame of its body, with positions (B, 3) [m] and wxyz (B, 4) of bodies."""
+    """Return the triangles of a part in the frame of its body, with positions (B, 3) [m] and wxyz (B, 4) of bodies."""
     body = rows[part.body]
     rotation = quat_to_matrix(wxyz[body])
-    points = (positions[[rows[name] for name in part.vertex_bodies]] - positions[body]) @ rotation
+    bound = [rows[name] for name in part.vertex_bodies]
+    places = positions[bound]
+    if part.vertex_offsets is not None:
+        places = places + np.einsum("vij,vj->vi", quat_to_matrix(wxyz[bound]), part.vertex_offsets)
+    points = (places - positions[body]) @ rotation
     faces = part.triangles.faces
     across = np.cross(points[faces[:, 1]] - points[faces[:, 0]], points[faces[:, 2]] - points[faces[:, 0]])
     normals = np.zeros_like(points)

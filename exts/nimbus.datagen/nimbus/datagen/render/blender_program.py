@@ -255,7 +255,8 @@ def _material(image: Any, tint: Any, glow: float) -> Any:
     shader.inputs["Roughness"].default_value = 0.7
     shader.inputs["Specular IOR Level"].default_value = 0.3
     tree.links.new(color, shader.inputs["Base Color"])
-    # Faces in one plane hide each other from the lamps; rays that have only just left a face pass through the other.
+    # Faces in one plane would hide each other from the lamps, so a ray that has only just left a face passes through
+    # the other one.
     path, is_near, mixed = (tree.nodes.new(f"ShaderNode{kind}") for kind in ("LightPath", "Math", "MixShader"))
     is_near.operation, is_near.inputs[1].default_value = "LESS_THAN", _SAME_PLANE
     tree.links.new(path.outputs["Ray Length"], is_near.inputs[0])

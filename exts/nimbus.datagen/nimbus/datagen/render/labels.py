@@ -48,7 +48,9 @@ def make_labels(
     classes = furniture | groups | kinds
     # Masks are stored with 8 bits.
     if max(len(instances), len(semantics)) > 255:
-        raise InputError(f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255")
+        raise InputError(
+            f"{len(instances)} things of {len(semantics)} kinds in one scene", instead="use at most 255 of each"
+        )
     return Labels(
         instance_names=tuple(instances),
         instance_bodies=tuple(name if name in moving else "" for name in instances),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import VisualLayout
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.meshes.triangles import Triangles
@@ -35,7 +36,9 @@ class RenderPart:
     grid: FaceGrid | None = None
     """Grid of baked light on its faces."""
     vertex_bodies: tuple[str, ...] = ()
-    """Bodies of the trajectory at the vertices of a cloth, in their order; empty for a rigid part."""
+    """Body of the trajectory that each vertex of a cloth or a cable moves with; empty for a rigid part."""
+    vertex_offsets: FloatArray | None = None
+    """(V, 3) positions of the vertices in the frames of these bodies [m]; None if all are at the origins."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

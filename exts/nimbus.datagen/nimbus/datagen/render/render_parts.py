@@ -9,10 +9,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import newton
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.meshes.simplify import FAR_TOLERANCE, NEAR_TOLERANCE, simplify
 from nimbus.datagen.meshes.triangles import Triangles
@@ -20,9 +20,8 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.render_inputs import ROBOT, RenderPart
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, parse_usd
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.usd.stage import StageInfo
-
-_VISIBLE = int(newton.ShapeFlags.VISIBLE)
 
 
 def build_scene_parts(stage: StageInfo, robot: Robot) -> tuple[RenderPart, ...]:
@@ -34,11 +33,28 @@ def build_object_parts(item: PlacedObject) -> tuple[RenderPart, ...]:
     """Return the parts of one object; its moving parts are labeled separately, such as ``cabinet_0.drawer_0``."""
     parts = _object_parts(item.library, item.kind, item.variant, item.scale)
     names = {part.body: part_label(item.name, part.body) if part.body else item.name for part in parts}
-    sheet = open_library(item.library).model(item.kind, item.variant, item.scale).sheet
-    vertices = tuple(part_label(item.name, str(vertex)) for vertex in range(sheet.count)) if sheet else ()
+    bodies, offsets = _bind_vertices(item)
     return tuple(
-        replace(part, instance=names[part.body], body=names[part.body], vertex_bodies=vertices) for part in parts
+        replace(
+            part,
+            instance=names[part.body],
+            body=names[part.body],
+            vertex_bodies=bodies,
+            vertex_offsets=offsets,
+        )
+        for part in parts
     )
+
+
+def _bind_vertices(item: PlacedObject) -> tuple[tuple[str, ...], FloatArray | None]:
+    """Return the body of each vertex of a flexible object, and the positions (V, 3) in these bodies [m]."""
+    model = open_library(item.library).model(item.kind, item.variant, item.scale)
+    if model.sheet:
+        return tuple(part_label(item.name, str(vertex)) for vertex in range(model.sheet.count)), None
+    if model.chain:
+        links, offsets = model.chain.skin()
+        return tuple(part_label(item.name, str(link)) for link in links), offsets
+    return (), None
 
 
 class _Key:
@@ -100,7 +116,7 @@ def _merge(
     """
     plain: dict[tuple[str, str], list[Triangles]] = {}
     for shape in range(builder.shape_count):
-        if not builder.shape_flags[shape] & _VISIBLE:
+        if not builder.shape_flags[shape] & newton.ShapeFlags.VISIBLE:
             continue
         instance, body = owner(shape)
         mesh = _as_mesh(builder, shape)

@@ -77,7 +77,7 @@ class SplatViewRenderer(SceneViewRenderer):
         """
         source = assets.task.source
         if not isinstance(source, SplatSource):
-            what = "the pipeline draws splats, and the task's scenes have none"
+            what = "the pipeline draws splats, but the task's scenes have none"
             instead = "write splats: or splat_homes:, or pipeline: nav_mesh"
             raise InputError(what, where=f"{assets.task.path}: scene", instead=instead)
         key = source.model_dump_json(), assets.number

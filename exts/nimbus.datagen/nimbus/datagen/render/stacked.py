@@ -16,7 +16,7 @@ from nimbus.datagen.episode.layout import Camera, Modality
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import cameras, transforms
-from nimbus.datagen.render.bent import bend, has_cloth, join_steps, single_steps
+from nimbus.datagen.render.bent import bend, has_flexible, join_steps, single_steps
 from nimbus.datagen.render.camera_shots import CameraShot, ShotImages, finish_shot, needed_images
 from nimbus.datagen.render.covered_areas import OutlineTable
 from nimbus.datagen.render.host_buffers import HostBuffers
@@ -83,7 +83,7 @@ class StackedRenderer:
         self._outlines = OutlineTable([layout.outlines for layout in layouts], self.device)
         self._renderer.forget()
         self._bent: StackedRenderer | None = None
-        """Renderer of the layouts that stand for the single steps of a layout with cloth."""
+        """Renderer of the layouts that stand for the single steps of a layout with flexible objects."""
 
     @property
     def labels(self) -> Labels:
@@ -136,7 +136,7 @@ class StackedRenderer:
         """
         if not all(0 < len(item) <= self.stack for item in states):
             raise ValueError(f"expected 1 to {self.stack} steps, got {[len(item) for item in states]}")
-        if any(has_cloth(self._layouts[item.layout]) for item in states):
+        if any(has_flexible(self._layouts[item.layout]) for item in states):
             return [self._render_bent(item) for item in states]
         return self.render_rigid(states)
 
@@ -162,7 +162,7 @@ class StackedRenderer:
         return [{name: frames[name] for name in known} for known, frames in zip(order, shown, strict=True)]
 
     def _render_bent(self, states: LayoutStates) -> dict[str, CameraFrames]:
-        """Render a layout with cloth: each step has a geometry of its own, and no pixels are kept between steps."""
+        """Render a layout with flexible objects: each step has its own geometry; no pixels are kept."""
         if self._bent is None:
             self._bent = StackedRenderer(
                 stack=self.stack, device=self.device, shadows=self.shadows, modalities=self._modalities, reuse=False

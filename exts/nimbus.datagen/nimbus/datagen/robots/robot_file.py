@@ -93,7 +93,7 @@ class BorrowedHand(MountPose, RobotModelFile):
     """Gripper that is fixed to a link: the gripper and the tool frame of another robot, or a separate model."""
 
     of: str = Field(
-        "", description="Robot with the gripper: a name from scenes/robots, or a path; empty: 'urdf' names a model."
+        "", description="Robot with the gripper: a name from scenes/robots, or a path; empty if 'urdf' names a model."
     )
     mount: str = Field(description="Link to which the gripper is fixed.")
 

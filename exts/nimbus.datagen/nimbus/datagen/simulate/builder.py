@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import tempfile
 from collections.abc import Iterable
 from functools import lru_cache
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
-import newton
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
@@ -22,11 +20,10 @@ from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.simulate.newton_library import newton
 from nimbus.datagen.usd.physics_schemas import PART_ARMATURE, contact_friction
 from nimbus.datagen.usd.robot import base_pose, robot_usd
 from nimbus.datagen.usd.stage import StageInfo
-
-logging.getLogger(newton.solvers.SolverMuJoCo.__module__).setLevel(logging.WARNING)  # it announces every file it writes
 
 _GRAVITY_COMPENSATION = "mujoco:gravcomp"
 _PRIORITY = "mujoco:geom_priority"
@@ -152,7 +149,7 @@ class SceneBuilder:
         self._fixed = fixed_world(stage.path, pose, robot, visuals=visuals)  # pyright: ignore[reportArgumentType]
 
     def world(self, objects: Iterable[PlacedObject]) -> newton.ModelBuilder:
-        """Build one world: stage, robot and objects at their poses; cloth, which is not rigid, is left out."""
+        """Build one world: stage, robot and objects at their poses; flexible objects are left out."""
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         builder.add_builder(self._fixed)
@@ -163,7 +160,7 @@ class SceneBuilder:
     def _add_object(self, builder: newton.ModelBuilder, item: PlacedObject) -> None:
         library = open_library(item.library)
         model = library.model(item.kind, item.variant, item.scale)
-        if model.sheet:
+        if model.is_flexible:
             return
         first_body, first_shape, first_joint = builder.body_count, builder.shape_count, builder.joint_count
         w, x, y, z = item.wxyz

@@ -13,14 +13,15 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
 from nimbus.datagen.registry import register
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.builder import SceneBuilder, compile_world, describe_world, start_positions
-from nimbus.datagen.simulate.cloth import CLOTH_STEP_RATE, ClothStates, compile_with_cloths, sheet_of
 from nimbus.datagen.simulate.disturbances import DisturbanceForce
+from nimbus.datagen.simulate.flexible import FLEXIBLE_STEP_RATE, FlexibleStates, compile_flexible, is_flexible
 from nimbus.datagen.simulate.rates import smooth_reference, steps_per_period
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
 
@@ -58,13 +59,13 @@ class NewtonSimulation:
     Args:
         stage: The scene.
         robot: The robot.
-        rate: Record and command rate [Hz]; must divide 2400, and 600 in a world with cloth.
+        rate: Record and command rate [Hz]; must divide 2400, and 600 in a world with cloth or cables.
     """
 
-    cloths: ClothStates
-    """Cloths of the world."""
+    flexible: FlexibleStates
+    """Cloths and cables of the world."""
     rigid_model: mujoco.MjModel
-    """The world without vertices of cloths, for planning; ``model`` itself where there are none."""
+    """The world without vertices of cloths and links of cables, for planning; ``model`` itself where there are none."""
     touch_gap: ClassVar[float] = 0.0
     """Distance between two surfaces up to which they count as touching while the robot acts [m]."""
 
@@ -78,16 +79,16 @@ class NewtonSimulation:
         if (stage := layout_stage(self._base, layout)) is not self.stage:
             self.stage, self._scenes = stage, SceneBuilder(stage, self.robot, visuals=False)
         builder = self._scenes.world(layout.objects)
-        cloths = [item for item in layout.objects if sheet_of(item)]
-        if cloths:
-            found = compile_with_cloths(*describe_world(builder), cloths, robot=self.robot.joint_names)
-            self.model, self.rigid_model, self.step_rate = found.model, found.rigid, CLOTH_STEP_RATE
+        flexible = [item for item in layout.objects if is_flexible(item)]
+        if flexible:
+            found = compile_flexible(*describe_world(builder), flexible, robot=self.robot.joint_names)
+            self.model, self.rigid_model, self.step_rate = found.model, found.rigid, FLEXIBLE_STEP_RATE
         else:
             self.model = self.rigid_model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
             self.step_rate = STEP_RATE
             make_contacts_believable(self.model)
         self.steps_per_period = steps_per_period(self.step_rate, self.rate)
-        self.cloths = ClothStates(self.model, (item.name for item in cloths))
+        self.flexible = FlexibleStates(self.model, flexible)
         if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
             # Each pair of geoms gets several contact points, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
@@ -105,7 +106,7 @@ class NewtonSimulation:
         )
         self._step: int | None = None
         """Number of steps since the start of the recording; None before the start."""
-        # Vertices of cloths come last; at zero, a cloth lies flat.
+        # Vertices of cloths and links of cables come last; at their defaults they lie in their shapes at rest.
         self.data.qpos[: self.rigid_model.nq] = start_positions(self.rigid_model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
@@ -156,7 +157,7 @@ class NewtonSimulation:
 
     def _part_joints(self, layout: PhysicalLayout) -> list[int]:
         """Return the joints of objects, including those of free bodies."""
-        names, model = {item.name for item in layout.objects if item.name not in self.cloths}, self.model
+        names, model = {item.name for item in layout.objects if item.name not in self.flexible}, self.model
         return [joint for joint in range(model.njnt) if model.joint(joint).name.partition(".")[0] in names]
 
     def _find_belts(self, layout: PhysicalLayout) -> None:
@@ -183,8 +184,8 @@ class NewtonSimulation:
         MuJoCo counts an object's steps at rest in the hand as well, so a gently released object would sleep in
         mid-air.
         """
-        if self.cloths:
-            return  # nothing sleeps in a world with cloth
+        if self.flexible:
+            return  # nothing sleeps in a world with flexible objects
         islands = self.data.tree_island
         borne = np.isin(islands, islands[self._robot_trees]) & (islands >= 0)
         self.model.tree_sleep_policy[:] = np.where(borne, mujoco.mjtSleepPolicy.mjSLEEP_NEVER, self._sleep_policy)
@@ -257,7 +258,15 @@ class NewtonSimulation:
         return StartState(joint_positions=self.data.qpos.copy(), joint_velocities=self.data.qvel.copy())
 
     def restore(self, state: StartState) -> None:
-        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here."""
+        """Restore a state at rest, such as the one after :meth:`load`; the time of a disturbance counts from here.
+
+        Raises:
+            InputError: The state is one of another layout.
+        """
+        sizes = (len(state.joint_positions), len(state.joint_velocities))
+        if sizes != (self.model.nq, self.model.nv):
+            what = f"{sizes} positions and velocities; its layout has {(self.model.nq, self.model.nv)}"
+            raise InputError(what, where="the start of the episode", instead="check where the dataset comes from")
         mujoco.mj_resetData(self.model, self.data)
         self._step = 0
         self.data.qpos[:] = state.joint_positions
@@ -294,17 +303,17 @@ class NewtonSimulation:
         body = self.data.body(name)
         pose = np.eye(4)
         pose[:3, :3] = body.xmat.reshape(3, 3)
-        pose[:3, 3] = self.points(name).mean(axis=0) if name in self.cloths else body.xpos
+        pose[:3, 3] = self.points(name).mean(axis=0) if name in self.flexible else body.xpos
         return pose
 
     def points(self, name: str) -> FloatArray:
-        """Return the vertices (V, 3) of a cloth in the world frame [m]."""
-        return self.cloths.points(self.data, name)
+        """Return the vertices (V, 3) of a cloth, or the ends of the links of a cable, in the world frame [m]."""
+        return self.flexible.points(self.data, name)
 
     def body_positions(self) -> FloatArray:
         """Return the positions (B, 3) of all bodies in the world frame [m], in the order of ``body_names``."""
         positions = self.data.xpos.copy()
-        self.cloths.move_roots(self.data, positions)
+        self.flexible.move_roots(self.data, positions)
         return positions[1:]
 
     def body_wxyz(self) -> FloatArray:
@@ -312,9 +321,9 @@ class NewtonSimulation:
         return self.data.xquat[1:].copy()
 
     def body_speed(self, name: str) -> tuple[float, float]:
-        """Return the linear [m/s] and angular [rad/s] speed of a body; for a cloth, the speed of its fastest vertex."""
-        if name in self.cloths:
-            return self.cloths.speed(self.data, name), 0.0
+        """Return the linear [m/s] and angular [rad/s] speed of a body; for a cloth or a cable, of its fastest point."""
+        if name in self.flexible:
+            return self.flexible.speed(self.data, name), 0.0
         velocity = np.zeros(6)
         mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_BODY, self.model.body(name).id, velocity, 0)
         return float(np.linalg.norm(velocity[3:])), float(np.linalg.norm(velocity[:3]))

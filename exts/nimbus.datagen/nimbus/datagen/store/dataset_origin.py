@@ -112,7 +112,7 @@ def refuse_source_hashes(
     """
     if any(was_source_hash(found[name], now) for name, now in wanted.items() if name in found):
         made_by = made_by or found.get("nimbus-datagen", "")
-        what = f"made by Nimbus {made_by}, whose component identity was a source hash"
+        what = f"made by Nimbus {made_by}, which identified components by a hash of their source"
         raise InputError(what, where=where, instead=instead)
 
 

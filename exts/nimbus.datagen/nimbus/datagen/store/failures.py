@@ -18,7 +18,7 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.attempt import Attempt, KeptFailure, has_size
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import disk
-from nimbus.datagen.store.remote.object_store import MissingObjectError
+from nimbus.datagen.store.remote.objects import MissingObjectError
 from nimbus.datagen.store.remote.working_copy import local
 
 FOLDER = "failures"

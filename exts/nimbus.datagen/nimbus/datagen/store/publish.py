@@ -1,15 +1,16 @@
-"""One-line errors of the disk, and atomic replacement of text files."""
+"""One-line errors of the disk, atomic replacement of text files, and files with objects of a store."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nimbus.datagen.errors import StorageError
+from nimbus.datagen.errors import StorageError, StoreAwayError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.own_files import create_file, remove_file
 
 
 def storage_error(error: OSError, path: Path) -> StorageError:
@@ -40,3 +41,32 @@ def replace_text(path: Path, text: str, *, durable: bool = True) -> None:
     """
     with disk(path):
         write_atomic(path, text, durable=durable, shared=False)
+
+
+def write_object(path: Path, blocks: Iterable[bytes], byte_count: int, *, where: str) -> None:
+    """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
+
+    Args:
+        path: The file; it is removed after an error.
+        blocks: Content; no more of it is read than one block beyond the size.
+        byte_count: Declared size [bytes].
+        where: Address of the object, for errors.
+
+    Raises:
+        StoreAwayError: The content has another size.
+        StorageError: The disk is full.
+    """
+    written = 0
+    try:
+        with disk(path):
+            remove_file(path)
+            with os.fdopen(create_file(path), "wb") as file:
+                for block in blocks:
+                    written += file.write(block)
+                    if written > byte_count:
+                        break
+        if written != byte_count:
+            raise StoreAwayError(f"returned {written} of {byte_count} bytes", where=where)
+    except BaseException:
+        remove_file(path)
+        raise

@@ -33,7 +33,7 @@ from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
-from nimbus.datagen.store.remote.object_store import MissingObjectError
+from nimbus.datagen.store.remote.objects import MissingObjectError
 from nimbus.datagen.store.remote.working_copy import fetched_ahead, forget_local, is_remote, local, names_in
 
 _PAGE = 400

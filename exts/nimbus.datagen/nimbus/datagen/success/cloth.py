@@ -15,7 +15,7 @@ class Folded(Predicate):
     """Two opposite corners of the cloth lie on each other, and the cloth is flat."""
 
     main = "object"
-    needs_cloth = True
+    needs_flexible = "cloth"
     states = ("folded(object)",)
     object: ObjectReference = Field(description="The cloth.")
     within: Metres = Field(0.06, gt=0, le=0.5, description="Largest distance between the two corners.")

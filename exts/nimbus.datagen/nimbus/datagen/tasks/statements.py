@@ -122,8 +122,8 @@ class Statement(StrictModel, ABC):
     versions."""
     main: ClassVar[str] = ""
     """Parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
-    needs_cloth: ClassVar[bool] = False
-    """True if the object of the main field must be cloth."""
+    needs_flexible: ClassVar[Literal["cloth", "cable", ""]] = ""
+    """Flexible kind that the object of the main field must be; empty for any kind."""
     frames: ClassVar[dict[str, str]] = {}
     """Frame that an object needs, by the parameter that names the object; ``{hole}`` stands for the value of the
     parameter ``hole``."""

@@ -196,7 +196,11 @@ class Region(Growing):
 def _count(count: tuple[int, int]) -> tuple[int, int]:
     low, high = count
     if low < 0 or high < 1 or high > 64:
-        context = {"low": low, "high": high, "instead": "at least one object must be possible, at most 64"}
+        context = {
+            "low": low,
+            "high": high,
+            "instead": "write a number from 1 to 64, or a range such as [0, 3] that ends at 1 to 64",
+        }
         raise PydanticCustomError("count", "impossible count: {low} to {high} objects", context)
     return count
 

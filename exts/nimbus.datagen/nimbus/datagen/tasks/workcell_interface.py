@@ -91,7 +91,10 @@ class SceneState(Protocol):
         ...
 
     def points(self, name: str) -> FloatArray:
-        """Return the vertices (V, 3) of a cloth in the world frame [m], row after row; empty for a rigid object."""
+        """Return the points (V, 3) of a flexible object in the world frame [m]; empty for a rigid object.
+
+        These are the vertices of a cloth, row after row, or the ends of the links of a cable.
+        """
         ...
 
     def model(self, name: str) -> ObjectModel:

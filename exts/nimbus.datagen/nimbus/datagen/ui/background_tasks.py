@@ -1,4 +1,4 @@
-"""Background thread for work that takes longer than a click; of several waiting tasks of one name, the newest runs."""
+"""Background thread for work that takes longer than a click; of waiting tasks with one name, only the newest runs."""
 
 from __future__ import annotations
 

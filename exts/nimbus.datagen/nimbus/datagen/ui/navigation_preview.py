@@ -83,7 +83,7 @@ class NavigationPreview:
         )
         picture, share = draw_map(found, space)
         things = f"{len(assets.scene.rooms)} rooms, {len(assets.scene.goals)} things, {space.area:.0f} m² of free area"
-        near = f"{share or 0.0:.0%} within {COVERED * 100:.0f} cm of a path"
+        near = f"{share or 0.0:.0%} of the free area within {COVERED * 100:.0f} cm of a path"
         line = f"{assets.scene.name}: {things}; {len(paths)} of {count} goals have a path, {near}"
         return SceneMapView(picture=picture, line=line)
 

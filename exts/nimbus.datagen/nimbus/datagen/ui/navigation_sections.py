@@ -27,7 +27,7 @@ _GOALS = (
     ("per_scene", "Number of episodes of each scene: 150."),
 )
 _KEEP = (
-    ("clearance", "Smallest distance of the axis from any triangle; empty: the body's radius."),
+    ("clearance", "Smallest distance from the body's axis to any triangle; empty: the body's radius."),
     ("duplicates", "Smallest distance between two paths to one target: 50 cm."),
     ("landmarks", "Smallest number of things that an instruction names."),
 )

@@ -88,5 +88,5 @@ def read_links(root: Path, asset: FoundAsset, book: Notebook, moving: list[str])
     if empty := [name for name, link in links.items() if not link.seen]:
         what = f"no geometry of {empty[0] or 'its base'} can be read"
         fixed = f", or write decisions.{empty[0]}.moves.value: fixed" if empty[0] else ""
-        raise InputError(what, instead=f"give its meshes{fixed}")
+        raise InputError(what, instead=f"add its meshes to the source{fixed}")
     return links

@@ -47,6 +47,11 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
     if labels is None:
         return LabelCheck(views=0, problems=())
     bodies = {name: row for row, name in enumerate(episode.texts("names/bodies"))}
+    flexible: dict[str, list[int]] = {}
+    for name, row in bodies.items():
+        thing, _, point = name.partition(".")
+        if point.isdecimal():  # moving parts have names, points of cloths and cables have numbers
+            flexible.setdefault(thing, []).append(row)
     positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
     visual = episode.layout().visual
     positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=visual.latency)
@@ -64,7 +69,9 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
                     continue
                 views += 1
                 box = _points(labels, number)  # static objects: in the world frame
-                if not still:
+                if own := flexible.get(body):
+                    box = bent_points(positions[step, own], wxyz[step, own], thickness=float(np.ptp(box[:, 2])))
+                elif not still:
                     box = box @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
                 where = f"{episode.episode_id}, {camera}, step {step}, {labels.instance_names[number]}"
                 problems += [
@@ -112,6 +119,22 @@ def _points(labels: Labels, number: int) -> FloatArray:
     """Return points (P, 3) on an instance's box in the frame of its body [m]; dense, because lenses bend edges."""
     low, high = labels.boxes_3d[number]
     return np.array([*product(*np.linspace(low, high, 5).T)])
+
+
+def bent_points(positions: FloatArray, wxyz: FloatArray, *, thickness: float) -> FloatArray:
+    """Return points (P, 3) around a cloth or a cable in the world frame [m].
+
+    Args:
+        positions: (V, 3) vertices of a cloth, or starts of the links of a cable [m].
+        wxyz: (V, 4) orientations of the same bodies.
+        thickness: Thickness of the visible mesh at rest [m]; 0 for a cloth, which is a sheet.
+    """
+    if not thickness:
+        return positions
+    link = np.linalg.norm(positions[1] - positions[0])
+    joints = np.vstack([positions, positions[-1] + link * quat_to_matrix(wxyz[-1])[:, 0]])
+    corners = thickness / 2 * np.array([*product((-1.0, 1.0), repeat=3)])
+    return (joints[:, None] + corners).reshape(-1, 3)
 
 
 def _told(box: NDArray[np.floating]) -> str:

@@ -124,7 +124,7 @@ class _Joined:
         moments = (base + np.rint(found.decoded * _TICKS).astype(np.int64)).tolist()
         for packet, shown, moment in zip(found.packets, times, moments, strict=True):
             if moment <= last:
-                moment = last + 1  # the episodes reorder images differently
+                moment = last + 1  # decoding times must grow between episodes, too
             last = moment if moment < shown else shown
             packet.stream, packet.time_base = stream, tick
             packet.pts, packet.dts, packet.duration = shown, last, _TICKS

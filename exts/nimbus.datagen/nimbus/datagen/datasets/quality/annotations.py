@@ -74,7 +74,7 @@ def _check_flow(pairs: list[CameraFrames], where: str) -> Iterator[Diagnostic]:
         unmoved += np.abs(later[row, column] - now[row, column]).mean(axis=-1).sum()
         count += len(row)
     if count >= _FEW and unmoved > _FLAT * count and warped >= unmoved:
-        what = f"images differ by {warped / count:.1f} levels along the flow, by {unmoved / count:.1f} without it"
+        what = f"following the flow, images differ by {warped / count:.1f} levels; without it, by {unmoved / count:.1f}"
         yield fail("flow", where, what)
 
 

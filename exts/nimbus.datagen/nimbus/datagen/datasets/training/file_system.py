@@ -15,7 +15,6 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
 from nimbus.datagen.store.remote.cache_root import note_origin
-from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.working_copy import DESCRIPTIONS, copy_folder, local, open_dataset, open_store
@@ -39,7 +38,7 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def __init__(self, dataset: str, **options: Any) -> None:
         super().__init__(dataset=dataset, **options)
         address = resolve_address(dataset)
-        self._store: ObjectStore = open_store(str(address))
+        self._store = open_store(str(address))
         self._folder: Path = copy_folder(address)
         note_origin(self._folder, str(address))
 

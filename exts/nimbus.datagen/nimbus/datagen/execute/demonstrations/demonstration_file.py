@@ -80,7 +80,7 @@ class Take(StrictModel):
     """One demonstration of the subtask."""
 
     source: str = Field(description="episode and rows from which the take was cut")
-    kind: str = Field(default="", description="kind of the thing in whose frame the take is")
+    kind: str = Field(default="", description="kind of the thing in whose frame the take is given")
     size: Size | None = Field(default=None, description="extents of that thing along its own axes [m]")
     base_T_frame: PoseRow = Field(description="pose of that thing from the base of the first arm, in world axes")
     rate: float = Field(gt=0, le=1000, description="rows per second [Hz]")

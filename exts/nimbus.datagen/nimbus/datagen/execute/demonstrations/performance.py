@@ -233,7 +233,7 @@ class DemonstratedMotion:
     ) -> list[FloatArray]:
         """Return postures at the start of a path.
 
-        Postures like the demonstrated one come first, because the demonstrated arm could follow the path from it.
+        Postures like the demonstrated one come first, because the demonstrated arm could follow the path from there.
         """
         found = list[FloatArray]()
         if shown is not None and len(shown) == len(arm.arm_command):

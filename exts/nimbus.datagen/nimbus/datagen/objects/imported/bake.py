@@ -18,7 +18,7 @@ CREASE = 0.7
 _PADDING = 3
 """Padding between the charts of an atlas [px]."""
 _SAMPLES = 300_000
-"""Number of samples of the original surface, among which the nearest one is searched for."""
+"""Number of samples of the original surface, among which the nearest ones to each texel are found."""
 _NEAR = 6
 """Number of nearest samples compared per texel; the nearest one with a similar normal is used."""
 _AGAINST = 0.2

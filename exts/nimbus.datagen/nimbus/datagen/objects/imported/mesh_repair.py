@@ -176,8 +176,12 @@ def _filled(points: FloatArray, faces: IndexArray) -> tuple[FloatArray, IndexArr
     for start, end in _border(faces)[:, ::-1].tolist():
         after.setdefault(start, []).append(end)
     extra, fans = [], []
-    while any(after.values()):
-        start = here = next(point for point, ends in after.items() if ends)
+    starts = list(reversed(after))  # taken in one pass, because a mesh may have a million holes
+    while starts:
+        start = here = starts[-1]
+        if not after[start]:
+            starts.pop()
+            continue
         loop = []
         while after.get(here) and len(loop) <= _LONGEST_HOLE:
             loop.append(here)

@@ -133,7 +133,7 @@ def _widest_rectangle(inside: BoolArray) -> tuple[int, int, int, int]:
     for row in range(rows):
         above[:columns] = np.where(inside[row], above[:columns] + 1, 0)
         stack: list[int] = []
-        # Columns with increasing heights: a lower column closes every rectangle that cannot extend beyond it.
+        # The stack has columns of increasing heights; a lower column closes the rectangles that it cuts off.
         for column in range(columns + 1):
             while stack and above[stack[-1]] >= above[column]:
                 tall = int(above[stack.pop()])

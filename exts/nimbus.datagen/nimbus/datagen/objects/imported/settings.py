@@ -57,9 +57,9 @@ class AssetSettings(StrictModel):
     colors: dict[Name, str] = Field(default={}, max_length=0)
 
     @property
-    def is_cloth(self) -> bool:
-        """False: meshes are rigid."""
-        return False
+    def bends_as(self) -> Literal["cloth", "cable", ""]:
+        """Empty: meshes are rigid."""
+        return ""
 
 
 class AssetFile(StrictModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -82,9 +82,9 @@ class AssetEntry:
         return 1
 
     @property
-    def is_cloth(self) -> bool:
-        """False: prepared objects are rigid."""
-        return False
+    def bends_as(self) -> Literal["cloth", "cable", ""]:
+        """Empty: prepared objects are rigid."""
+        return ""
 
     @property
     def colors(self) -> dict[str, str]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray, IndexArray
 
 if TYPE_CHECKING:
+    from nimbus.datagen.objects.cable import CableChain
     from nimbus.datagen.objects.model import Sheet
     from nimbus.datagen.objects.shapes.contact import Piece
 
@@ -54,7 +55,9 @@ class Shape:
     ball: float = 0.0
     """Radius of the sphere used for contact [m]; 0 to use the pieces."""
     sheet: Sheet | None = None
-    """Grid of a flexible sheet; None for a rigid shape."""
+    """Grid of a flexible sheet; None for any other shape."""
+    chain: CableChain | None = None
+    """Links of a cable; None for any other shape."""
 
 
 def frame_at(

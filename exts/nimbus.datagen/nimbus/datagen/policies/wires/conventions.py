@@ -107,13 +107,14 @@ def compare_conventions(declared: Declaration, task: PolicyTask, translation: Tr
         if theirs and not same:
             problems.append(f"the server expects the {what} {theirs}, the task has {ours}")
     if declared.units and declared.units not in _RADIANS:
-        problems.append(f"the server has the units '{declared.units}', actions are absolute positions in rad and m")
+        what = "actions are absolute positions in rad and m"
+        problems.append(f"the server has the units '{declared.units}', but {what}")
     mode = "joint" if declared.control_mode in _ABSOLUTE else declared.control_mode
     if mode and mode != task.control_mode:
-        problems.append(f"the server has the control mode '{mode}', it is evaluated in '{task.control_mode}'")
+        problems.append(f"the server has the control mode '{mode}', but it is evaluated in '{task.control_mode}'")
     if declared.poses and not task.control_mode.startswith("tool"):
         what = f"the server's action '{declared.poses[0]}' is a pose of the hand"
-        problems.append(f"{what}, it is evaluated in '{task.control_mode}'")
+        problems.append(f"{what}, but it is evaluated in '{task.control_mode}'")
     for what, theirs, ours in (
         ("actions", declared.action_names, task.action_names),
         ("state", declared.joint_names, task.state_names),
@@ -128,7 +129,8 @@ def compare_conventions(declared: Declaration, task: PolicyTask, translation: Tr
         if name not in sizes:
             problems.append(f"the server wants a picture '{name}'; there are {_listed(tuple(sizes))}")
         elif size and tuple(size) != sizes[name]:
-            problems.append("the server wants '{}' with {} x {}, it has {} x {}".format(name, *size, *sizes[name]))
+            what = "the server wants '{}' with {} x {}, but the image has {} x {}"
+            problems.append(what.format(name, *size, *sizes[name]))
     for what, theirs, ours in (
         ("a state", declared.state_keys, names.state or {}),
         ("a prompt", (declared.prompt,) if declared.prompt else (), {names.prompt}),

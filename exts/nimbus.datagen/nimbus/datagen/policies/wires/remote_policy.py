@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 OPTIONS = ("map", "checkpoint", "timeout", "opening")
 """Options of a remote policy: file of names, name of the weights, time limits of answers and of the opening [s]."""
+_MOST_STEPS = 10_000
+"""Longest episode that a server may ask for [steps]; ``--limit`` sets any other length."""
 _FIRST = 10.0
 """Factor on the time limit of the first answer, for which a model compiles."""
 _MARGIN = 10.0
@@ -116,7 +118,8 @@ class RemotePolicy(Policy):
             raise InputError(what, where=self._where, instead="add --checkpoint NAME")
         named = "" if self._document is None else f" {hashlib.sha256(self._document.text.encode()).hexdigest()[:8]}"
         self.identity = f"{wire.name} {checkpoint} {self._digest}{named}"
-        self.limit, self.horizon, self.view = declared.limit, declared.action_horizon, declared.view
+        self.limit = min(declared.limit, _MOST_STEPS)
+        self.horizon, self.view = declared.action_horizon, declared.view
         self.needs = Needs(
             cameras=self._wanted_cameras(declared),
             environment_state=declared.environment_state or bool(self._map.environment_state),
@@ -231,7 +234,7 @@ class RemotePolicy(Policy):
                 if self._turn:
                     continue  # there is no pause, because the next server may answer at once
                 if time.monotonic() + pause > end:
-                    detail = f"no server for {self._first_time:.0f} s: {fault.detail}"
+                    detail = f"no server answered within {self._first_time:.0f} s: {fault.detail}"
                     raise PolicyFault(Reason.POLICY_TIMEOUT, detail) from None
             with allow(pause + _MARGIN):
                 time.sleep(pause)

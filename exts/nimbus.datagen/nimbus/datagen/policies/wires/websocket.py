@@ -86,9 +86,9 @@ class Socket:
         except InvalidStatus as error:
             status = error.response.status_code
             if status == http.HTTPStatus.UNAUTHORIZED:
-                instead = f"set {CLIENT_VARIABLE} to the one that the server printed"
+                instead = f"set {CLIENT_VARIABLE} to the token that the server printed"
                 raise InputError("needs the token of the server", where=address, instead=instead) from None
-            raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}: no websocket") from None
+            raise PolicyFault(Reason.POLICY_ERROR, f"answers HTTP {status}, so it is no websocket") from None
         except (InvalidMessage, InvalidHandshake, ConnectionClosed, EOFError) as error:
             raise PolicyFault(Reason.POLICY_ERROR, f"not a websocket: {error}") from None
         except OSError as error:

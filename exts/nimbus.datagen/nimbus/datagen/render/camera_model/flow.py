@@ -88,7 +88,7 @@ def optical_flow(
     for step in range(count):
         seen = depth[step] > 0
         points = rays[seen] * depth[step][seen][:, None]
-        chosen = to_pixels[step][body[step][seen]]  # index -1 is the last one, of static parts
+        chosen = to_pixels[step][body[step][seen]]  # index -1: last matrix, of static parts
         place = np.einsum("nij,nj->ni", chosen[:, :, :3], points) + chosen[:, :, 3]
         behind = place[:, 2] <= 1e-6
         target = place[:, :2] / np.where(behind, np.nan, place[:, 2])[:, None]

@@ -62,7 +62,7 @@ class ImageRenderer:
     def render_still(
         self, table: SceneTable, placed: PlacedSteps, seen: PlacedViews, *, size: ImageSize, camera: Camera
     ) -> Any:
-        """Render all steps of a camera that does not move, of one layout, each from the step before.
+        """Render all steps of a static camera in one layout, each from the step before.
 
         Args:
             table: Scene of the layout.

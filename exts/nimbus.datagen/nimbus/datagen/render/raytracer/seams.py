@@ -19,8 +19,8 @@ def _closeness(scene: DeviceScene, steps: Steps, row: int, mesh: int, point: wp.
     """Return the nearness of a mesh to a point one seam width above a surface: 1 at contact, 0 from one width on."""
     distance = wp.float32(SEAM)
     if scene.meshes[mesh] == wp.uint64(0):
-        # Edges are stored divided by their squared length, so that a product with one is a coordinate from 0 to 1, and
-        # the edge itself is one / |one|^2.
+        # Edges are stored divided by their squared length, so that the product with a stored edge e is a
+        # coordinate from 0 to 1, and the edge itself is e / |e|^2.
         off = point - steps.corners[row]
         one = steps.edges[row * 2]
         other = steps.edges[row * 2 + 1]

@@ -21,7 +21,7 @@ _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _EXPRESSION = -2
 """Column number that SQLite reports for an index on an expression."""
 _STEPS_PER_BYTE = 100
-"""Steps of SQLite that the checks of a file may take, per byte: several times those of a full file."""
+"""Limit of SQLite's steps per byte in the checks of a file: several times the number that a valid file needs."""
 _LEAST_STEPS = 10_000_000
 _STEPS_PER_CALL = 100_000
 

@@ -13,6 +13,7 @@ from functools import cache
 from urllib.parse import quote, urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.timed_connection import TimedConnection
 
 PEERS = "NIMBUS_CACHE_PEERS"
 """Environment variable with the cache servers of all nodes, ``http://node1:7070,http://node2:7070``."""
@@ -24,6 +25,8 @@ _TRIED = 2
 _TIMEOUT = 5.0
 """Time without a byte after which a node counts as lost [s]; it is long enough for the node to fetch the block
 itself."""
+_WHOLE = 15.0
+"""Time for a whole answer, after which a node counts as lost [s]."""
 _MOST_BYTES = 2 << 20
 """Longest accepted answer; blocks are shorter [bytes]."""
 _LOST_FOR = 30.0
@@ -96,9 +99,8 @@ class CachePeers:
         A server closes connections that are idle for a minute, so a request on a kept connection is repeated once.
         """
         is_kept = url in self._connections
-        connection = self._connections.setdefault(
-            url, http.client.HTTPConnection(urlsplit(url).netloc, timeout=_TIMEOUT)
-        )
+        connection = self._connections.setdefault(url, _connection(url))
+        connection.limit(time.monotonic() + _WHOLE)
         try:
             connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
             answer = connection.getresponse()
@@ -110,15 +112,20 @@ class CachePeers:
             return self._exchange(url, path)
 
     @property
-    def _connections(self) -> dict[str, http.client.HTTPConnection]:
+    def _connections(self) -> dict[str, TimedConnection]:
         """Connections of this thread by node; a forked process has none, because it would read its parent's answers."""
-        mine: dict[str, dict[str, http.client.HTTPConnection]] = self._own.__dict__
+        mine: dict[str, dict[str, TimedConnection]] = self._own.__dict__
         return mine.setdefault(str(os.getpid()), {})
 
     def _close(self, url: str) -> None:
         if connection := self._connections.pop(url, None):
             with suppress(OSError):
                 connection.close()
+
+
+def _connection(url: str) -> TimedConnection:
+    parts = urlsplit(url)
+    return TimedConnection(parts.hostname or "", parts.port or 80, is_encrypted=False, quiet=_TIMEOUT)
 
 
 def peers() -> CachePeers:
@@ -130,12 +137,20 @@ def peers() -> CachePeers:
     return _peers(os.environ.get(PEERS, ""), os.environ.get(TOKEN, ""))
 
 
+def _is_server(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_place = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        return False
+    return is_place and parts.scheme == "http" and not parts.path
+
+
 @cache
 def _peers(text: str, token: str) -> CachePeers:
     urls = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
     for url in urls:
-        parts = urlsplit(url)
-        if parts.scheme != "http" or not parts.netloc or parts.path or "@" in parts.netloc:
+        if not _is_server(url):
             raise InputError(
                 f"'{url}' is not the address of a cache server", where=PEERS, instead="write http://node1:7070,…"
             )

@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
-from nimbus.datagen.store.remote.object_store import MissingObjectError
+from nimbus.datagen.store.remote.objects import MissingObjectError
 
 _MOST_NUMBER = 1 << 40
 """Largest accepted block number; its block is at 10¹⁸ bytes."""

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES
-from nimbus.datagen.files.own_files import create_file, refuse_links, remove_file
-from nimbus.datagen.store.publish import disk
+from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.objects import (
+    LARGEST_OBJECT,
+    MissingBucketError,
+    MissingObjectError,
+    ObjectStat,
+    check_size,
+)
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
+from nimbus.datagen.store.remote.watched_calls import repeated, watched
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -28,39 +35,29 @@ _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
-LARGEST_OBJECT = 1 << 36
-"""Largest object that is downloaded [bytes]; shards have a few GB."""
 EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
-class MissingObjectError(InputError):
-    """Raised when an object does not exist."""
-
-
-class MissingBucketError(InputError):
-    """Raised when a bucket does not exist and the store's answer names it; an answer to HEAD does not."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ObjectStat:
-    """Size and version of an object."""
-
-    byte_count: int
-    etag: str
-    """Version, which changes with the content."""
+MOST_NAMES = 10_000_000
+"""Largest number of objects in a listing."""
+T = TypeVar("T")
 
 
 class ObjectStore:
     """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
 
     Args:
-        address: Address of the objects.
+        address: Address of the objects; :class:`WebStore` reads those of web servers.
 
     Raises:
-        InputError: The extra is not installed, or the credentials that the store needs are missing.
+        InputError: The address is of a web server, the extra is not installed, or the credentials that the store needs
+            are missing.
     """
 
     def __init__(self, address: StoreAddress) -> None:
+        if address.is_read_only:  # the library reads the errors of a server whole, however long they are
+            what = f"{address.scheme}:// is read-only"
+            raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
         if importlib.util.find_spec("obstore") is None:
             raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
         self.address = address
@@ -84,7 +81,6 @@ class ObjectStore:
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        self._check_writable()
         with self._calling(name):
             try:
                 obstore.put(self._store, name, content, mode="create", use_multipart=False)
@@ -101,7 +97,6 @@ class ObjectStore:
         """
         import obstore
 
-        self._check_writable()
         with self._calling(name):
             obstore.put(self._store, name, content)
 
@@ -113,15 +108,7 @@ class ObjectStore:
             InputError: There is no permission, or the object is larger.
             StoreAwayError: The store does not answer.
         """
-        import obstore
-
-        with self._calling(name):
-            found = obstore.get(self._store, name)
-            size = int(found.meta["size"])
-        if size > TEXT_BYTES:
-            what = f"{size} bytes; the limit is {TEXT_BYTES}"
-            raise InputError(what, where=self.place(name), instead="restore it from a copy")
-        return self._collect(name, found, most=size)
+        return self._read(name, None, most=TEXT_BYTES)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
         """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
@@ -132,27 +119,40 @@ class ObjectStore:
             byte_count: Number of bytes.
             least: Sufficient number of bytes if the object is shorter; by default all of them.
         """
-        import obstore
-
-        with self._calling(name):
-            answer = obstore.get(self._store, name, options={"range": (start, start + byte_count)})
-        found = self._collect(name, answer, most=byte_count)
+        found = self._read(name, {"range": (start, start + byte_count)}, most=byte_count)
         if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
         return found
 
-    def _collect(self, name: str, answer: Any, *, most: int) -> bytes:
-        """Return the body of an answer; an answer that is longer than requested ends the connection."""
-        parts: list[bytes] = []
-        total, blocks = 0, iter(answer.stream(min_chunk_size=_BLOCK))
+    def _read(self, name: str, options: dict[str, Any] | None, *, most: int) -> bytes:
+        """Read an answer of at most a number of bytes; a longer one ends the connection."""
+        import obstore
+
+        request: Any = obstore.get_async
+
+        async def once() -> bytes:
+            answer = await request(self._store, name, options=options)
+            declared = most if options else _stat(answer.meta).byte_count
+            check_size(declared, most, where=self.place(name))
+            parts: list[bytes] = []
+            total = 0
+            async for block in answer.stream(min_chunk_size=_BLOCK):
+                if (total := total + len(block)) > declared:
+                    raise StoreAwayError(f"returned more than {declared} bytes", where=self.place(name))
+                parts.append(block)
+            return b"".join(parts)
+
+        with self._calling(name):
+            return repeated(lambda: watched(once, where=self.place(name)))
+
+    def _awaited(self, name: str, stream: AsyncIterator[T]) -> Iterator[T]:
+        """Yield what a stream of the library yields."""
         while True:
             with self._calling(name):
-                block = next(blocks, None)
-            if block is None:
-                return b"".join(parts)
-            if (total := total + len(block)) > most:
-                raise StoreAwayError(f"returned more than {most} bytes", where=self.place(name))
-            parts.append(bytes(block))
+                found = watched(lambda: _next(stream), where=self.place(name))
+            if found is None:
+                return
+            yield found
 
     def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
@@ -166,55 +166,41 @@ class ObjectStore:
         """
         import obstore
 
-        written = 0
-        with self._calling(name):
-            found = obstore.get(self._store, name)
+        def once() -> ObjectStat:
+            with self._calling(name):
+                found: Any = watched(lambda: obstore.get_async(self._store, name), where=self.place(name))
             stat = _stat(found.meta)
-            blocks = iter(found.stream(min_chunk_size=_BLOCK))
-        if stat.byte_count > limit:
-            what = f"{stat.byte_count} bytes; the limit is {limit}"
-            raise InputError(what, where=self.place(name), instead="restore it from a copy")
-        try:
-            with disk(path):
-                remove_file(path)
-                with os.fdopen(create_file(path), "wb") as file:
-                    while written <= stat.byte_count:
-                        with self._calling(name):
-                            block = next(blocks, None)
-                        if block is None:
-                            break
-                        written += file.write(block)
-            if written != stat.byte_count:
-                raise StoreAwayError(f"returned {written} of {stat.byte_count} bytes", where=self.place(name))
-        except BaseException:
-            remove_file(path)
-            raise
-        return stat
+            check_size(stat.byte_count, limit, where=self.place(name))
+            blocks = self._awaited(name, found.stream(min_chunk_size=_BLOCK))
+            write_object(path, blocks, stat.byte_count, where=self.place(name))
+            return stat
+
+        return repeated(once)
 
     def stat(self, name: str) -> ObjectStat | None:
         """Return size and version of an object; None if it does not exist. Raises what :meth:`read` does otherwise."""
         import obstore
 
-        try:
+        def once() -> ObjectStat:
             with self._calling(name):
-                return _stat(obstore.head(self._store, name))
+                return _stat(watched(lambda: obstore.head_async(self._store, name), where=self.place(name)))
+
+        try:
+            return repeated(once)
         except MissingObjectError:
             return None
 
     def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """List objects below a folder, with sizes [bytes]; web servers are refused. Raises what :meth:`read` does."""
+        """List objects below a folder, with sizes [bytes]. Raises what :meth:`read` does."""
         import obstore
 
-        if self.address.is_read_only:  # the library would read the whole answer into memory, however long
-            instead = "copy the dataset to s3://, gs://, az:// or a folder"
-            raise InputError("web servers cannot list their files", where=self.place(folder), instead=instead)
         with self._calling(folder):
-            pages = iter(obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None))
-        while True:
-            with self._calling(folder):
-                page = next(pages, None)
-            if page is None:
-                return
+            pages: Any = obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None)
+        count = 0
+        for page in self._awaited(folder, pages):
+            if (count := count + len(page)) > MOST_NAMES:
+                what = f"the store lists more than {MOST_NAMES} objects"
+                raise InputError(what, where=self.place(folder), instead="give the address of one dataset")
             yield from ((item["path"], item["size"]) for item in page)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
@@ -235,11 +221,6 @@ class ObjectStore:
     def place(self, name: str) -> str:
         """Return the full address of an object, for messages."""
         return f"{self.address}/{name}".rstrip("/")
-
-    def _check_writable(self) -> None:
-        if self.address.is_read_only:
-            what = f"{self.address.scheme}:// is read-only"
-            raise InputError(what, where=str(self.address), instead="write to s3://, gs://, az:// or a folder")
 
     def _no_bucket(self) -> MissingBucketError:
         what, instead = (
@@ -270,6 +251,16 @@ class ObjectStore:
             if _names_bucket(error):  # a listing raises no error of its own for a missing bucket
                 raise self._no_bucket() from None
             raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
+        except BaseException as error:
+            if type(error).__name__ != "PanicException":  # the library's failure, which is no Exception
+                raise
+            what = f"the library of stores failed: {str(error)[:160]!a}"
+            raise StoreAwayError(what, where=where, instead="check the address of the store") from None
+
+
+async def _next(stream: AsyncIterator[T]) -> T | None:
+    """Return the next item of a stream; None at its end."""
+    return await anext(stream, None)
 
 
 def check_creates_once(store: ObjectStore) -> None:
@@ -316,7 +307,7 @@ def _refuse_fork(where: str) -> None:
     if not _CALLERS:
         _CALLERS.append(os.getpid())
     if _CALLERS[0] != os.getpid():
-        what = "this process was forked after its parent had read from a store; here, a store cannot be read"
+        what = "this process was forked after its parent had read from a store, so it cannot read from one"
         instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
         raise InputError(what, where=where, instead=instead)
 
@@ -341,8 +332,6 @@ def _open(address: StoreAddress) -> Any:
         return stores.from_url(
             str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
         )
-    if address.scheme == "http":
-        timeouts["allow_http"] = True
     return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
 
 

@@ -12,7 +12,8 @@ from nimbus.datagen.store.commit import is_whole_file
 from nimbus.datagen.store.episode_file.content_check import is_whole
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.remote.multipart import LARGE, create_large
-from nimbus.datagen.store.remote.object_store import ObjectStat, ObjectStore
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.objects import ObjectStat
 
 
 class EpisodeTarget(Protocol):

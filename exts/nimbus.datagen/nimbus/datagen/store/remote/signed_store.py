@@ -17,7 +17,7 @@ from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.own_files import create_file, remove_file
 from nimbus.datagen.store.publish import disk
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.object_store import LARGEST_OBJECT, MissingObjectError, ObjectStat
+from nimbus.datagen.store.remote.objects import LARGEST_OBJECT, MissingObjectError, ObjectStat
 
 _PATIENCE = 60.0
 """Time without progress after which a connection is abandoned [s]."""

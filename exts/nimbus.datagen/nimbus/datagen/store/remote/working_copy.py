@@ -33,10 +33,12 @@ from nimbus.datagen.store.remote.cache_root import (
     stands_for,
 )
 from nimbus.datagen.store.remote.lru import ENTRIES, ByteBudget, note_use, remove_oldest
-from nimbus.datagen.store.remote.object_store import MissingBucketError, MissingObjectError, ObjectStore
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.objects import LARGEST_OBJECT, MissingBucketError, MissingObjectError, check_size
 from nimbus.datagen.store.remote.site import resolve_address
 from nimbus.datagen.store.remote.traffic import FILE_NAME as TRAFFIC_NAME
 from nimbus.datagen.store.remote.traffic import TrafficLog
+from nimbus.datagen.store.remote.web_store import WebStore
 
 DESCRIPTIONS = (
     *("dataset.json", "ledger.sqlite", "certificates.json", "status.json", "nodes.json", "manifest.parquet"),
@@ -51,15 +53,18 @@ _OWN = (ORIGIN, _ETAGS, TRAFFIC_NAME, "locks", "blocks")
 _RENAME = "rename the object in the store"
 _LARGEST_TABLE = 1 << 34
 """Largest ledger or manifest [bytes]; an episode takes 5 kB of a ledger."""
+_MOST_FILES = 1_000_000
+"""Largest number of files of a dataset in another format."""
 AHEAD = 4
 """Number of files fetched while the previous one is read."""
 BUDGET, TRAFFIC = ByteBudget(), TrafficLog()
 
 
 @cache
-def open_store(address: str) -> ObjectStore:
+def open_store(address: str) -> ObjectStore | WebStore:
     """Open the store of an address, once per process."""
-    return ObjectStore(parse_address(address))
+    parsed = parse_address(address)
+    return WebStore(parsed) if parsed.is_read_only else ObjectStore(parsed)
 
 
 def copy_folder(address: StoreAddress) -> Path:
@@ -197,7 +202,7 @@ def _try(path: Path) -> None:
         local(path)
 
 
-def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
+def _fetch(copy: Path, name: str, store: ObjectStore | WebStore) -> Path:
     """Fetch a file once for all callers; if the disk is full, fetch it into a private folder of this process."""
     target = copy / name
     with entry_lock(copy, name):
@@ -219,13 +224,15 @@ def _fetch(copy: Path, name: str, store: ObjectStore) -> Path:
                 return _download(store, name, copy, aside=f"{copy.name}-{name.replace('/', '-')}")
 
 
-def _download(store: ObjectStore, name: str, copy: Path, *, aside: str = "") -> Path:
+def _download(
+    store: ObjectStore | WebStore, name: str, copy: Path, *, aside: str = "", limit: int = LARGEST_OBJECT
+) -> Path:
     """Fetch a file into a copy, or under another name into this process's private folder."""
     with disk(copy):
         target = make_place(_aside(), aside) if aside else _place_in_copy(copy, name)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        stat = store.download(name, part)
+        stat = store.download(name, part, limit=limit)
         move(part, target)
     finally:
         remove_file(part)
@@ -265,16 +272,15 @@ def entry_lock(copy: Path, name: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool, may_be_empty: bool) -> None:
+def _refresh(copy: Path, store: ObjectStore | WebStore, *, has_ledger: bool, may_be_empty: bool) -> None:
     """Fetch changed descriptions; drop everything if another dataset is at the address."""
     known = _known(copy)
     before = _identity(copy)
     with ThreadPoolExecutor(len(DESCRIPTIONS)) as pool:
         stats = dict(zip(DESCRIPTIONS, pool.map(store.stat, DESCRIPTIONS), strict=True))
     for name, stat in stats.items():
-        if stat and name.endswith(".json") and stat.byte_count > TEXT_BYTES:
-            what = f"{stat.byte_count} bytes; the limit is {TEXT_BYTES}"
-            raise InputError(what, where=store.place(name), instead="restore it from a copy")
+        if stat and name.endswith(".json"):
+            check_size(stat.byte_count, TEXT_BYTES, where=store.place(name))
     found = {name: stat.etag for name, stat in stats.items() if stat}
     if not {"dataset.json", "manifest.parquet", *([_STATUS] if may_be_empty else [])} & set(found):
         _fetch_whole(copy, store)
@@ -300,10 +306,15 @@ def _refresh(copy: Path, store: ObjectStore, *, has_ledger: bool, may_be_empty: 
 
 def _most_bytes(copy: Path) -> int:
     """Return the largest accepted size of a ledger or manifest [bytes]: 16 GiB, or half of the free disk."""
-    return min(_LARGEST_TABLE, shutil.disk_usage(copy).free // 2)
+    return min(_LARGEST_TABLE, _half_disk(copy))
 
 
-def _fetch_whole(copy: Path, store: ObjectStore) -> None:
+def _half_disk(copy: Path) -> int:
+    """Return half of the free disk [bytes]."""
+    return shutil.disk_usage(copy).free // 2
+
+
+def _fetch_whole(copy: Path, store: ObjectStore | WebStore) -> None:
     """Fetch every file of a dataset in another format.
 
     Raises:
@@ -315,18 +326,37 @@ def _fetch_whole(copy: Path, store: ObjectStore) -> None:
             raise InputError(what, where=str(store.address), instead="try again in a minute")
         try:
             next(store.names(), None)  # only a listing shows that there is no bucket
-        except MissingBucketError:
+        except (MissingBucketError, StoreAwayError):
             raise
         except InputError:
             pass  # it is a web server, or there is no permission to list
         instead = "give the address of a run's --out, or of an export"
         raise InputError("there is no dataset here", where=str(store.address), instead=instead)
+    for name, size in _missing_files(copy, store):
+        _download(store, name, copy, limit=size)
+
+
+def _missing_files(copy: Path, store: ObjectStore | WebStore) -> list[tuple[str, int]]:
+    """List the files of a dataset in another format that its copy lacks, with sizes [bytes].
+
+    Raises:
+        InputError: The name of a file is not valid, or all files are too many or too large for this machine.
+    """
+    missing: list[tuple[str, int]] = []
+    most_bytes, total = _half_disk(copy), 0
     for name, size in store.names():
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise InputError(f"{name!a} is not a valid path in a dataset", where=str(store.address), instead=_RENAME)
         target = _place_in_copy(copy, name)
-        if not target.exists() or target.stat().st_size != size:
-            _download(store, name, copy)
+        if target.exists() and target.stat().st_size == size:
+            continue
+        missing.append((name, size))
+        total += size
+        if len(missing) > _MOST_FILES or total > most_bytes:
+            what = f"has more than {_MOST_FILES} files, or more than {most_bytes} bytes, half of the free disk"
+            instead = "set NIMBUS_CACHE to a larger disk, or give the address of one dataset"
+            raise InputError(what, where=str(store.address), instead=instead)
+    return missing
 
 
 def _identity(copy: Path) -> str:

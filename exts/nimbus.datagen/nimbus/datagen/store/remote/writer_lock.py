@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
-from nimbus.datagen.store.remote.object_store import MissingObjectError, ObjectStore
+from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.objects import MissingObjectError
 
 NAME = "lock.json"
 BEAT = 10.0

@@ -102,7 +102,7 @@ def check_task(
         if not camera.mount and (inside := _solid_around(camera.position, stage)):
             top = stage.surfaces[inside].upper[2]
             instead = f"write a height above {round(top, 2) + 0.0:g} m"
-            raise task.error(("cameras", name, "position"), f"it is inside '{inside}'", instead=instead)
+            raise task.error(("cameras", name, "position"), f"the camera is inside '{inside}'", instead=instead)
     for name, settings in task.randomize.items():
         check = getattr(settings, "complaint", None)
         if found := check and check(task.regions, libraries):

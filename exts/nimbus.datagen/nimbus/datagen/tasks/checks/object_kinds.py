@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.objects.model import features, known_features
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS, features, known_features
 from nimbus.datagen.tasks.checks.references import A, needed_names, points_of, references_of
 from nimbus.datagen.tasks.references import (
     Expression,
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 _MOST_KINDS = 200
 """Largest number of kinds of a group that are checked one by one; in a larger group, one kind per class is checked."""
+
+_EXAMPLES = {"cloth": "blue_towel of the library cloths", "cable": "black_cable of the library cables"}
+"""Kinds to name in messages, by the word for them."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,8 @@ def check_kinds(task: Task, steps: Steps, stage: Any, libraries: Mapping[str, An
             for chosen in itertools.product(*(samples[groups[name]] for name in drawn)):
                 things = {name: _stand_in(task, name, sample) for name, sample in zip(drawn, chosen, strict=True)}
                 thing = _check_leads(task, keys, mark, expression, scene | things)
+                if isinstance(thing, GroupRef):
+                    thing = thing.members[0]
                 if isinstance(thing, _Sample):
                     _check_parts(task, keys, mark, step, libraries[task.objects[thing.group].library], thing)
 
@@ -107,10 +112,12 @@ def _check_parts(task: Task, keys: Keys, mark: Reference, step: Step, library: A
         if joint is not None and joint not in parts:
             place = (*step.keys, "joint")
             raise task.error(place, f"a {_said(thing.kind)} has no part '{joint}'", instead=suggest(joint, parts))
-    if type(step.statement).needs_cloth and not library.kind(thing.kind).is_cloth:
-        what = f"a {_said(thing.kind)} is not cloth"
-        raise task.error(keys, what, instead="choose kinds that are, such as blue_towel of the library cloths")
-    if frame := type(step.statement).frames.get(str(keys[len(step.keys)] if len(keys) > len(step.keys) else "")):
+    parameter = str(keys[len(step.keys)] if len(keys) > len(step.keys) else "")
+    needed = type(step.statement).needs_flexible if parameter in ("", type(step.statement).main) else ""
+    if needed and library.kind(thing.kind).bends_as != needed:
+        what = f"a {_said(thing.kind)} is not {FLEXIBLE_NOUNS[needed]}"
+        raise task.error(keys, what, instead=f"choose kinds that are, such as {_EXAMPLES[needed]}")
+    if frame := type(step.statement).frames.get(parameter):
         frame, known = frame.format(**dict(step.statement)), library.model(thing.kind, 0).frames
         if frame not in known:
             instead = f"{suggest(frame, known)}; frames of an imported kind go under 'add' in its asset.yaml"

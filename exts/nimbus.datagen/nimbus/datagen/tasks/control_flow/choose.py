@@ -43,7 +43,9 @@ class Choose(Composite):
             raise reader.error(inside, "expected a list of two branches or more", instead="write [home, wait: 5]")
         weighed = [_weight(branch) for branch in entries]
         if any(weighed) and not all(weighed):
-            raise reader.error(inside, "some branches have a weight and some have none", instead="weigh all or none")
+            raise reader.error(
+                inside, "some branches have a weight and some have none", instead="give all branches a weight, or none"
+            )
         branches = []
         for index, (branch, weight) in enumerate(zip(entries, weighed, strict=True)):
             place = (*inside, index)

@@ -1,4 +1,4 @@
-"""Meshes with baked lighting, which saves a browser without a GPU the lighting of every pixel."""
+"""Meshes with baked lighting, so that a browser without a GPU need not light every pixel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.textures.color import linear
 
 _MOST_SIDES = 24
-"""Largest number of face directions of a part with baked light; the browser lights parts with more, which are round."""
+"""Largest number of face directions of a part with baked light; the browser lights round parts, with more."""
 SUN_FROM, SUN = (-0.2, 0.2, 1.0), 3.0
 """Direction from the origin to the sun, and its brightness."""
 SKY, SKY_COLOR, GROUND_COLOR = 2.0, (255, 255, 255), (170, 165, 160)
@@ -55,7 +55,7 @@ def unlit_glb(scene: Any, colors: Mapping[str, Sequence[float]]) -> bytes:
 
 def add_lights(server: Any) -> None:
     """Replace the lights of a ``viser.ViserServer``'s scene by sun and sky of this module."""
-    # They are left out, because without a GPU, shadows, reflections and further lights take most of the time per frame.
+    # Shadows, reflections and further lights are left out: without a GPU, they take most of the time per frame.
     server.scene.configure_environment_map(None)
     server.scene.configure_default_lights(enabled=False)
     server.scene.add_light_directional("/lights/sun", intensity=SUN, position=SUN_FROM)

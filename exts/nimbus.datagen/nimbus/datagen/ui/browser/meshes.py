@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEPT = 0.1
 """Fraction of the triangles of each color that decimation keeps."""
 _FEW = 100
-"""Number of triangles of a color below which they are not decimated."""
+"""Smallest number of triangles of one color that is decimated."""
 _MOST_COLORS = 16
 """Number of colors above which a part counts as textured; decimation would destroy its texture."""
 _SMOOTH = 0.5

@@ -131,7 +131,7 @@ class ControlList:
 
 
 def _is_same_element(control: Control, shown: Control, *, is_used: bool) -> bool:
-    """Return True if the element of ``shown`` can show a control; while it is in use, changed limits are ignored."""
+    """Return True if the element of ``shown`` can show a control; new limits do not matter while it is in use."""
     limits = shown.limits if is_used else control.limits
     return replace(control, value=shown.value, problem=shown.problem, limits=limits) == shown
 
@@ -194,7 +194,8 @@ def _add_rows(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
 
 def _add_note(gui: Any, control: Control, order: float, use: Use) -> list[Any]:
     parts = [escape(part) for part in control.label.split("``")]
-    # Names between double backticks become code, which ends at the next backtick: the rest would be Markdown.
+    # Text between double backticks becomes code. A backtick inside it would end the code and expose the rest to
+    # Markdown.
     parts[1::2] = [f"`{visible(code.replace('`', ' '))}`" for code in control.label.split("``")[1::2]]
     return [gui.add_markdown("".join(parts).replace("\n", "  \n"), order=order)]
 

@@ -157,7 +157,7 @@ def dashboard(folder: Path) -> str:
             lines.append(f"| {stage} | {status.counts.get(stage, 0)} | {status.cpu_times.get(stage, 0.0):.1f} |")
     lines.append("")
     share = f" ({min(1.0, status.stored / status.attempts):.0%})" if status.attempts else ""
-    lines.append(f"{status.stored} stored of {status.attempts} plans tried{share}.")
+    lines.append(f"{status.stored} of {status.attempts} attempts stored{share}.")
     if status.failures:
         counted = ", ".join(f"{escape(reason)} {count}" for reason, count in status.failures.items())
         lines.append(f"Failed: {counted}.")

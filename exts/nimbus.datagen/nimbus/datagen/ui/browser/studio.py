@@ -40,13 +40,13 @@ SHARP, QUICK = 100, 40
 """Resolutions as percentages of the screen's pixels per side: full resolution, and one that is low enough for smooth
 scrubbing with software rendering."""
 _GPUS = ("dri", "nvidia0", "dxg")
-"""Device files of GPUs on Linux: a machine with a GPU has one of them; dxg is the one of WSL."""
+"""Device files of GPUs on Linux: a machine with a GPU has one of them, which is dxg under WSL."""
 INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Guess from the device files whether the browser has a GPU; over SSH, assume that its machine has one."""
+    """Guess from the device files whether the browser has a GPU; in an SSH session, assume that it has one."""
     is_elsewhere = "SSH_CONNECTION" in os.environ
     return sys.platform != "linux" or is_elsewhere or any((devices / name).exists() for name in _GPUS)
 
@@ -104,7 +104,7 @@ class Studio:
         for logger in ("viser", "websockets"):
             logging.getLogger(logger).setLevel(logging.ERROR)
         try:
-            socket.create_server((host, 0)).close()  # viser would try one port after another for any error
+            socket.create_server((host, 0)).close()  # viser would answer any error by trying one port after another
             script = script_of(self._answer_page)
             with guarded_websockets(self._gate, script):
                 label = f"nimbus studio: {own.name}"
@@ -163,7 +163,7 @@ class Studio:
 
     @property
     def address(self) -> str:
-        """Address of the page, with its secret part, which is enough to use the studio."""
+        """Address of the page; it contains the secret, so it alone gives access to the studio."""
         return address_of(self.server.get_host(), self.server.get_port(), self._gate)
 
     @property

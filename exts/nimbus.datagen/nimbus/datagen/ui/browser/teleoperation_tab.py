@@ -84,7 +84,7 @@ class TeleoperationTab:
         self._switch = gui.add_button_group("teleoperation", ("Start", "Stop"))
         self._switch.on_click(lambda event: self._turn(event.target.value == "Start"))
         self._operator = gui.add_text("operator", "", hint="Your name, recorded with each demonstration")
-        self._prompt = gui.add_text("prompt", "", hint="Instruction; empty for the one of the layout")
+        self._prompt = gui.add_text("prompt", "", hint="Instruction; if empty, that of the layout")
         self._prompt.on_update(lambda event: self._write_prompt(event.target.value))
         buttons = gui.add_button_group("demonstration", _BUTTONS)
         buttons.on_click(lambda event: self._press(event.target.value))
@@ -157,7 +157,8 @@ class TeleoperationTab:
             session.resume(unfinished)
         else:
             session.reset(self._folder.next_index())
-        # The device is opened last, because only the loop ends its process: an error above would leave it running.
+        # The device is opened last, because only the loop ends the device's process: an error above would leave it
+        # running.
         self._device = self._open_device(page, assets.robot)
         self._cameras = LiveCameras(assets, self._show_picture)
         self._show_layout()
@@ -168,7 +169,7 @@ class TeleoperationTab:
         self._made.content = escape(self._count_line())
 
     def _open_device(self, page: PageInput, robot: Robot) -> InputDevice:
-        """Return the page's input, with that of the device where there is one."""
+        """Return the page's input, combined with that of the device if there is one."""
         if self._device_file is None:
             return page
         settings = read_device(self._device_file, robot)

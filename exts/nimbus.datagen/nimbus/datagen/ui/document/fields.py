@@ -22,7 +22,7 @@ OBJECT_FIELDS = (
     ("count", "Number of objects, or a range [low, high]."),
     ("kinds", "Kinds to draw from: all, or a list."),
     ("yaw", "Heading: any, or a range such as [-30 deg, 30 deg]."),
-    ("lying", "Fraction of objects that lie: 33 %."),
+    ("lying", "Fraction of objects that start lying down: 33 %."),
     ("scale", "Factor on the size: [90 %, 110 %]."),
     ("classes", "Other names for classes of the library: {fruit: organic, any: residual}."),
     ("distinct", "true if no kind may occur twice in an episode; else false."),
@@ -51,7 +51,7 @@ OWN_RANGES = "own ranges"
 
 def cameras_hint() -> str:
     """Return the hint of the field of all cameras."""
-    return f"Presets joined by +, of {', '.join(presets('cameras'))}; or cameras by name."
+    return f"One or more presets, joined by +: {', '.join(presets('cameras'))}; or cameras by name."
 
 
 def as_text(value: Any) -> str:

@@ -118,7 +118,7 @@ def find_interpreter(wanted: str = "") -> str:
         return wanted
     root = PACKAGE_FOLDER.parents[1]
     checkout = root / ".venv/bin/python"
-    # Where the extension is installed elsewhere, another user may have put an interpreter there.
+    # Only the user's own checkout is trusted: elsewhere, another user may have put an interpreter beside the extension.
     if checkout.is_file() and (root / "pyproject.toml").is_file() and is_own(root) and is_own(root / ".venv"):
         return str(checkout)
     if script := shutil.which("nimbus"):

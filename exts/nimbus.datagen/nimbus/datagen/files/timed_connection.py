@@ -1,0 +1,142 @@
+"""HTTP connections to foreign servers, with one time limit for an exchange, however slowly the bytes arrive."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import ssl
+import time
+from functools import cache
+from typing import Any
+
+_MOST_ADDRESSES = 8
+"""Number of addresses of a host that are tried."""
+
+
+class TimedConnection(http.client.HTTPConnection):
+    """Connection to one server. Call :meth:`limit` before each exchange.
+
+    A timeout of a socket applies to each read, so a server that sends single bytes would never reach it.
+
+    Args:
+        host: Name or address of the server.
+        port: Its port.
+        is_encrypted: True for TLS, with a verified certificate.
+        quiet: Longest time without a byte [s].
+        proxy: Host, port and ``Proxy-Authorization`` of a proxy; None for none.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        is_encrypted: bool,
+        quiet: float,
+        proxy: tuple[str, int, str] | None = None,
+    ) -> None:
+        self.default_port = http.client.HTTPS_PORT if is_encrypted else http.client.HTTP_PORT
+        super().__init__(host, port)
+        self._is_encrypted, self._quiet, self._proxy = is_encrypted, quiet, proxy
+        self._end = 0.0
+
+    def limit(self, end: float) -> None:
+        """Set the time of the monotonic clock by which all following calls must end [s]."""
+        self._end = end
+
+    def connect(self) -> None:
+        """Connect, including TLS and the way through a proxy.
+
+        Raises:
+            OSError: The server cannot be reached in time, or its certificate is not valid.
+        """
+        host, port, word = self._proxy or (self.host, self.port, "")
+        self.sock = _PatientSocket(self._dial(host, port), self)  # pyright: ignore[reportAttributeAccessIssue]
+        if not self._is_encrypted:
+            return
+        try:
+            if self._proxy:
+                self._pass_proxy(word)
+            plain = self.sock.socket  # pyright: ignore[reportAttributeAccessIssue]
+            plain.settimeout(self.patience())
+            secured = _context().wrap_socket(plain, server_hostname=self.host)
+            self.sock = _PatientSocket(secured, self)  # pyright: ignore[reportAttributeAccessIssue]
+        except BaseException:
+            self.close()
+            raise
+
+    def patience(self) -> float:
+        """Return the time for the next call of the socket [s].
+
+        Raises:
+            TimeoutError: The time is over.
+        """
+        if (left := self._end - time.monotonic()) <= 0:
+            raise TimeoutError("the time is over")
+        return min(left, self._quiet)
+
+    def _dial(self, host: str, port: int) -> socket.socket:
+        failure: OSError = OSError("the name has no address")
+        for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
+            try:
+                dialed = socket.create_connection((str(place[0]), int(place[1])), timeout=self.patience())
+            except OSError as error:
+                failure = error
+                continue
+            dialed.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return dialed
+        raise failure
+
+    def _pass_proxy(self, word: str) -> None:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        lines = [f"CONNECT {host}:{self.port} HTTP/1.1", f"Host: {host}:{self.port}"]
+        lines += [f"Proxy-Authorization: {word}"] if word else []
+        self.sock.sendall("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        answer = http.client.HTTPResponse(self.sock, method="CONNECT")
+        answer.begin()
+        if answer.status != http.client.OK:
+            raise ConnectionError(f"the proxy answers {answer.status}")
+
+
+class _PatientSocket:
+    """Socket of a connection, whose calls last no longer than the connection's exchange."""
+
+    def __init__(self, wrapped: socket.socket, connection: TimedConnection) -> None:
+        self.socket, self._connection = wrapped, connection
+
+    def sendall(self, data: bytes) -> None:
+        """Send bytes."""
+        self.socket.settimeout(self._connection.patience())
+        self.socket.sendall(data)
+
+    def makefile(self, _mode: str = "rb") -> io.BufferedReader:
+        """Return a file with the bytes that arrive."""
+        return io.BufferedReader(_PatientReader(self.socket, self._connection))
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.socket.close()
+
+
+class _PatientReader(io.RawIOBase):
+    def __init__(self, wrapped: socket.socket, connection: TimedConnection) -> None:
+        self._socket, self._connection = wrapped, connection
+        self._bytes = wrapped.makefile("rb", buffering=0)  # keeps the socket open after the connection's own close
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._socket.settimeout(self._connection.patience())
+        return self._bytes.readinto(buffer)
+
+    def close(self) -> None:
+        self._bytes.close()
+        super().close()
+
+
+@cache
+def _context() -> ssl.SSLContext:
+    """Load the certificates of this machine, once per process."""
+    return ssl.create_default_context()

@@ -1,0 +1,85 @@
+"""Calls of the library of stores, ended when an answer takes too much time or memory.
+
+The library reads errors and listings of a store whole, however long they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import TypeVar
+
+from nimbus.datagen.errors import StoreAwayError
+from nimbus.datagen.machine import resident_bytes
+
+T = TypeVar("T")
+_SECONDS = 120.0
+"""Time for a call [s]; the library itself repeats a request for 20 s."""
+_MOST_MEMORY = 512 << 20
+"""Memory by which this process may grow during a call [bytes]; a block of an object takes 4 MiB."""
+_LOOK = 0.1
+"""Interval between readings of the memory [s]. Most calls are shorter, and are not watched."""
+_TRIES = 3
+"""Number of calls until the growth counts as the store's, because other threads of this process may have caused it."""
+_FREEING = 0.3
+"""Time in which the memory of an ended call is freed [s]."""
+
+
+class LargeAnswerError(StoreAwayError):
+    """Raised when the process grew too much during a call."""
+
+
+def repeated(read: Callable[[], T]) -> T:
+    """Return what a function reads by watched calls; repeat it if the process grew meanwhile."""
+    for _ in range(_TRIES - 1):
+        try:
+            return read()
+        except LargeAnswerError:
+            time.sleep(_FREEING)
+    return read()
+
+
+def watched(start: Callable[[], Awaitable[T]], *, where: str) -> T:
+    """Return the result of an asynchronous call.
+
+    Args:
+        start: Starts the call.
+        where: Address, for errors.
+
+    Raises:
+        LargeAnswerError: The process grew too much.
+        StoreAwayError: The answer takes too much time.
+    """
+
+    async def call() -> T:
+        return await start()
+
+    end, before = time.monotonic() + _SECONDS, 0
+    running = asyncio.run_coroutine_threadsafe(call(), _loop(os.getpid()))
+    try:
+        while True:
+            try:
+                return running.result(timeout=_LOOK)
+            except TimeoutError:
+                if running.done():  # the library's own error
+                    raise
+            before = before or resident_bytes()
+            if resident_bytes() - before > _MOST_MEMORY:
+                what = f"the store sends an answer that takes more than {_MOST_MEMORY >> 20} MiB"
+                raise LargeAnswerError(what, where=where, instead="check the address of the store")
+            if time.monotonic() > end:
+                raise StoreAwayError(f"no whole answer in {_SECONDS:.0f} s", where=where, instead="try again later")
+    finally:
+        running.cancel()
+
+
+@cache
+def _loop(_process: int) -> asyncio.AbstractEventLoop:
+    """Start the loop of this process; a call that is cancelled there frees its memory."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="store-calls", daemon=True).start()
+    return loop

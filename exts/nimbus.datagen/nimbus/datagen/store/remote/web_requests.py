@@ -1,0 +1,210 @@
+"""Requests to a web server with limits on time and redirects; the server may be hostile."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.files.timed_connection import TimedConnection
+
+COPY = "copy the dataset to s3://, gs://, az:// or a folder"
+LATER = "run the same command again later"
+_QUIET = 20.0
+"""Time without a byte after which a connection is abandoned [s]."""
+_MOST_IGNORED = 1 << 16
+"""Longest content of an error that is read, so that the connection can be used again [bytes]."""
+_MOST_REDIRECTS = 5
+_LONGEST_URL = 4096
+_MOST_IDLE = 16
+"""Number of connections that are kept for further requests."""
+_SAFE = "/~!$&'()*+,;=:@"
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+class WebAnswer:
+    """Answer of a server, whose content has not been read."""
+
+    def __init__(
+        self, connection: TimedConnection, response: http.client.HTTPResponse, scheme: str, where: str
+    ) -> None:
+        self.connection, self.response, self.scheme, self.where = connection, response, scheme, where
+        self.status, self.headers = response.status, response.headers
+
+    @property
+    def is_success(self) -> bool:
+        """True for a whole file or a part of one."""
+        return self.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT)
+
+    def read(self, most: int) -> bytes:
+        """Return the next bytes of the content; none at its end.
+
+        Raises:
+            StoreAwayError: The server does not send them in time.
+        """
+        with _speaking(self.where):
+            return self.response.read1(most)
+
+
+class WebRequests:
+    """Requests for files below a URL. Thread-safe, also in forked processes.
+
+    Args:
+        base: URL without a slash at its end; its path is not quoted.
+
+    Raises:
+        ValueError: The URL has no valid host or port.
+    """
+
+    def __init__(self, base: str) -> None:
+        parts = urlsplit(base)
+        if not parts.hostname or parts.port == 0:
+            raise ValueError(base)
+        self._base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_SAFE)}"
+        self._idle: dict[tuple[int, str], list[TimedConnection]] = {}
+
+    @contextmanager
+    def ask(
+        self, method: str, name: str, *, end: float, where: str, headers: dict[str, str] | None = None
+    ) -> Iterator[WebAnswer]:
+        """Send a request, follow redirects on the same host, and yield the first other answer, whatever its status.
+
+        Args:
+            method: ``GET`` or ``HEAD``.
+            name: Path below the URL.
+            end: Time of the monotonic clock at which everything ends [s].
+            where: Location for errors.
+            headers: Further headers.
+
+        Raises:
+            InputError: The server redirects to another host or too often, or its certificate is not valid.
+            StoreAwayError: The server does not answer in time.
+        """
+        url = f"{self._base}/{quote(name, safe=_SAFE)}"
+        for _ in range(_MOST_REDIRECTS + 1):
+            answer = self._exchange(method, url, end=end, where=where, headers=headers or {})
+            try:
+                if answer.status not in _REDIRECTS:
+                    yield answer
+                    return
+                url = _next_url(url, answer.headers.get("Location", ""), where=where)
+            finally:
+                self._put_back(answer)
+        raise InputError(f"more than {_MOST_REDIRECTS} redirects", where=where, instead=COPY)
+
+    def _exchange(self, method: str, url: str, *, end: float, where: str, headers: dict[str, str]) -> WebAnswer:
+        """Send one request, and read the headers of its answer; a kept connection that is closed is replaced."""
+        parts = urlsplit(url)
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "nimbus"} | headers
+        idle = self._connections(parts.scheme)
+        with _speaking(where):
+            while True:
+                is_kept = bool(idle)
+                connection = idle.pop() if is_kept else _connection(parts)
+                connection.limit(end)
+                try:
+                    connection.request(method, _target(parts), headers=headers)
+                    return WebAnswer(connection, connection.getresponse(), parts.scheme, where)
+                except (ConnectionError, http.client.HTTPException):
+                    connection.close()
+                    if not is_kept:
+                        raise
+                except BaseException:
+                    connection.close()
+                    raise
+
+    def _connections(self, scheme: str) -> list[TimedConnection]:
+        """Return the free connections of this process; a forked process would read its parent's answers."""
+        return self._idle.setdefault((os.getpid(), scheme), [])
+
+    def _put_back(self, answer: WebAnswer) -> None:
+        """Keep the connection of an answer that was read to its end, otherwise close it."""
+        idle, response = self._connections(answer.scheme), answer.response
+        try:
+            if response.length == 0 or (not answer.is_success and (response.length or _MOST_IGNORED) < _MOST_IGNORED):
+                response.read()
+            is_free = response.isclosed() and not response.will_close and len(idle) < _MOST_IDLE
+        except (OSError, http.client.HTTPException):
+            is_free = False
+        if is_free:
+            idle.append(answer.connection)
+        else:
+            response.close()
+            answer.connection.close()
+
+
+def _next_url(url: str, place: str, *, where: str) -> str:
+    """Return the URL to which a server redirects.
+
+    Raises:
+        InputError: It is on another host or port.
+    """
+    host = place
+    try:
+        found = urljoin(url, place[:_LONGEST_URL])
+        host = urlsplit(found).netloc
+        is_own = _origin(urlsplit(found)) in _origins(urlsplit(url))
+    except ValueError:
+        is_own, found = False, ""
+    if not is_own:
+        what = f"the web server redirects to another host, {host[:80]!a}"
+        raise InputError(what, where=where, instead="give the address of that host if you trust it")
+    return quote(found.partition("#")[0], safe=f"{_SAFE}?%[]")
+
+
+@contextmanager
+def _speaking(where: str) -> Iterator[None]:
+    """Convert errors of a connection to one line each."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        what = f"the certificate of the web server is not valid: {error.verify_message[:160]}"
+        instead = "install the certificates of this machine (ca-certificates), or set SSL_CERT_FILE"
+        raise InputError(what, where=where, instead=instead) from None
+    except TimeoutError:
+        raise StoreAwayError("the web server is too slow", where=where, instead=LATER) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = str(getattr(error, "strerror", None) or type(error).__name__)[:160]
+        raise StoreAwayError(f"the web server does not answer: {reason}", where=where, instead=LATER) from None
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int]:
+    is_plain = parts.scheme in ("http", "https") and "@" not in parts.netloc
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return (parts.scheme if is_plain else "", parts.hostname or "", port)
+
+
+def _origins(parts: SplitResult) -> list[tuple[str, str, int]]:
+    """Return the places to which a server may redirect: its own, and from http to https."""
+    scheme, host, port = _origin(parts)
+    return [(scheme, host, port), *([("https", host, 443)] if (scheme, port) == ("http", 80) else [])]
+
+
+def _proxy(parts: SplitResult) -> tuple[str, int, str] | None:
+    """Return host, port and authorization of the environment's proxy for a URL; None for none."""
+    found = urllib.request.getproxies_environment().get(parts.scheme, "")
+    if not found or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxy = urlsplit(found if "://" in found else f"http://{found}")
+    words = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}".encode()
+    word = f"Basic {base64.b64encode(words).decode()}" if proxy.username else ""
+    return proxy.hostname or "", proxy.port or 80, word
+
+
+def _connection(parts: SplitResult) -> TimedConnection:
+    is_encrypted = parts.scheme == "https"
+    port = parts.port or (443 if is_encrypted else 80)
+    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=_QUIET, proxy=_proxy(parts))
+
+
+def _target(parts: SplitResult) -> str:
+    """Return the target of a request: a path, or for a proxy of plain HTTP, the whole URL."""
+    path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+    return f"http://{parts.netloc}{path}" if parts.scheme == "http" and _proxy(parts) else path
