@@ -177,10 +177,18 @@ def test_other_parts_are_refused(status: int, place: str, text: str):
             store_at(address).read_range("a", 5, 10)
 
 
-@pytest.mark.parametrize("part", [b"HTTP/1.1 200 x\r\nX: ", b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n", b""])
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"HTTP/1.1 200 x\r\nX: ",
+        b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n",
+        b"HTTP/1.1 200 x\r\nContent-Length: 60000000\r\n\r\n",  # a large declared size gives no longer time
+        b"",
+    ],
+)
 def test_dripping_servers_are_left(monkeypatch: pytest.MonkeyPatch, part: bytes):
     monkeypatch.setattr(web_store, "_SECONDS", 0.2)
-    monkeypatch.setattr(web_store, "_LEAST_RATE", 1e6)
+    monkeypatch.setattr(web_store, "_LEAST_RATE", 1e7)
 
     def answer(_: str, __: dict[str, str], send: Send) -> None:
         send(part)

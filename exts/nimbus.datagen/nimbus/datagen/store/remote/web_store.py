@@ -147,9 +147,13 @@ def _stat(answer: WebAnswer) -> ObjectStat:
 
 def _blocks(answer: WebAnswer, byte_count: int) -> Iterator[bytes]:
     """Yield the content of an answer with a declared size [bytes], and nothing beyond it."""
-    answer.connection.limit(time.monotonic() + _SECONDS + byte_count / _LEAST_RATE)
-    read = 0
-    while read < byte_count and (block := answer.read(_BLOCK)):
+    read, next_limit = 0, 0
+    while read < byte_count:
+        if read >= next_limit:  # for each block: a limit of the whole would grow with the size that the server declares
+            answer.connection.limit(time.monotonic() + _SECONDS + _BLOCK / _LEAST_RATE)
+            next_limit += _BLOCK
+        if not (block := answer.read(min(next_limit, byte_count) - read)):
+            break
         read += len(block)
         yield block
     if read != byte_count:
