@@ -41,7 +41,7 @@ def test_a_silent_supervisor_is_hung_unless_its_disk_is(
 def test_the_last_hung_supervisor_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in {"_SILENCE": 0.1, "_STARTING": 0.1, "_MOST_ENDS": 2}.items():
+    for name, value in {"_SILENCE": 0.0, "_STARTING": 0.0, "_MOST_ENDS": 2}.items():
         monkeypatch.setattr(launcher, name, value)
     ended = run_cell(CellSpec(folder=str(tmp_path)), watch=lambda: 0)
     assert (ended.state, ended.line) == ("failed", "the supervisor died 2 times in a row (killed by SIGKILL)")
