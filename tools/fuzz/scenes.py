@@ -204,7 +204,7 @@ def read_store(folder: Path, random: np.random.Generator) -> None:
 
     address = parse_address(f"file://{folder}")
     store = working_copy.open_store(str(address))
-    WriterLock(store, "me").read()
+    WriterLock(store, "me").read()  # pyright: ignore[reportArgumentType]
     copy = working_copy.copy_folder(address)
     working_copy.note_origin(copy, str(address))
     for _ in range(2):

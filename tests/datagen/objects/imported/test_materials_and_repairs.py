@@ -154,5 +154,5 @@ def test_many_holes_are_closed_in_one_pass():
     corner = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     points = (corner + np.arange(count)[:, None, None] * [0.0, 0.0, 1.0]).reshape(-1, 3)
     begin = time.process_time()
-    _, faces = _filled(points, np.arange(3 * count, dtype=np.int32).reshape(-1, 3))
+    _, faces = _filled(points, np.arange(3 * count, dtype=np.int32).reshape(-1, 3))  # pyright: ignore[reportArgumentType]
     assert len(faces) == 4 * count and time.process_time() - begin < 5
