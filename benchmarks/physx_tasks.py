@@ -24,7 +24,7 @@ from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.tabletop import draw_physical
 from nimbus.datagen.simulate.isaacsim import IsaacSimSimulation
-from nimbus.datagen.simulate.newton import NewtonSimulation
+from nimbus.datagen.simulate.newton import NewtonSimulation, has_wide_pads
 from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.task import Task, load_any_task
 from tests.support.played_physics import played_physics
@@ -57,7 +57,7 @@ def compare(task: Task, *, indices: Iterable[int]) -> Iterator[Pair]:
         seconds: list[float] = []
         for kind in (NewtonSimulation, IsaacSimSimulation):
             begin = time.process_time()
-            with played_physics():
+            with played_physics(several_points=has_wide_pads(assets.robot)):
                 simulation = kind(assets.stage, assets.robot, rate=task.rate)
                 streams = partial(generator, 0, index, "attempt", 0)
                 outcome = run_attempt(task, simulation, layout, streams=streams, planner="ompl").outcome

@@ -13,9 +13,13 @@ from tools.contract.standin import StandIn
 
 
 @contextmanager
-def played_physics() -> Iterator[MujocoPhysics]:
-    """Provide an importable stand-in for Isaac Sim within the context."""
-    isaac = MujocoPhysics()
+def played_physics(*, several_points: bool = False) -> Iterator[MujocoPhysics]:
+    """Provide an importable stand-in for Isaac Sim within the context.
+
+    Args:
+        several_points: Compute several contact points for each pair of shapes.
+    """
+    isaac = MujocoPhysics(several_points=several_points)
     standin = StandIn(Contract.load(), {})
     standin.behaviour.update(Kit().behaviour(standin.make) | isaac.behaviour())
     with standin.installed():

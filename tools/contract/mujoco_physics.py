@@ -44,9 +44,15 @@ class _Dof:
 
 
 class MujocoPhysics:
-    """One stage, opened, played and stepped."""
+    """One stage, opened, played and stepped.
 
-    def __init__(self) -> None:
+    Args:
+        several_points: Compute several contact points for each pair of shapes, as PhysX always does and the default
+            simulator does for wide pads.
+    """
+
+    def __init__(self, *, several_points: bool = False) -> None:
+        self._several_points = several_points
         self.done: list[str] = []
         """Calls in order."""
         self.stage: Any = None
@@ -126,6 +132,8 @@ class MujocoPhysics:
         builder.joint_label[:] = [_name(path) for path in joints]
         self._model = model = compile_world(builder, cone="elliptic", impratio=50.0, solver="newton")
         make_contacts_believable(model)
+        if self._several_points:
+            model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
         # A carried body must not fall asleep in the hand, but the carried bodies are unknown here.
         model.opt.enableflags &= ~int(mujoco.mjtEnableBit.mjENBL_SLEEP)
         things = [joint for joint in range(model.njnt) if model.joint(joint).name.startswith(_name(_THINGS))]

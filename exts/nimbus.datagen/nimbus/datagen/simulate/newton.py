@@ -37,6 +37,11 @@ _WIDE_PAD = 0.03
 """Width above which pads get several contact points [m]; with single points, opposite pads rotate their object."""
 
 
+def has_wide_pads(robot: Robot) -> bool:
+    """Return True for a robot with pads that need several contact points."""
+    return max(max(one.gripper.pad_width, one.gripper.pad_height) for one in robot.arms) > _WIDE_PAD
+
+
 @dataclass(frozen=True, kw_only=True)
 class PhysicsSnapshot:
     """Full state of physics, from which the same commands give the same motion to the last bit."""
@@ -89,7 +94,7 @@ class NewtonSimulation:
             make_contacts_believable(self.model)
         self.steps_per_period = steps_per_period(self.step_rate, self.rate)
         self.flexible = FlexibleStates(self.model, flexible)
-        if max(max(one.gripper.pad_width, one.gripper.pad_height) for one in self.robot.arms) > _WIDE_PAD:
+        if has_wide_pads(self.robot):
             # Each pair of geoms gets several contact points, see _WIDE_PAD.
             self.model.opt.disableflags &= ~int(mujoco.mjtDisableBit.mjDSBL_MULTICCD)
         make_parts_stay(self.model, self._part_joints(layout), step_rate=self.step_rate)
