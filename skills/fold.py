@@ -6,7 +6,7 @@ from typing import Annotated
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, plan_straight, set_fingers
+from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, release_upward, set_fingers
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -82,13 +82,7 @@ class Fold(Skill):
             arm.wait(2)
             kept = arm.is_gripping(self.object)
         arm.begin("release")
-        arm.open(room=_ROOM, steps=3)
-        arm.wait(2)
-        arm.begin("retreat")
-        above = arm.tool_pose()
-        above[2, 3] = max(above[2, 3], surface + _OVER)
-        plan_straight(arm, above)
-        arm.open()
+        release_upward(arm, room=_ROOM, height=surface + _OVER)
         return kept
 
     def _reach(self, arm: Workcell, surface: float) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,14 @@ from typing import Annotated
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, find_frame, plan_straight, set_fingers
+from nimbus.datagen.execute.toolkit import (
+    MotionPlan,
+    MotionStatus,
+    align_hand,
+    find_frame,
+    release_upward,
+    set_fingers,
+)
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -91,13 +98,7 @@ class RouteCable(Skill):
                     kept = arm.is_gripping(self.object)
         arm.begin("release")
         arm.wait(2)
-        arm.open(room=_ROOM, steps=3)
-        arm.wait(2)
-        arm.begin("retreat")
-        above = arm.tool_pose()
-        above[2, 3] = max(above[2, 3], surface + _OVER)
-        plan_straight(arm, above)
-        arm.open()
+        release_upward(arm, room=_ROOM, height=surface + _OVER)
         return kept
 
     def _reach(self, arm: Workcell, surface: float) -> tuple[list[FloatArray], list[FloatArray]]:
@@ -211,9 +212,7 @@ def _bend(one: FloatArray, other: FloatArray, leaving: FloatArray, arriving: Flo
 
 def _pose(position: list[float], heading: float) -> FloatArray:
     """Return a tool pose (4, 4) that points down; the fingers close across the heading [rad]."""
-    closing = np.array([-np.sin(heading), np.cos(heading), 0.0])
-    down = np.array([0.0, 0.0, -1.0])
     pose = np.eye(4)
-    pose[:3, :3] = np.column_stack([np.cross(closing, down), closing, down])
+    pose[:3, :3] = align_hand(np.array([np.cos(heading), np.sin(heading)]))
     pose[:3, 3] = position
     return pose

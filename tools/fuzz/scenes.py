@@ -199,12 +199,13 @@ def read_store(folder: Path, random: np.random.Generator) -> None:
     """Open the folder as a store and read its dataset; a second read compares the local copy with the store."""
     from nimbus.datagen.store.remote import working_copy
     from nimbus.datagen.store.remote.address import parse_address
+    from nimbus.datagen.store.remote.object_store import ObjectStore
     from nimbus.datagen.store.remote.writer_lock import WriterLock
     from nimbus.datagen.store.verify import verify
 
     address = parse_address(f"file://{folder}")
-    store = working_copy.open_store(str(address))
-    WriterLock(store, "me").read()  # pyright: ignore[reportArgumentType]
+    store = ObjectStore(address)
+    WriterLock(store, "me").read()
     copy = working_copy.copy_folder(address)
     working_copy.note_origin(copy, str(address))
     for _ in range(2):

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.workcell import SimulatedWorld
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.success.cloth import Folded
-from nimbus.datagen.tasks.task import parse_task
 from tests.support.task_attempts import load_task
 
 TOWEL = open_library("cloths").model("blue_towel", 0)
@@ -91,32 +89,3 @@ def test_a_cloth_is_folded_when_two_opposite_corners_meet_and_it_is_flat(simulat
     simulation.restore(simulation.state())
     failure = condition.failure(world)
     assert failure is not None and "heap" in failure.detail
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("- fold: towel", "- fold: block", "a red cube is not cloth"),
-        ("rate: 15", "rate: 16", "16 Hz does not divide the 600 Hz of physics with cloth"),
-        ("rate: 15", "rate: 15\nmodalities: [flow]", "stores flow, which is computed for rigid bodies"),
-        ("yaw: any", "scale: 1.2", "is cloth and exists in one size only"),
-    ],
-)
-def test_bad_input_gets_one_line(old: str, new: str, message: str):
-    text = """robot: panda
-scene: table
-rate: 15
-regions: {start: {on: table, center: [0.5, 0.0], size: [0.5, 0.7]}}
-objects:
-  towel: {library: cloths, region: start, yaw: any}
-  block: {library: blocks, kinds: [red_cube], region: start}
-steps:
-  - fold: towel
-success: [gripper_clear]
-instructions: ["Fold {towel}."]
-"""
-    with pytest.raises(InputError) as caught:
-        load_assets(parse_task(text.replace(old, new)))
-        open_library("cloths").model("blue_towel", 0, 1.2)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)

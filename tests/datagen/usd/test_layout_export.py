@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.robots.robot import load_robot
@@ -38,6 +39,17 @@ def test_an_animation_reads_back_as_the_trajectory_says(tmp_path: Path):
         for row, name in enumerate(names):
             found = np.array(cache.GetLocalToWorldTransform(bodies[name])).T
             np.testing.assert_allclose(found, make_transform(positions[step, row], wxyz[step, row]), atol=2e-6)
+
+
+def test_animations_with_cables_are_refused(tmp_path: Path):
+    names, positions, wxyz = states()
+    shown = layout()
+    cable = replace(shown.physical.objects[0], name="cable", library="cables", kind="red_cable")
+    shown = replace(shown, physical=replace(shown.physical, objects=(cable,)))
+    motion = BodyMotion(names=names, positions=positions, wxyz=wxyz, rate=15.0)
+    with pytest.raises(InputError, match="'cable' is a cable, and an animation in USD has rigid bodies only"):
+        write_layout_stage(tmp_path / "episode.usda", read_stage("tabletop"), load_robot("panda"), shown, motion)
+    assert not (tmp_path / "episode.usda").exists()
 
 
 def test_physics_leaves_an_animation_alone_and_moves_a_layout(tmp_path: Path):

@@ -45,6 +45,7 @@ from nimbus.datagen.execute.motions.release import (
 )
 from nimbus.datagen.execute.motions.setting_down import (
     plan_release,
+    release_upward,
     retreat,
     set_down,
 )
@@ -140,6 +141,7 @@ __all__ = [
     "push_object",
     "read_demonstration",
     "release_poses",
+    "release_upward",
     "releases_inside",
     "retreat",
     "room_inside",

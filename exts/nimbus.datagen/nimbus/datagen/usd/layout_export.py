@@ -14,9 +14,11 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Layout, PhysicalLayout, PlacedObject, RobotSetup, part_label
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.objects.articulated.pose import object_T_part
 from nimbus.datagen.objects.articulated.usd import BASE
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.usd.materials import apply_materials
 from nimbus.datagen.usd.physics_schemas import (
@@ -60,8 +62,14 @@ def write_layout_stage(
         layout: Objects, cameras and light.
         motion: Poses of all bodies. Several times give an animation, in which physics is off. By default the robot has
             the posture of its file.
+
+    Raises:
+        InputError: An animation has cloth or a cable, whose mesh would not bend.
     """
     from pxr import Usd, UsdGeom, UsdPhysics
+
+    if motion is not None and len(motion.positions) > 1:
+        _refuse_flexible(layout)
 
     path.parent.mkdir(parents=True, exist_ok=True)
     stage = layout_stage(stage, layout.physical)
@@ -88,6 +96,16 @@ def write_layout_stage(
         _add_camera(written, camera, bodies)
     add_light(written, layout.visual.light, layout.visual.dome)
     written.GetRootLayer().Save()
+
+
+def _refuse_flexible(layout: Layout) -> None:
+    from nimbus.datagen.objects.libraries import open_library
+
+    for item in layout.physical.objects:
+        if bends := open_library(item.library).kind(item.kind).bends_as:
+            what = f"'{item.name}' is {FLEXIBLE_NOUNS[bends]}, and an animation in USD has rigid bodies only"
+            instead = "give the task instead, which writes the layout alone, or use 'nimbus view'"
+            raise InputError(what, where=layout.key.id, instead=instead)
 
 
 def body_prims(stage: Any, info: StageInfo) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.motions.pushing import plan_straight
 from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
@@ -136,6 +137,26 @@ def retreat(
         if plan:
             break
     cell.follow(plan, opening=cell.robot.gripper.open, touching=touched)
+
+
+def release_upward(cell: Workcell, *, room: float, height: float) -> None:
+    """Open the fingers slightly, move the tool straight up, and open the fingers fully.
+
+    Args:
+        cell: The scene, in the phase of the release.
+        room: Travel of each finger at the release [m].
+        height: Height of the tool after the retreat [m]; a higher tool stays at its height.
+
+    Raises:
+        SkillFailure: The way up is not free.
+    """
+    cell.open(room=room, steps=3)
+    cell.wait(2)
+    cell.begin("retreat")
+    above = cell.tool_pose()
+    above[2, 3] = max(above[2, 3], height)
+    plan_straight(cell, above)
+    cell.open()
 
 
 def _batches(items: Iterable[Release], size: int) -> Iterator[list[Release]]:
