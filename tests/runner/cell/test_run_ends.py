@@ -249,7 +249,7 @@ def fill(disk: Path, room: int) -> Path:
 def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
     room: int, undisturbed: dict[str, str], disk: Path, tmp_path: Path
 ):
-    spec = replace(make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}), folder=str(disk / "data"))
+    spec = replace(make_spec(tmp_path / "data", mishaps=LONG), folder=str(disk / "data"))
     run = Run(spec, until="view 2 0")
     ballast = fill(disk, room)
     time.sleep(1.5)
@@ -263,7 +263,7 @@ def test_a_full_disk_is_waited_for_and_nobody_is_to_blame(
 
 @pytest.mark.slow
 def test_a_disk_that_stays_full_ends_the_run_in_one_line(undisturbed: dict[str, str], disk: Path, tmp_path: Path):
-    made = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, disk_patience=1.0)
+    made = make_spec(tmp_path / "data", mishaps=LONG, disk_patience=1.0)
     spec = replace(made, folder=str(disk / "data"))
     run = Run(spec, until="view 2 0")
     ballast = fill(disk, 0)
