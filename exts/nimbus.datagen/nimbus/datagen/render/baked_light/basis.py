@@ -38,7 +38,7 @@ _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 _PROBE = 0.15
 """Height above the workplace at which the light for moving bodies is sampled [m]."""
 _USUAL_DROP = 1.6
-"""Distance below a home's lamp at which a lamp of strength 1 gives light 1 from above [m]."""
+"""Distance below a home's lamp at which strength 1 gives as much light as a directional light of color 1 [m]."""
 _SLOW = 240.0
 """Upper bound of a bake's duration, kernel compilation included [s]."""
 
