@@ -339,7 +339,7 @@ class _Completion:
             if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
                 what = f"two models of this robot both have a {kind} '{repeated}'"
                 raise self.document.error(
-                    (), what, instead="describe one of them in another robot file, and use it with 'of'"
+                    (), what, instead="describe one of them in another robot file, and name that file in 'of:'"
                 )
 
     def _check_names(self, root: Element, arms: list[Manipulator]) -> None:
