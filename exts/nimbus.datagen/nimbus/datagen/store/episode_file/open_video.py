@@ -26,6 +26,8 @@ _MOST_BYTES = 1 << 28
 """Largest accepted box other than the images [bytes]."""
 _AUDIO_PIECE = 512
 """FFmpeg joins at least that many values of uncompressed sound into one entry of its index."""
+_ITEMS = (b"iinf", b"iloc", b"iref", b"ipma")
+"""Tables of the items of HEIF pictures. FFmpeg reserves memory for as many items as they declare."""
 _SKIPPED = {b"mdat", b"free", b"skip", b"wide", b"mfra"}
 """Boxes that FFmpeg does not read when it opens a file that has a `moov`."""
 
@@ -95,6 +97,10 @@ class _Tables:
         if b"cmov" in data or b"mdat" in data:
             # Compressed tables cannot be counted. Images inside of a table would move the borders of later boxes.
             raise ValueError("tables that are compressed, or mixed with images")
+        if next(_found(data, *_ITEMS), None) is not None:
+            raise ValueError("items of a picture file, which a video does not have")
+        for at in _found(data, b"keys"):
+            self._count_keys(_numbers(data, at + 8, 1)[0], (len(data) - at) // 8)
         self._tracks += data.count(b"trak")
         for at in _found(data, b"stsz"):
             each, count = _numbers(data, at + 8, 2)
@@ -134,6 +140,11 @@ class _Tables:
             raise ValueError(f"it declares {declared} samples; the limit is {MOST_SAMPLES}")
         if any(place < self._file_size and place not in starts for place in self._fragments):
             raise ValueError("its index names a fragment that does not exist")
+
+    def _count_keys(self, count: int, most: int) -> None:
+        """Refuse names of metadata that the box cannot hold; FFmpeg reserves memory for all of them."""
+        if count > most:
+            raise ValueError(f"it declares {count} names of metadata, but has {self._file_size} bytes")
 
     def _count(self, count: int, most: int) -> None:
         """Count the samples of one table."""
