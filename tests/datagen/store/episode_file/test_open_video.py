@@ -117,6 +117,16 @@ def test_declared_metadata(tmp_path: Path, name: bytes, text: str) -> None:
         VideoReader(path, fps=30)
 
 
+@pytest.mark.parametrize("place", [b"trak", b"moov", b"stbl"])
+def test_unknown_boxes(tmp_path: Path, place: bytes) -> None:
+    """Chapters that name one track many times are compared with one another for hours."""
+    path = tmp_path / "a.mp4"
+    box = struct.pack(">I4sI4sII", 24, b"tref", 16, b"chap", 1, 1)
+    path.write_bytes(rebuilt(video(path), lambda name, body: body + box if name == place else body))
+    with pytest.raises(InputError, match=f"a box 'tref' in its {place.decode()}"):
+        VideoReader(path, fps=30)
+
+
 def test_tracks(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     video(path, tracks=17)
