@@ -2,9 +2,10 @@
 
 ``NIMBUS_BLENDER_PYTHON=… python -m benchmarks.blender_kills [--kills 30] [--episodes 4] [--size 32 24]``
 
-Each disturbance waits until a Blender process has used a drawn amount of CPU time, which is between its start and some
-of its pictures. Then the process is killed (SIGKILL), or stopped (SIGSTOP) in every second case, which the watchdog of
-the render stage sees as a hang. If a run ends before all disturbances, it is repeated with another seed.
+Each disturbance waits until a Blender process has used a drawn amount of CPU time: sometimes it is still starting,
+sometimes it has finished some pictures. Then the process is killed (SIGKILL), or stopped (SIGSTOP) in every second
+case, which the watchdog of the render stage sees as a hang. If a run ends before all disturbances, it is repeated with
+another seed.
 """
 
 from __future__ import annotations
