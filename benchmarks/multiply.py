@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
 
 from nimbus.datagen.store.ledger.ledger import Ledger  # noqa: E402
+from nimbus.datagen.tasks.task import task_names  # noqa: E402
 from nimbus.runner.cli import main  # noqa: E402
 from nimbus.runner.system.output import write_out  # noqa: E402
 from tests.support.shown_tasks import SHOWS, show  # noqa: E402
@@ -71,7 +72,7 @@ def run() -> int:
     """Measure the tasks; return 0 if the yields are reached."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--tasks", default=",".join(SHOWS))
+    parser.add_argument("--tasks", default=",".join(name for name in SHOWS if name in task_names()))
     parser.add_argument("--demos", type=int, default=5)
     parser.add_argument("--episodes", type=int, default=20)
     parser.add_argument("--workers")

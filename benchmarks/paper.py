@@ -1,6 +1,7 @@
 """The four pipelines of the paper, each coupled, fused and decoupled: stage split, speed-up, cost per stored episode.
 
 ``python -m benchmarks.paper [--pipeline NAME ...] [--episodes N] [--short N] [--json FILE] [--write]``
+``python -m benchmarks.paper --small [--pipeline NAME ...] [--form NAME ...]``
 
 - coupled: the paper's baseline, ``nimbus run --coupled``: one process, one world per launch, each attempt rendered
   before it is judged.
@@ -10,6 +11,9 @@
 Seconds are CPU seconds of all processes, so the figures are also valid on a busy machine. The costs of two runs of
 different lengths are subtracted, which removes the cost of starting. ``--write`` writes the section ``Pipelines`` of
 ``docs/performance.md`` from all figures in the JSON file, including those of earlier runs.
+
+``--small`` runs one episode in each form, with small images and homes, and prints the section: a check of the
+benchmark, whose figures consist mostly of the start.
 """
 
 from __future__ import annotations
@@ -20,15 +24,18 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT)]
+sys.path[:0] = [str(ROOT / "exts/nimbus.datagen"), str(ROOT)]
+
+import yaml  # noqa: E402
 
 from benchmarks.performance import run_timed  # noqa: E402
 from benchmarks.performance_page import PAGE, PIPELINES_TITLE  # noqa: E402
+from nimbus.datagen.files.scene_files import scene_file  # noqa: E402
 
 Figures = dict[str, Any]
 PIPELINES = {
@@ -54,6 +61,18 @@ def proposed_task(folder: Path) -> str:
     return str(min(folder.glob("task_*.yaml")))
 
 
+def small_task(text: str) -> str:
+    """Return a task with one camera of 32 x 24 pixels and, for navigation, small homes and short paths."""
+    task: dict[str, Any] = yaml.safe_load(text)
+    cameras = task["cameras"]
+    front = cameras["front"] if isinstance(cameras, dict) else {"preset": "front"}
+    task["cameras"] = {"front": {**front, "size": [32, 24]}}
+    if "navigate" in task:
+        task["scene"] |= {"rooms": [2, 2]} | ({"per_home": 20_000} if "per_home" in task["scene"] else {})
+        task["navigate"]["length"] = ["1 m", "3 m"]
+    return yaml.safe_dump(task, sort_keys=False)
+
+
 def run_form(task: str, form: str, folder: Path, episodes: int) -> Figures:
     """Run some episodes; return the CPU time of all processes, the CPU time of each stage, and the counts."""
     words = ["run", "--task", task, "--episodes", str(episodes), "--out", str(folder), *FORMS[form]]
@@ -62,9 +81,14 @@ def run_form(task: str, form: str, folder: Path, episodes: int) -> Figures:
     return {"cpu": cost.cpu, "stored": status["stored"], "steps": status["step_count"], "stages": status["cpu_times"]}
 
 
-def measure(name: str, form: str, scratch: Path, *, short: int, episodes: int) -> Figures:
+def measure(name: str, form: str, scratch: Path, *, short: int, episodes: int, small: bool = False) -> Figures:
     """Measure one pipeline in one form."""
     task = PIPELINES[name] or proposed_task(scratch / "proposed")
+    if small:
+        given = scene_file("tasks", task, kind="task") if PIPELINES[name] else Path(task)
+        reduced = scratch / "small.yaml"
+        reduced.write_text(small_task(given.read_text()))
+        task = str(reduced)
     none: Figures = {"cpu": 0.0, "stored": 0, "steps": 0, "stages": {}}
     few = run_form(task, form, scratch / "short", short) if short else none
     many = run_form(task, form, scratch / "long", episodes)
@@ -142,7 +166,23 @@ def write_section(found: Figures) -> Iterator[str]:
         yield f"| {name} | {' | '.join(split)} | {bound(stages):.2f} | {extra} |"
 
 
-def main() -> int:
+def measure_small(pipelines: Iterable[str], forms: Iterable[str]) -> Figures:
+    """Return the figures of one small episode in each form, with the start."""
+    found: Figures = {name: {} for name in pipelines}
+    for name, kinds in found.items():
+        for form in forms:
+            with tempfile.TemporaryDirectory(prefix="nimbus-paper-") as scratch:
+                kinds[form] = measure(name, form, Path(scratch), short=0, episodes=1, small=True)
+    return {"pipelines": found, **_machine()}
+
+
+def _machine(earlier: float = 0.0) -> Figures:
+    """Return the date, the cores and the load, or the earlier load if that was larger."""
+    load = max(os.getloadavg()[0], earlier)
+    return {"machine": {"cores": os.cpu_count(), "load": load}, "date": time.strftime("%Y-%m-%d")}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the pipelines that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pipeline", nargs="*", choices=tuple(PIPELINES), default=list(PIPELINES))
@@ -151,11 +191,13 @@ def main() -> int:
     parser.add_argument("--episodes", type=int, default=12, help="episodes of the long run")
     parser.add_argument("--json", type=Path, default=ROOT / "out" / "paper.json")
     parser.add_argument("--write", action="store_true", help="write the section of docs/performance.md")
-    words = parser.parse_args()
+    parser.add_argument("--small", action="store_true", help="one small episode in each form; nothing is written")
+    words = parser.parse_args(arguments)
+    if words.small:
+        sys.stdout.write("\n".join(write_section(measure_small(words.pipeline, words.form))) + "\n")
+        return 0
     known: Figures = json.loads(words.json.read_text()) if words.json.exists() else {"pipelines": {}}
-    load = max(os.getloadavg()[0], known.get("machine", {}).get("load", 0.0))
-    known["machine"] = {"cores": os.cpu_count(), "load": load}
-    known["date"] = time.strftime("%Y-%m-%d")
+    known |= _machine(known.get("machine", {}).get("load", 0.0))
     words.json.parent.mkdir(parents=True, exist_ok=True)
     for name in words.pipeline:
         for form in words.form:

@@ -73,12 +73,20 @@ def measure(robot: str, name: str, episodes: int, records: Records, *, pictures:
         for item, seconds in attempts(load_task(name, robot=robot), missing, robot=robot):
             index = item.layouts[0].key.index
             found = known.setdefault(str(index), record(item, seconds))
+            _keep(robot, name, known)
             sys.stderr.write(f"{robot} {name} {index}: {found['failure'] or 'ok'}\n")
             if pictures and found["success"] and not picture.exists():
                 draw(item, picture)
     except InputError as error:
         known["0"] = {"success": False, "failure": f"{_REFUSED}: {error.what}"}
+        _keep(robot, name, known)
         sys.stderr.write(f"{robot} {name}: {error}\n")
+
+
+def _keep(robot: str, name: str, known: dict[str, Record]) -> None:
+    saved = _saved()  # another process may have measured other pairs meanwhile
+    saved.setdefault(robot, {})[name] = known
+    write(saved)
 
 
 def _is_refusal(found: Record) -> bool:
@@ -179,9 +187,6 @@ def main() -> None:
             records.get(robot, {}).pop(name, None)
             (PICTURES / f"{robot}-{name}.jpg").unlink(missing_ok=True)
         measure(robot, name, args.episodes, records, pictures=args.pictures)
-        saved = _saved()  # another process may have measured other pairs meanwhile
-        saved.setdefault(robot, {})[name] = records[robot][name]
-        write(saved)
     records = _saved()
     own = json.loads(task_table.RECORDS.read_text())
     PAGE.write_text(page(measured(records, own)))

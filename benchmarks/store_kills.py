@@ -1,4 +1,4 @@
-"""Kills of a real S3 server while a run uploads: no object is torn or missing, and the dataset equals that in a folder.
+"""Kills of a real S3 server during an upload: no object is torn or missing, and the dataset equals a local one.
 
 ``python benchmarks/store_kills.py --kills 50 --episodes 200``
 """

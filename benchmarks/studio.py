@@ -62,7 +62,7 @@ def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
         browser = Browser(Path(name), size=size)
         try:
             browser.send("Page.addScriptToEvaluateOnNewDocument", source=COUNT_FRAMES)
-            time.sleep(15.0)  # the scene is already loaded, except for the first visitor
+            time.sleep(15.0)  # the server loads the scene, as for every visitor but the first
             begin = time.monotonic()
             browser.open(address)
             browser.wait_for("Nothing to save")
@@ -87,7 +87,7 @@ def measure(size: tuple[int, int], *words: str) -> dict[str, Any]:
 
 
 def scrub(browser: Browser, folder: Path, what: str) -> dict[str, float]:
-    """Drag the scrubber back and forth; return the number of rendered frames."""
+    """Drag the scrubber back and forth; return the frame rate and the browser's CPU time per frame."""
     browser.run("window.frames_drawn = 0; null")
     begin, cpu = time.monotonic(), cpu_seconds(folder)
     track = "document.querySelector('.mantine-Slider-track').getBoundingClientRect()"

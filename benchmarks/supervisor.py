@@ -3,8 +3,8 @@
 Run it as ``python benchmarks/supervisor.py [--episodes N] [--json FILE]``. The measured cells run the light pipeline.
 In the first, the workers plan during the whole measurement. The second only commits episodes of a few bytes, as fast as
 its workers make them. The third is the same with a third of the attempts failing, the fourth with two variants per
-plan. In the fifth, the workers also compute, so about 150 episodes per second are stored while the workers use the CPU
-caches. CPU time is that of the supervisor's process with all its threads, from ``/proc``.
+plan. In the fifth, the workers also compute: about 150 episodes per second are stored, and the supervisor shares the
+CPU caches with busy workers. CPU time is that of the supervisor's process with all its threads, from ``/proc``.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _yaw(arm: Workcell, name: str, rest: np.ndarray) -> float:
 
 
 def _wrapped(angle: float, *, near: float) -> float:
-    """Return an angle [rad] shifted by full turns to the sign of ``near``; small deviations keep their sign."""
+    """Shift an angle by full turns so that it has the sign of ``near``, unless it is small [rad]."""
     angle = (angle + np.pi) % (2 * np.pi) - np.pi
     if near > 0 and angle < -0.5:
         angle += 2 * np.pi

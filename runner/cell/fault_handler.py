@@ -157,7 +157,7 @@ class FaultHandler:
             # again.
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
-        if verdict.action is not Action.RETRY:  # also before a quarantine, which a full disk can prevent
+        if verdict.action is not Action.RETRY:  # before a quarantine as well: it can fail on a full disk
             self._dispatcher.work.isolate(lease.index)
         if verdict.action is Action.QUARANTINE:
             evidence: dict[str, Any] = {"evidence": verdict.evidence, "last_phase": phase}

@@ -37,7 +37,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
 
     Args:
         spec: The run.
-        coupled: Run the paper's baseline, whose rendering is not decoupled from planning.
+        coupled: Run the coupled baseline, in which rendering is not decoupled from planning.
 
     Raises:
         InputError: An input of the spec is invalid.

@@ -129,7 +129,7 @@ RunFolder = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON")]
 ModelName = Annotated[
-    str, typer.Option("--model-name", metavar="NAME", parser=str, help="name of the model (the server's only one)")
+    str, typer.Option("--model-name", metavar="NAME", parser=str, help="model (needed if the server has several)")
 ]
 Budget = Annotated[
     int,

@@ -55,8 +55,8 @@ def command(
     source = read_single_task_info(folder)
     images = _images(paths[0]) if paths else "lossless"
     asked = open_model(model, model_name, budget, replay, out)
-    # The name is found before anything is written: a failed start would leave a folder that refuses another model's
-    # name.
+    # The model's name is found before anything is written: otherwise a failed start would leave a folder that refuses
+    # any other model.
     asked.find_name()
     counts = RewordCount()
     wording = hashlib.sha256(f"{source.task_hash} {source.seed} {model_name}".encode()).hexdigest()[:16]

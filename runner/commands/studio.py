@@ -58,7 +58,7 @@ def command(
             "--device",
             metavar="FILE",
             parser=path,
-            help="teleoperation device of another interpreter, such as LeRobot's",
+            help="teleoperation device that runs in another Python, such as LeRobot's",
         ),
     ] = None,
     skills: Skills = None,

@@ -40,7 +40,7 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
     if evaluation.trained_layouts:
         yield f"not held out: the policy was trained on {evaluation.trained_layouts} of these layouts"
     if not evaluation.is_repeatable:
-        yield "not repeatable: with the same seed, the policy gave other answers; draw from episode.seed alone"
+        yield "not repeatable: with the same seed, the answers differ; draw random numbers from episode.seed alone"
     if not evaluation.is_valid:
         yield f"invalid: {evaluation.why_invalid}"
         if evaluation.judged and evaluation.is_wild:

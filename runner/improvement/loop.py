@@ -231,6 +231,6 @@ def settled_attempts(folder: Path) -> dict[int, Attempt]:
 
 
 def failed_indices(folder: Path) -> list[int]:
-    """Return the indices at which a rollout failed, without faults of the policy."""
+    """Return the indices at which a rollout failed, except those with a fault of the policy."""
     found = settled_attempts(folder).items()
     return [index for index, one in found if not one.success and one.reason not in FAULTS and one.failure]

@@ -126,7 +126,7 @@ class RoundChart:
     height: int
     left: int
     ticks: list[tuple[float, str]]
-    """Height and text of each line across."""
+    """Height and text of each horizontal line."""
     rounds: list[tuple[float, float, float, float, str]]
     """Place, rate, ends of the interval, and text of each round."""
     line: str

@@ -55,7 +55,7 @@ class RolloutRole(ImprovementRole):
     name = ROLLOUT
 
     def find_work(self) -> Callable[[], None] | None:
-        """Return the first round without rollouts whose policy exists."""
+        """Return the rollouts of the first round that has none, if the policy of this round exists."""
         number = self._next()
         if number is None or not self.loop.may_roll_out(number):
             return None
@@ -75,7 +75,7 @@ class PreparationRole(ImprovementRole):
     name = PREPARATION
 
     def find_work(self) -> Callable[[], None] | None:
-        """Return the corrections of the first round without rows or, once they are done, the making of its rows."""
+        """Return the next work for the first round without rows: first its corrections, then its rows."""
         number = self._next()
         if number is None:
             return None

@@ -7,8 +7,10 @@ steers.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 
+import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -84,6 +86,27 @@ class OperatorHand:
         here = self.view.simulation.joint_positions()[self.view.arm_joints]
         return self._arm.solve(pose, here) is not None
 
+    def fits(self, pose: FloatArray) -> bool:
+        """Return True if the arm reaches a pose (4, 4) of the tool, and its open hand touches nothing there."""
+        simulation = self.view.simulation
+        posture = self._arm.solve(pose, simulation.joint_positions()[self.view.arm_joints])
+        if posture is None:
+            return False
+        data = copy.copy(simulation.data)
+        for name, position in zip(self.view.robot.arm.joints, posture, strict=True):
+            data.joint(name).qpos[0] = position
+        mujoco.mj_kinematics(simulation.model, data)
+        mujoco.mj_collision(simulation.model, data)
+        return not any(
+            contact.dist < 0 and self._is_own(contact.geom[0]) != self._is_own(contact.geom[1])
+            for contact in data.contact
+        )
+
+    def _is_own(self, geom: int) -> bool:
+        model = self.view.simulation.model
+        root = model.body_rootid[model.body(self.view.robot.tool.link).id]
+        return bool(model.body_rootid[model.geom_bodyid[geom]] == root)
+
     def stroke(self, goal: FloatArray, *, speed: float | None = None, arc: float = 0.0) -> Commands:
         """Move the target to a pose (4, 4), over an arc of a height [m]."""
         start, goal = self.target.copy(), np.asarray(goal)
@@ -154,7 +177,7 @@ class OperatorHand:
 
     def pull(self, part: JointedPart, fraction: float) -> Commands:
         """Grasp a part by its handle, move it to a fraction of its range and release it."""
-        grip = next((one.world_T_tool for one in part.grips() if self.reaches(one.world_T_tool)), None)
+        grip = next((one.world_T_tool for one in part.grips() if self.fits(one.world_T_tool)), None)
         if grip is None:
             raise NoWayError("no handle in reach of a hand")
         yield from self.come(grip)

@@ -41,7 +41,7 @@ def show(name: str, folder: Path, *, count: int, seed: int = 0) -> dict[int, str
     """Record demonstrations of a task; those that do not succeed are discarded.
 
     Args:
-        name: A key of :data:`SHOWS`.
+        name: A key of :data:`SHOWS`, or the path of a task file with such a name.
         folder: Dataset of the demonstrations; the recordings are stored beside it.
         count: Number of demonstrations.
         seed: Seed of the hands.
@@ -57,7 +57,7 @@ def show(name: str, folder: Path, *, count: int, seed: int = 0) -> dict[int, str
             break
         session.reset(index)
         session.record()
-        if reason := _perform(session, name, np.random.default_rng([seed, index])):
+        if reason := _perform(session, task.name, np.random.default_rng([seed, index])):
             discarded[index] = reason
         else:
             recordings.keep(session.recording())
@@ -131,6 +131,14 @@ def _resting(hand: OperatorHand, name: str, goal: FloatArray, height: float) -> 
     moved = goal.copy()
     moved[2, 3] = height + hand.view.pose(name)[2, 3] - hand.view.bounds(name)[0][2]
     return moved
+
+
+def _to_goal(hands: Hands) -> Inputs:
+    hand = hands["arm"]
+    yield from at_once({"arm": hand.take("cube_0")})
+    goal = hand.view.pose("cube_0")
+    goal[:2, 3] = hand.view.regions["goal"].center
+    yield from at_once({"arm": hand.put(_resting(hand, "cube_0", goal, 0.001), "cube_0")})
 
 
 def _handover(hands: Hands) -> Inputs:
@@ -211,5 +219,6 @@ SHOWS: dict[str, Callable[[Hands], Inputs]] = {
     "lift_tray_together": _lift_together,
     "place_beside": _beside,
     "stack_blocks": _stack,
+    "cube_to_goal": _to_goal,
 }
 """Motions that show each task."""

@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Sort:
-    """One sort of inputs, with functions that make, damage and read one."""
+    """One sort of inputs, with functions that make, damage and read an input."""
 
     name: str
     make: Callable[[Path], object]

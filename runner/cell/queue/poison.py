@@ -21,7 +21,7 @@ or the code rather than the machine."""
 
 
 class Action(StrEnum):
-    """Next step for an episode whose worker ended at it."""
+    """Next step for an episode at which a worker ended."""
 
     RETRY = "retry"
     RETRY_ISOLATED = "retry isolated"

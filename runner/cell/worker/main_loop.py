@@ -202,7 +202,7 @@ class Worker:
             if item.final:
                 del known[order.index]
                 self._done += 1
-        self._done += len(known)  # orders without a result; the supervisor ends this worker for them
+        self._done += len(known)  # orders without a result; the supervisor ends a worker that has such orders
 
     def _second_plan(self, index: int) -> ValueError:
         stage = type(self._head[-1]).__name__

@@ -116,3 +116,15 @@ def test_shipped_robots_have_such_names(robot: str):
 def test_a_model_name_of_any_length_is_one_line() -> None:
     with pytest.raises(InputError, match="no such file: xxx"):
         model_path(Piece(urdf="x" * 5000), robot="arm")
+
+
+def test_links_are_cut_as_in_the_file_of_the_borrowed_arm_or_hand(tmp_path: Path):
+    pair = tmp_path / "pair.yaml"
+    pair.write_text("name: pair\narms: {left: {of: z1}, right: {of: z1, place: {position: [0, 1, 0]}}}\n")
+    ur5 = (scene_folder("robots") / "ur5.yaml").read_text()
+    assert load_robot(str(pair)).decompose == tuple(
+        f"{arm}_{link}" for arm in ("left", "right") for link in ("gripperStator", "gripperMover")
+    )
+    other = tmp_path / "other.yaml"
+    other.write_text(ur5.replace("name: ur5", "name: other").replace("of: panda", "of: z1"))
+    assert load_robot(str(other)).decompose == ("gripperStator", "gripperMover")

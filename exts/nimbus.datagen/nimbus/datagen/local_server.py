@@ -28,7 +28,7 @@ HEADERS = {
 
 
 def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str) -> str:
-    """Return the reason to reject a request that no page of its server and no program sent; empty if it is accepted.
+    """Return the reason to reject a request for another host or from a page of another origin; empty if accepted.
 
     Args:
         hosts: All values of the header ``Host``.

@@ -184,6 +184,33 @@ def test_fingers_that_hook_a_handle_close_without_a_grip():
     assert [(event.action, event.opening) for event in events] == [("set", SHUT / OPEN), ("set", 1.0)]
 
 
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_handle_that_slips_off_is_not_a_release(opens: bool):
+    """The fingers open where the operator opened them, at the latest at the end."""
+    part = "cabinet_0.drawer_0"
+    hand = Hand().go(0.5, 0, 0.1).stay(holds=part).go(0.3, 0, 0.1, rows=20, holds=part).go(0.27, 0, 0.1, rows=20)
+    hand.go(0.15, 0, 0.2, rows=20).stay(5)
+    hand.opening[36 : 50 if opens else 74] = [SHUT] * (14 if opens else 38)
+    found = cut_demonstration(*story({"arm": hand}, thing("cabinet_0", 0.7, 0, 0, anchored=True)), related={})
+    close, release = found[0].take.tracks["arm"].events
+    assert (close.action, release.action) == ("close", "open")
+    assert found[0].take.tracks["arm"].poses[release.row - 1][0] < 0.3 - 0.7 - 0.01
+
+
+def test_the_frame_of_a_drawer_is_the_drawer():
+    """Drawers of different cabinets have their handles at the same place, and cabinets do not."""
+    demonstration, rows = story(
+        {"arm": Hand().go(0.5, 0, 0.1).stay(holds="cabinet_0.drawer_0").go(0.3, 0, 0.1, holds="cabinet_0.drawer_0")},
+        thing("cabinet_0", 0.7, 0, 0, anchored=True),
+    )
+    drawer = np.tile(np.eye(4), (demonstration.row_count, 1, 1))
+    drawer[:, :3, 3] = (0.7, 0.0, 0.08)
+    demonstration = replace(demonstration, bodies={**demonstration.bodies, "cabinet_0.drawer_0": drawer})
+    (found,) = cut_demonstration(demonstration, rows, related={})
+    assert found.frame == "cabinet_0.drawer_0"
+    assert found.take.base_T_frame[:3] == (0.7, 0.0, 0.08)
+
+
 def test_pouring_without_contact_is_a_subtask_of_the_nearest_thing():
     demonstration, rows = take_and_put(("world",))
     poses = demonstration.bodies["cup_0"]

@@ -178,7 +178,7 @@ def decide_mass(
         share = min(max(math.log(100 * longest / small) / math.log(large / small), 0.0), 1.0)
         usual = low * (high / low) ** share / 1000
         ranked.append((usual, f"{low:g} to {high:g} g is usual for its category; interpolated by size"))
-    ranked.append((_DENSITY * volume, f"{_DENSITY:g} kg/m³ of its solid"))
+    ranked.append((_DENSITY * volume, f"computed with {_DENSITY:g} kg/m³ for a solid"))
     ranked = [
         (float(f"{min(max(mass, _LIGHTEST), _HEAVIEST):.4g}"), why)
         for mass, why in ranked

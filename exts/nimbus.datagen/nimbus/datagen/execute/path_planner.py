@@ -104,7 +104,7 @@ def check_landmarks(layouts: Sequence[Layout], trajectory: Trajectory, least: in
     named = min(landmark_count(layout) for layout in layouts)
     if named >= least:
         return trajectory
-    rejected = Rejection(reason=Reason.UNGROUNDED, detail=f"{named} things named, at least {least}")
+    rejected = Rejection(reason=Reason.UNGROUNDED, detail=f"the instruction names {named} landmarks, expected {least}")
     return replace(trajectory, outcome=_outcome(rejected))
 
 

@@ -75,7 +75,7 @@ class MotionPlan:
 
     @property
     def reason(self) -> Reason:
-        """Failure reason of an attempt that has no other motion; ``NONE`` for a success."""
+        """Reason with which an attempt fails if this motion cannot be planned; ``NONE`` for a success."""
         return _REASONS[self.status]
 
     @property

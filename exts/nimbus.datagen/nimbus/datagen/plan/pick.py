@@ -53,7 +53,8 @@ def plan_grasp(
         approach_distance: Length of the reach along the tool's approach [m].
         lift_height: Height of the lift [m].
         speed: Highest speed of the tool [m/s].
-        in_order: Try each grasp as given and then rotated by half a turn, instead of the nearest of a few first.
+        in_order: True to try the grasps exactly in their order. By default, the grasp with the nearest posture comes
+            first in each group of :data:`ABOUT_AS_GOOD`.
     """
     attempts: Counter[str] = Counter()
     furthest = (-1, MotionStatus.NO_IK, "")

@@ -125,7 +125,8 @@ class TimedPlanner(ABC):
             approach_distance: Length of the reach along the tool's approach [m].
             lift_height: Height of the lift [m].
             speed: Highest speed of the tool [m/s].
-            in_order: Try each grasp as given and then rotated by half a turn, instead of the nearest of a few first.
+            in_order: True to try the grasps exactly in their order. By default, the grasp with the nearest posture
+                comes first in each group of consecutive grasps.
         """
         return pick.plan_grasp(
             self,

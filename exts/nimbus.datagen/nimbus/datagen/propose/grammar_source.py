@@ -124,7 +124,7 @@ def _smaller(graph: GoalGraph) -> GoalGraph | None:
 
 
 def _without_last(goals: Sequence[Goal]) -> Iterator[Goal]:
-    """Yield all goals but the last, and drop goals to close a thing into which nothing is put any more."""
+    """Yield all goals but the last, and without those that close a thing into which nothing is put any more."""
     left = list(goals[:-1])
     for goal in left:
         opened = any(other.target == goal.object for other in left)

@@ -46,7 +46,7 @@ class SceneViewRenderer(Renderer["NavigationAssets"]):
         render_failures: Also render failed attempts.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     @classmethod
     def create(cls, context: RunContext, settings: SceneViewSettings) -> Self:

@@ -51,7 +51,7 @@ class SplatViewRenderer(SceneViewRenderer):
     coarser. Depth is 0 where neither has any.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     engine: Literal["warp", "gsplat"] = "warp"
 
     @classmethod

@@ -213,10 +213,12 @@ class _Completion:
         if file.urdf:
             pieces.append(self._piece(file, ()).model_copy(update={"travel": file.base}))
         arms: list[Manipulator] = []
+        cut = list(file.decompose)
         for name, entry in (file.arms or {ONLY_ARM: file}).items():
-            arm, more = self._arm(name, entry)
+            arm, more, links = self._arm(name, entry)
             arms.append(arm)
             pieces += more
+            cut += links
         root = assemble(pieces, robot=file.name)
         self._check_unique(root)
         self._check_names(root, arms)
@@ -232,7 +234,7 @@ class _Completion:
             position=file.place.position,
             wxyz=file.place.wxyz,
             locked=tuple(sorted(locked.items())),
-            decompose=file.decompose,
+            decompose=tuple(cut),
             cameras=file.cameras,
         )
 
@@ -278,8 +280,11 @@ class _Completion:
             )
         return other
 
-    def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece]]:
-        """Return an arm, and the pieces that its model needs in addition to the file's own URDF."""
+    def _arm(self, name: str, entry: ArmEntry) -> tuple[Manipulator, list[Piece], list[str]]:
+        """Return an arm, the pieces that its model needs in addition to the file's own URDF, and links to decompose.
+
+        The links are those that the file of a borrowed arm or hand names.
+        """
         prefix = f"{name}_" if self.file.arms else ""
         if isinstance(entry, WholeArm) and entry.of:
             other = self._borrowed(entry.of, self._at(name, "of"))
@@ -295,7 +300,7 @@ class _Completion:
                 for piece in other.pieces
             ]
             arm = _prefixed(other.arms[0], prefix)
-            return arm.model_copy(update={"name": name}), pieces
+            return arm.model_copy(update={"name": name}), pieces, [prefix + link for link in other.decompose]
         assert entry.arm is not None
         own_arm = entry.arm
         if self.file.base is not None:
@@ -303,13 +308,13 @@ class _Completion:
             own_arm = own_arm.model_copy(update={"joints": joints, "home": home})
         if (hand := entry.hand) is None:
             assert entry.tool is not None and entry.gripper is not None
-            return Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper), []
+            return Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper), [], []
         if not hand.of:
             assert entry.tool is not None and entry.gripper is not None
             own = self._piece(hand, self._at(name, "hand"))
             place = {"mount": hand.mount, "position": hand.position, "wxyz": hand.wxyz}
             manipulator = Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper)
-            return manipulator, [own.model_copy(update=place)]
+            return manipulator, [own.model_copy(update=place)], []
         other = self._borrowed(hand.of, self._at(name, "hand", "of"))
         source = other.pieces[-1]
         piece = Piece(
@@ -324,7 +329,8 @@ class _Completion:
             wxyz=hand.wxyz,
         )
         borrowed = _prefixed(other.arms[0], prefix)
-        return Manipulator(name=name, tool=borrowed.tool, arm=own_arm, gripper=borrowed.gripper), [piece]
+        manipulator = Manipulator(name=name, tool=borrowed.tool, arm=own_arm, gripper=borrowed.gripper)
+        return manipulator, [piece], [prefix + link for link in other.decompose if link in other.gripper_links]
 
     def _check_unique(self, root: Element) -> None:
         """Check that names of links and joints are unique over all models."""
@@ -333,7 +339,7 @@ class _Completion:
             if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
                 what = f"two models of this robot both have a {kind} '{repeated}'"
                 raise self.document.error(
-                    (), what, instead="describe one of them in another robot file, and use it with 'of'"
+                    (), what, instead="describe one of them in another robot file, and name that file in 'of:'"
                 )
 
     def _check_names(self, root: Element, arms: list[Manipulator]) -> None:

@@ -146,7 +146,7 @@ def drop_inertials(root: Element, links: Iterable[str]) -> None:
 
 
 def _without_dots(name: str) -> str:
-    """Return a name as USD can hold it; labels of parts use the dot."""
+    """Replace the dots in a name, which USD does not allow and which separate the labels of parts."""
     return name.replace(".", "_")
 
 

@@ -86,7 +86,7 @@ class Modeler:
     def quads(self, corners: FloatArray, material: Material) -> None:
         """Add flat quadrilaterals (n, 4, 3) [m], counter-clockwise from outside."""
         (ax, ay, az), (bx, by, bz) = (corners[:, 1:3] - corners[:, :1]).transpose(1, 2, 0)
-        # np.cross gives the same bits in four times the time, a tenth of that of a generated home.
+        # np.cross gives the same bits but takes four times as long: a tenth of the time of a generated home.
         normals = np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=1)
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
         faces = (_QUAD + 4 * np.arange(len(corners))[:, None, None]).reshape(-1, 3)

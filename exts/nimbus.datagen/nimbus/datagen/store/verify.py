@@ -133,8 +133,8 @@ def verify(folder: Path) -> Verification:
     Raises:
         InputError: The folder holds no dataset.
     """
-    # The order of reading is files, ledger, dataset.json: a run writes the ledger before it names a file and
-    # dataset.json last, so that a run that continues meanwhile causes no false differences.
+    # The files are listed first, then the ledger is read, then dataset.json. A run writes the ledger before it gives a
+    # file its final name, and dataset.json last. So a run that continues meanwhile causes no false problems.
     files = names_in(folder, "episodes")
     with _reading(folder) as ledger:
         info, counts = read_info(folder), _Counts()

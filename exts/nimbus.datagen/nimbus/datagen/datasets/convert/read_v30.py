@@ -109,6 +109,6 @@ def _wordings(folder: Path) -> dict[int, str]:
         raise InputError(error.what, where=str(folder / _TASKS), instead=RESTORE) from None
     for number, text in found.items():
         if not isinstance(text, str):
-            what = f"task {number} is {text!r}, not a text: the index of the table must contain texts"
+            what = f"task {number} is {text!r}, expected a string: the index of the table must contain strings"
             raise InputError(what, where=str(folder / _TASKS), instead="write it with pandas, with the texts as index")
     return found

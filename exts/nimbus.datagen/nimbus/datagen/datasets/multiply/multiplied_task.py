@@ -122,13 +122,15 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     names: dict[Key, str] = {}
     for number, (key, subtasks) in enumerate(cut.columns.items(), start=1):
         first = subtasks[0]
-        label = re.sub("[^a-z0-9]+", "_", f"{first.verb} {_group(first.frame) or 'world'}".lower())
+        thing, _, part = first.frame.partition(".")
+        label = re.sub("[^a-z0-9]+", "_", f"{first.verb} {_group(thing) or 'world'}".lower())
         names[key] = f"{number}_{label}"
         file = DemonstrationFile(
             robot=robot.name,
             task=task.name,
-            subtask=f"{first.verb} {_group(first.frame)}".strip(),
+            subtask=f"{first.verb} {_group(thing)}".strip(),
             axes=first.axes,
+            part=part,
             takes=tuple(one.take for one in subtasks),
         )
         file.write(folder / f"{names[key]}{SUFFIX}")
@@ -215,7 +217,7 @@ def _overlap(one: Sequence[Subtask], other: Sequence[Subtask]) -> bool:
 def _parameters(subtask: Subtask, name: str, task: Task) -> dict[str, str]:
     values = {"demo": name}
     if subtask.frame:
-        values["on"] = _reference(subtask.frame, task)
+        values["on"] = _reference(subtask.frame.partition(".")[0], task)
     return values
 
 

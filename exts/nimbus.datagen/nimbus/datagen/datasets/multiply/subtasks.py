@@ -31,6 +31,9 @@ _SMOOTHING = 0.07
 """Standard deviation of the filter that removes tremor from a path [s]."""
 _FINGER_TIME = 1.0
 """Time before and after a grip in which changes of the fingers' command belong to the grip [s]."""
+_CLOSED, _STEADY = 0.5, 0.01
+"""Commanded opening below which fingers count as closed, and change in a row up to which a command is steady, as
+fractions of the full opening."""
 _STILL, _STILL_TURN = 0.02, 0.1
 """Speeds below which the tool counts as paused [m/s, rad/s]; pauses are removed."""
 
@@ -41,7 +44,7 @@ class Subtask:
 
     arms: tuple[str, ...]
     frame: str
-    """Body in whose frame the take is expressed; empty for the world."""
+    """Object, or part of one as ``OBJECT.PART``, in whose frame the take is expressed; empty for the world."""
     start: int
     stop: int
     verb: str
@@ -123,13 +126,13 @@ def _frame(
         if gives:
             return "", "hand over"
         one = next((one for one in group if one.gripped), one)
-        return one.gripped[0].split(".")[0] if one.gripped else _first(one.touched), "take together"
+        return _worked_on(one, demonstration), "take together"
     held = one.held_before
     if held not in objects:
         if one.gripped:
             verb = "take" if one.held_after in objects else "move"
-            return one.gripped[0].split(".")[0], verb
-        return _first(one.touched), "work on"
+            return _worked_on(one, demonstration), verb
+        return _worked_on(one, demonstration), "work on"
     others = [name for name in one.touched if name.split(".")[0] != held]
     things = [name.split(".")[0] for name in others if name != WORLD]
     verb = "put" if one.held_after != held else "work with"
@@ -145,9 +148,15 @@ def _frame(
     return "", verb
 
 
-def _first(touched: tuple[str, ...]) -> str:
-    name = touched[0].split(".")[0]
-    return "" if name == WORLD else name
+def _worked_on(interval: WorkInterval, demonstration: Demonstration) -> str:
+    """Return the object, or the moving part of one, that an arm grips or touches first; empty for the world.
+
+    Handles are at different places of different cabinets, but at the same place of their drawers.
+    """
+    name = interval.gripped[0] if interval.gripped else interval.touched[0]
+    if name == WORLD:
+        return ""
+    return name if name in demonstration.bodies else name.split(".")[0]
 
 
 def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
@@ -200,7 +209,7 @@ def _take(
                 event.model_copy(update={"row": int(np.searchsorted(kept, span[0]))}) for span, event in events[arm]
             ),
         )
-    thing = next((item for item in demonstration.layout.objects if item.name == frame), None)
+    thing = next((item for item in demonstration.layout.objects if item.name == frame.split(".")[0]), None)
     return Take(
         source=f"{demonstration.name}[{start}:{stop}]",
         kind=thing.kind if thing else "",
@@ -233,6 +242,7 @@ def _events(
 ) -> list[tuple[tuple[int, int], GripperEvent]]:
     """Return the gripper events of an arm, each with the range of rows in which its fingers move."""
     held, one = grips[arm], rows.arms[arm]
+    near = round(_FINGER_TIME * demonstration.rate)
     found: list[tuple[tuple[int, int], GripperEvent]] = []
     for row in range(start + 1, stop):
         if held[row] == held[row - 1]:
@@ -243,30 +253,49 @@ def _events(
             found.append(
                 ((begin, row), GripperEvent(row=0, action="close", opening=0.0, on=_role(rows, grips, arm, frame, row)))
             )
-        else:
-            begin, end = max(_closing_began(-one.commanded, row, start), least), row
+        elif (began := _opening_began(one.commanded, row, near=near, stop=stop)) is not None:
+            begin = max(began, least)
+            end = max(begin, row)
             while end < stop - 1 and one.shares[end + 1] > one.shares[end] + 0.01:
                 end += 1
             found.append(((begin, end), GripperEvent(row=0, action="open", opening=1.0, on="")))
-    return sorted([*found, *_finger_motions(demonstration, one, found, start, stop)], key=lambda event: event[0])
+    events = sorted([*found, *_finger_motions(one, found, start, stop, near=near)], key=lambda event: event[0])
+    if events and not held[stop - 1] and one.commanded[stop - 1] < _CLOSED and (one.commanded[stop:] > _CLOSED).any():
+        # The fingers lost a handle and opened only after the retreat: later subtasks begin with open fingers.
+        events.append(((stop - 1, stop - 1), GripperEvent(row=0, action="open", opening=1.0, on="")))
+    return events
+
+
+def _opening_began(commanded: FloatArray, row: int, *, near: int, stop: int) -> int | None:
+    """Return the row in which the command begins to open fingers whose grip ends in ``row``; None if it never does.
+
+    Fingers that slip off a handle lose it without a command; they are opened later.
+    """
+    begin = row
+    while begin > max(row - near, 0) and abs(commanded[begin] - commanded[begin - 1]) < _STEADY:
+        begin -= 1
+    end = begin
+    while begin > 0 and commanded[begin - 1] < commanded[begin] - _STEADY:
+        begin -= 1
+    if begin < end:
+        return begin
+    return next((later - 1 for later in range(row, stop) if commanded[later] > commanded[later - 1] + _STEADY), None)
 
 
 def _finger_motions(
-    demonstration: Demonstration,
-    arm: ArmRows,
-    found: Sequence[tuple[tuple[int, int], GripperEvent]],
-    start: int,
-    stop: int,
+    arm: ArmRows, found: Sequence[tuple[tuple[int, int], GripperEvent]], start: int, stop: int, *, near: int
 ) -> Iterator[tuple[tuple[int, int], GripperEvent]]:
     """Yield events of fingers that close or open without gripping anything, for example behind a handle."""
-    near, closed = round(_FINGER_TIME * demonstration.rate), arm.commanded < 0.5
+    closed = arm.commanded < _CLOSED
     for row in range(start + 1, stop):
-        if closed[row] == closed[row - 1] or any(begin - near <= row <= end + near for (begin, end), _ in found):
+        action = "close" if closed[row] else "open"
+        spans = [span for span, event in found if event.action == action]
+        if closed[row] == closed[row - 1] or any(begin - near <= row <= end + near for begin, end in spans):
             continue
         begin, end = row - 1, row
-        while begin > start and abs(arm.commanded[begin] - arm.commanded[begin - 1]) > 0.01:
+        while begin > start and abs(arm.commanded[begin] - arm.commanded[begin - 1]) > _STEADY:
             begin -= 1
-        while end < stop - 1 and abs(arm.commanded[end + 1] - arm.commanded[end]) > 0.01:
+        while end < stop - 1 and abs(arm.commanded[end + 1] - arm.commanded[end]) > _STEADY:
             end += 1
         yield (begin, end), GripperEvent(row=0, action="set", opening=round(float(arm.commanded[end]), 3), on="")
 
@@ -275,9 +304,9 @@ def _closing_began(commanded: FloatArray, row: int, start: int) -> int:
     """Return the row in which the opening command begins to fall, for a fall that ends in ``row``."""
     begin = row
     # The command may have fallen some rows earlier, before the fingers stopped at the object.
-    while begin > start and abs(commanded[begin] - commanded[begin - 1]) < 0.01:
+    while begin > start and abs(commanded[begin] - commanded[begin - 1]) < _STEADY:
         begin -= 1
-    while begin > start and commanded[begin - 1] > commanded[begin] + 0.01:
+    while begin > start and commanded[begin - 1] > commanded[begin] + _STEADY:
         begin -= 1
     return begin if row - begin < len(commanded) // 4 else row
 

@@ -110,7 +110,7 @@ class LeRobotView:
             start += row["length"]
         for number, wording in self.wordings.items():
             if not isinstance(wording, str):
-                yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, not a text")
+                yield fail("tasks", "meta/tasks.parquet", f"task {number} is {wording!r}, expected a string")
 
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
         """Yield every episode in the order of the table of episodes, or the reason why it cannot be read."""

@@ -43,7 +43,7 @@ class Thresholds:
     repeat_motion: float = 0.01
     """Motion of a joint between two rows above which their images must differ [rad or m]."""
     repeat_share: float = 0.3
-    """Fraction of rows with this motion but an equal image above which an episode is reported."""
+    """Largest fraction of rows that may have this motion and yet an unchanged image; a larger one is reported."""
     outlier: float = 2.0
     """Ratio to the usual difference between successive images above which an image is an outlier."""
     pictures: int = 40_000

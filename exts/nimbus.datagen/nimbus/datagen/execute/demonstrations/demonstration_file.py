@@ -104,6 +104,7 @@ class DemonstrationFile(StrictModel):
         default="thing",
         description="axes of the poses: those of the thing, or of the world",
     )
+    part: str = Field(default="", description="moving part of the thing in whose frame the poses are; empty for none")
     takes: tuple[Take, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

@@ -12,6 +12,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.articulation import JointedPart
 from nimbus.datagen.execute.demonstrations.candidates import Candidate, HeldNow, list_candidates
 from nimbus.datagen.execute.demonstrations.demonstration_file import (
     HAND,
@@ -144,7 +145,10 @@ class DemonstratedMotion:
             pose[:3, 3] = (*region.center, cell.stage.surfaces[region.on].upper[2])
             return pose, "", "none"
         if name in cell.objects:
-            return cell.pose(name), cell.objects[name].kind, cell.model(name).symmetry
+            kind, symmetry, part = cell.objects[name].kind, cell.model(name).symmetry, self._demonstration.part
+            if not part:
+                return cell.pose(name), kind, symmetry
+            return JointedPart(cell, name, part).pose, kind, "none"
         return cell.pose(name), "", "none"
 
     def _candidates(self) -> list[Candidate]:

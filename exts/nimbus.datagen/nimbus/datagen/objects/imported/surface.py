@@ -47,7 +47,7 @@ class ImportedSurface:
         return replace(self, corners=self.corners * factor, metres=1.0, unit_is_known=True)
 
     def without_repeats(self) -> ImportedSurface:
-        """Return the surface without the faces that equal an earlier one, with the same side in front."""
+        """Return the surface without repeated faces; a copy of a face that faces the other way is kept."""
         turned = np.argmin(self.corners @ np.array([1.0, 2.0**0.5, 3.0**0.5]), axis=1)
         order = (turned[:, None] + np.arange(3)) % 3
         corners = np.take_along_axis(self.corners, order[:, :, None], axis=1)

@@ -17,12 +17,13 @@ from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.kept_arrays import read_arrays
 from nimbus.datagen.progress import allow
 from nimbus.datagen.render.baked_light.face_grids import FaceGrid, place_grids
+from nimbus.datagen.render.baked_light.hidden_samples import hidden_samples, replacements
 from nimbus.datagen.render.baked_light.light_basis import GROUPS, PLACES, SKY_BINS, LightBasis
 
 if TYPE_CHECKING:
     from nimbus.datagen.render.baked_light.trace import BakeTracer
 
-LIGHT_VERSION = 1
+LIGHT_VERSION = 2
 """Version of the bake; it is raised when its results change."""
 _AWAY = 1.1
 """Distance of lamps from the workplace along x and along y [m]; it is smaller where a wall is nearer."""
@@ -37,7 +38,7 @@ _NEAR, _FINE, _COARSE = 1.3, 0.06, 0.15
 _PROBE = 0.15
 """Height above the workplace at which the light for moving bodies is sampled [m]."""
 _USUAL_DROP = 1.6
-"""Distance below a home's lamp at which a lamp of strength 1 gives light 1 from above [m]."""
+"""Distance below a home's lamp at which strength 1 gives as much light as a directional light of color 1 [m]."""
 _SLOW = 240.0
 """Upper bound of a bake's duration, kernel compilation included [s]."""
 
@@ -104,8 +105,14 @@ def bake(scene: StillScene) -> LightBasis:
     normals = np.concatenate([normals, probes[4:5], probes]).astype(np.float32)
     group = np.concatenate([group, np.full(7, GROUPS, dtype=np.uint8)])
     lamps, lit = _light_of_lamps(scene, tracer, points, normals)
-    seen = tracer.look_around(points, normals, FaceGrid(steps=grid.steps, start=grid.start, samples=samples), is_open)
+    placed = FaceGrid(steps=grid.steps, start=grid.start, samples=samples)
+    seen, behind = tracer.look_around(points, normals, placed, is_open, scene.normals.mean(axis=1))
     sky = np.stack([np.mean(seen == -1 - part, axis=1) for part in range(SKY_BINS)], axis=1)
+    if scene.lamps is not None:
+        # Scenes with a workplace keep their samples: their recorded looks are fixed, and their parts rarely overlap.
+        hidden = hidden_samples(behind, lit, sky) & (group < GROUPS) & (np.arange(len(group)) < shining)
+        stands_for = replacements(hidden, points, normals, group)
+        samples, seen = stands_for[samples].astype(np.int32), np.where(seen >= 0, stands_for[seen], seen)
     direct = np.concatenate([lit, sky], axis=1).astype(np.float32)
     surface = seen >= 0
     rows = np.repeat(np.arange(len(seen)), surface.sum(axis=1))

@@ -23,9 +23,9 @@ ZENITH = 0.866
 class LightBasis:
     """Light at S samples from K sources of strength 1: PLACES lamps, then SKY_BINS parts of the sky.
 
-    A lamp of strength 1 lights the workplace like light 1 from above; a part of the sky of radiance 1 is as bright as
-    white under light 1. The last six samples are at a point above the workplace and face +x, -x, +y, -y, +z, -z. The
-    sample before them is emissive.
+    Light is measured in units of a directional light of color 1 that shines from above. A lamp of strength 1 gives
+    light 1 at the workplace. A part of the sky of radiance 1 looks as bright as a white surface under light 1. The last
+    six samples are at a point above the workplace and face +x, -x, +y, -y, +z, -z. The sample before them is emissive.
     """
 
     steps: NDArray[np.int32]

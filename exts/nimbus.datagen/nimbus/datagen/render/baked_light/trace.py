@@ -72,10 +72,13 @@ def _look_around(
     starts: wp.array(dtype=wp.int32),
     samples: wp.array(dtype=wp.int32),
     open_faces: wp.array(dtype=wp.uint8),
+    facing: wp.array(dtype=wp.vec3),
     found: wp.array2d(dtype=wp.int32),
+    behind: wp.array(dtype=wp.float32),
 ):
     sample = wp.tid()
     normal = normals[sample]
+    from_behind = wp.float32(0.0)
     # Any tangent will do; the second axis avoids a cross product of nearly parallel vectors.
     side = wp.normalize(
         wp.cross(normal, wp.where(wp.abs(normal[2]) < 0.9, wp.vec3(0.0, 0.0, 1.0), wp.vec3(1.0, 0.0, 0.0)))
@@ -90,12 +93,15 @@ def _look_around(
         if query.result:
             face = query.face
             if open_faces[face] == wp.uint8(0):
+                if wp.dot(ray, facing[face]) > 0.0:
+                    from_behind += 1.0
                 parts = steps[face]
                 # This is the nearest point of the grid; i and j may both round up, beyond the last point of row i.
                 i = wp.clamp(wp.int32(wp.round(query.u * float(parts))), 0, parts)
                 j = wp.clamp(wp.int32(wp.round(query.v * float(parts))), 0, parts - i)
                 seen = samples[starts[face] + i * (parts + 1) - (i * (i - 1)) / 2 + j]
         found[sample, number] = seen
+    behind[sample] = from_behind / float(rays.shape[0])
 
 
 @wp.kernel
@@ -124,22 +130,26 @@ class BakeTracer:
         return found.numpy()
 
     def look_around(
-        self, points: Float32Array, normals: Float32Array, grid: FaceGrid, is_open: np.ndarray
-    ) -> np.ndarray:
-        """Return the samples (S, RAYS) hit in cosine-weighted directions; parts of the sky are -1 and below.
+        self, points: Float32Array, normals: Float32Array, grid: FaceGrid, is_open: np.ndarray, facing: FloatArray
+    ) -> tuple[np.ndarray, Float32Array]:
+        """Return the samples (S, RAYS) hit in cosine-weighted directions, and the fraction (S,) hit from behind.
+
+        Parts of the sky are -1 and below.
 
         Args:
             points: (S, 3) [m].
             normals: (S, 3) unit normals.
             grid: Grids of all faces.
             is_open: (F,) faces through which the sky is visible.
+            facing: (F, 3) directions in front of the faces.
         """
         found = wp.zeros((len(points), RAYS), dtype=wp.int32, device="cpu")
+        behind = wp.zeros(len(points), dtype=wp.float32, device="cpu")
         grids = [_array(values, wp.int32) for values in (grid.steps, grid.start, grid.samples)]
         inputs = [self._mesh.id, _array(points, wp.vec3), _array(normals, wp.vec3), _array(_directions(), wp.vec3)]
-        inputs += [*grids, _array(is_open.astype(np.uint8), wp.uint8), found]
+        inputs += [*grids, _array(is_open.astype(np.uint8), wp.uint8), _array(facing, wp.vec3), found, behind]
         wp.launch(_look_around, dim=len(points), inputs=inputs, device="cpu")
-        return found.numpy()
+        return found.numpy(), behind.numpy()
 
     def rise_above(self, points: FloatArray) -> Float32Array:
         """Return the free height (n,) above points (n, 3) [m]; 1000 without an obstacle."""
