@@ -32,8 +32,8 @@ from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
 _MOST_OBJECTS, _MOST_CONTACTS = 200, 10_000
-"""Limits on the work of a replay, far above shipped tasks, whose largest group has 14 objects; a layout may come from an
-untrusted file."""
+"""Limits on the work of a replay, because a layout may come from an untrusted file. The largest group of objects in the
+shipped tasks has 14."""
 
 FedActions = Literal["executed", "recorded"]
 """Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
