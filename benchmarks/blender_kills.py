@@ -60,7 +60,7 @@ def start(task: Path, folder: Path, episodes: int, seed: int) -> subprocess.Pope
 
 
 def blenders(run: int) -> dict[int, float]:
-    """Return the CPU time of each Blender process of a run that is not stopped [s]."""
+    """Return the CPU time of each Blender process of a run, without stopped processes [s]."""
     found = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError):
@@ -78,7 +78,7 @@ def _is_below(pid: int, run: int) -> bool:
 
 
 def disturb(run: subprocess.Popen[bytes], kills: int, rng: random.Random) -> dict[str, int]:
-    """Disturb Blender processes of a run until it ends or a number is reached; return the counts."""
+    """Disturb Blender processes of a run until it ends, at most ``kills`` times; return the counts."""
     made = {"killed": 0, "stopped": 0}
     moment = rng.uniform(0.2, _LATEST)
     while run.poll() is None and sum(made.values()) < kills:

@@ -102,11 +102,11 @@ class Place(Skill):
         if sum(place is not None for place in (self.into, self.on, self.beside)) != 1:
             raise PydanticCustomError("place", "give one of into, on and beside")
         if self.beside is None and (self.side is not None or self.gap is not None):
-            raise PydanticCustomError("place", "side and gap need beside")
+            raise PydanticCustomError("place", "'side' and 'gap' are only allowed with 'beside'")
         if self.into is not None and (self.rest is not None or self.yaw is not None):
-            raise PydanticCustomError("place", "rest and yaw need on or beside")
+            raise PydanticCustomError("place", "'rest' and 'yaw' are only allowed with 'on' or 'beside'")
         if self.on is None and self.spread is not None:
-            raise PydanticCustomError("place", "spread needs on")
+            raise PydanticCustomError("place", "'spread' is only allowed with 'on'")
         return self
 
     def run(self, arm: Workcell) -> None:

@@ -29,7 +29,7 @@ from nimbus.datagen.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 BUNDLE = ROOT / "build/gpu-bundle"
-PART_SIZE = 48 << 20
+PART_SIZE = 40 << 20
 """Largest part [bytes]; with the 15 MiB of a checkout beside it, it fits into a transfer of 64 MiB."""
 FIRST = ("msgspec", "warp_lang")
 """Packages of ``equality`` and ``views``, which come first, besides NumPy."""

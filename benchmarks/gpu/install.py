@@ -245,6 +245,7 @@ def main() -> int:
     }
     (into / "absent.json").write_text(json.dumps(reasons), encoding="utf-8")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(into / "site"), str(into / "source")])}
+    env["PYTHONDONTWRITEBYTECODE"] = ""  # where it is set, every worker would compile all packages again
     env |= {"PYTHONUNBUFFERED": "1", "WARP_CACHE_PATH": str(into / "warp"), "NIMBUS_CACHE": str(into / "cache")}
     words = ["--device", options.device, "--json", str(into / "gpu.json"), "--absent", str(into / "absent.json")]
     line = [sys.executable, "-m", "benchmarks.gpu", *words, *options.parts]

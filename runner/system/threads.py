@@ -135,10 +135,15 @@ def _unused_rooms(pipeline: Pipeline | None, *, has_cameras: bool) -> tuple[str,
 
 
 def _plug_ins() -> list[str]:
-    """Return the imported modules of the user that define kernels."""
-    if "warp" not in sys.modules:
+    """Return the imported modules of the user that define kernels.
+
+    A package that was installed is not the user's module. Its folder need not be named ``site-packages``:
+    ``pip install --target`` installs into any folder, and that of Warp then holds the other packages, too.
+    """
+    if (warp := sys.modules.get("warp")) is None:
         return []
 
+    installed = Path(str(warp.__file__)).parents[1]
     registered = (
         (name, sys.modules.get(name)) for name in list(importlib.import_module("warp._src.context").user_modules)
     )
@@ -147,6 +152,7 @@ def _plug_ins() -> list[str]:
         for name, module in registered
         if module is not None
         and (path := getattr(module, "__file__", None))
+        and not Path(path).is_relative_to(installed)
         and not any(part in ("site-packages", "dist-packages") for part in Path(path).parts)
         and not name.startswith("nimbus.")
     )

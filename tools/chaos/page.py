@@ -55,7 +55,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
     for name, value in totals(report).items():
         yield f"| {name} | {value} |"
     yield ""
-    yield "| scenario | episodes | faults | wall [s] | |"
+    yield "| scenario | episodes | faults | wall [s] | result |"
     yield "|---|---|---|---|---|"
     for name, result in scenarios.items():
         verdict = result["skipped"] or ("as promised" if result["is_good"] else "; ".join(_broken(result)))

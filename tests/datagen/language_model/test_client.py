@@ -151,6 +151,17 @@ def test_hopeless_server_stops_in_one_line(
     assert SECRET not in said and len(server.requests) == count
 
 
+def test_further_questions_to_a_silent_server_are_sent_once(tmp_path: Path):
+    with serving([send("", 503)] * 7 + [say(TEXT)]) as server:
+        asked = model(server.url, tmp_path)
+        counts = []
+        for _ in range(2):
+            refusal(asked.ask, QUESTION)
+            counts.append(len(server.requests))
+        answer = asked.ask(QUESTION)
+    assert counts == [6, 7] and answer.value and len(server.requests) == 8
+
+
 def test_server_that_is_gone_stops(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"

@@ -90,6 +90,22 @@ def test_kernels_of_plug_ins_are_compiled_beforehand(tmp_path: Path, monkeypatch
         del sys.modules["plug_in_with_kernel"]
 
 
+def test_kernels_of_packages_in_another_folder_are_not_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """With packages in a folder of ``pip install --target``, a run compiled every kernel of Newton, for minutes."""
+    import warp
+
+    code = "import warp as wp\n\n\n@wp.kernel\ndef fill(values: wp.array(dtype=float)):\n    values[wp.tid()] = 1.0\n"
+    (tmp_path / "package_with_kernel.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(warp, "__file__", str(tmp_path / "warp" / "__init__.py"))
+    importlib.import_module("package_with_kernel")
+    try:
+        assert "package_with_kernel" not in threads._kernel_modules(None)
+    finally:
+        importlib.import_module("warp._src.context").user_modules.pop("package_with_kernel")
+        del sys.modules["package_with_kernel"]
+
+
 def kernel_rooms(modules: list[str]) -> set[str]:
     """Return the rooms of the library in a list of modules; other tests of this process may have kernels, too."""
     return {module.split(".")[2] for module in modules if module.startswith("nimbus.")}

@@ -121,7 +121,7 @@ def test_drawn_spots_keep_half_the_object_inside() -> None:
 
 
 def test_spread_without_a_region_is_refused() -> None:
-    with pytest.raises(ValueError, match="spread needs on"):
+    with pytest.raises(ValueError, match="'spread' is only allowed with 'on'"):
         make(Place, object="items_0", beside="items_1", spread=0.4)
 
 

@@ -248,7 +248,7 @@ class _Names:
         return max((len(schema.get("prefixItems", ())) for schema in self._schemas(keys)), default=0)
 
     def quantity(self, keys: Keys) -> Quantity | None:
-        """Return the quantity of the number at ``keys``, where units may be written."""
+        """Return the quantity of the number at ``keys``; None for a plain number."""
         return next(filter(None, map(quantity_of, self._schemas(keys))), None)
 
     def _schemas(self, keys: Keys) -> list[dict[str, Any]]:

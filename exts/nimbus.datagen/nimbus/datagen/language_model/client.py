@@ -45,7 +45,8 @@ class Limits:
     """Limits on requests, and on the tokens of a command."""
 
     tries: int = 8
-    """Largest number of requests per question; requests with changed parameters count too."""
+    """Largest number of requests per question; requests with changed parameters count too. After a question without an
+    answer, each further one is sent once until the server answers."""
     seconds: float = 180.0
     """Time limit of one request [s]; a reasoning model on a slow machine takes a minute or two."""
     first_wait: float = 1.0
@@ -73,6 +74,8 @@ class LanguageModel:
     """Number of tokens used so far."""
     _format: int = field(default=0, init=False)
     _dropped: set[str] = field(default_factory=set, init=False)
+    _is_silent: bool = field(default=False, init=False)
+    """True if the last question got no answer."""
 
     def find_name(self) -> None:
         """Ask the server for its only model if no name is given.
@@ -100,11 +103,15 @@ class LanguageModel:
         if reply is None:
             if self.address is None:
                 raise InputError("no model is given", instead="give --model URL or --replay FOLDER")
-            reply = self._fetch(question, self.address)
+            # The tries of a question take minutes; a dataset of many episodes must not wait that long for each of them.
+            tries = 1 if self._is_silent else self.limits.tries
+            self._is_silent = True
+            reply = self._fetch(question, self.address, tries)
+            self._is_silent = False
             self.records.keep(question, reply)
         return _read(reply, question)
 
-    def _fetch(self, question: ModelQuestion, address: Address) -> Reply:
+    def _fetch(self, question: ModelQuestion, address: Address, tries: int) -> Reply:
         """Send requests until a reply can be parsed.
 
         If no reply can be parsed, the last one is returned after the last try.
@@ -114,7 +121,7 @@ class LanguageModel:
             BudgetSpent: The token budget is spent.
         """
         limit, pause, why, unread, lower = self.limits.reply_tokens, self.limits.first_wait, "", None, 0
-        for _ in range(self.limits.tries):
+        for number in range(tries):
             payload = self._payload(question, limit, lower)
             try:
                 sent = exchange(address, "/chat/completions", payload, seconds=self.limits.seconds)
@@ -138,12 +145,13 @@ class LanguageModel:
                     continue
                 else:
                     return reply
-            time.sleep(wait)
+            if number + 1 < tries:
+                time.sleep(wait)
             pause = min(2 * pause, self.limits.longest_wait)
         if unread is not None:
             return unread
         instead = f"start the server, or try again; {_KEPT}"
-        raise ModelUnavailable(f"no answer after {self.limits.tries} tries: {why}", where=address.url, instead=instead)
+        raise ModelUnavailable(f"no answer after {tries} tries: {why}", where=address.url, instead=instead)
 
     def _payload(self, question: ModelQuestion, limit: int, lower: int) -> dict[str, Any]:
         """Return the body of a request.

@@ -212,7 +212,10 @@ class _Conversion:
         return Element("mesh", filename=name)
 
     def _joints(self, body: int) -> None:
-        """Convert the joints between a body and its parent; several joints, or one off the origin, need more links."""
+        """Convert the joints between a body and its parent.
+
+        Several joints, or a joint away from the body's origin, need additional links.
+        """
         model, name = self.model, self._name("body", body)
         parent = self._name("body", int(model.body_parentid[body]))
         # This is the pose of the body relative to the last link made.

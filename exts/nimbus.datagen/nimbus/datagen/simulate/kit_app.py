@@ -112,9 +112,9 @@ def _unlicensed() -> InputError:
 
 @contextmanager
 def progress_by_update() -> Iterator[None]:
-    """Count each iteration of Kit's loop as progress in the block, as while a stage loads, but not during rendering.
+    """Count each iteration of Kit's loop as progress in the block, which must not render.
 
-    Replicator's rendering step has inner loops that may run forever without an image.
+    It is for the loading of a stage. Replicator's rendering step has inner loops that may run forever without an image.
     """
     import carb.eventdispatcher
     import omni.kit.app

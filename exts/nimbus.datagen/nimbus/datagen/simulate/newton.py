@@ -111,7 +111,7 @@ class NewtonSimulation:
         )
         self._step: int | None = None
         """Number of steps since the start of the recording; None before the start."""
-        # Vertices of cloths and links of cables come last; at their defaults they lie in their shapes at rest.
+        # Vertices of cloths and links of cables come last; by default they have their shapes at rest.
         self.data.qpos[: self.rigid_model.nq] = start_positions(self.rigid_model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
@@ -130,8 +130,8 @@ class NewtonSimulation:
         actuator_of = {int(self.model.actuator_trnid[index, 0]): index for index in range(self.model.nu)}
         self._actuators = np.array([actuator_of[joint] for joint in joints])
         self._stiffness = self.model.actuator_gainprm[self._actuators, 0]
-        # The lead time is damping over stiffness: a reference that leads by velocity times this cancels the damping
-        # force.
+        # The lead time is damping over stiffness. A reference that is this time ahead at the current velocity cancels
+        # the damping force.
         self._lead_time = -self.model.actuator_biasprm[self._actuators, 2] / self._stiffness
         self._robot_trees = np.unique(self.model.body_treeid[self.model.jnt_bodyid[joints]])
         self._sleep_policy = self.model.tree_sleep_policy.copy()

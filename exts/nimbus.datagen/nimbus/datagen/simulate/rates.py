@@ -10,7 +10,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 
 _MOST_STEPS = 24_000
-"""Largest number of physics steps in a record period; records once in ten seconds have that many."""
+"""Largest number of physics steps in a record period, which is reached with one record in ten seconds."""
 
 
 def smooth_reference(

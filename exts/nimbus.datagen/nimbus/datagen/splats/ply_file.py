@@ -66,7 +66,9 @@ def read_elements(path: Path) -> tuple[list[PlyElement], int]:
         elif words[0] == "property" and len(words) == 3 and words[1] in _TYPES and elements:
             elements[-1][2].append((words[2], _TYPES[words[1]]))
         elif words[0] != "format":
-            raise InputError(f"its header has '{line}', unlike files of splats", where=str(path), instead=_AGAIN)
+            raise InputError(
+                f"its header has '{line}', which files of splats never have", where=str(path), instead=_AGAIN
+            )
     start = len(text) + len(mark)
     try:
         found = [PlyElement(name=name, count=count, columns=np.dtype(columns)) for name, count, columns in elements]

@@ -1,4 +1,4 @@
-"""Access check of a server: requests need the secret of the printed address, this host, and no foreign origin."""
+"""Access check of a server: requests must have the printed secret, name this host, and come from no foreign page."""
 
 from __future__ import annotations
 

@@ -58,5 +58,5 @@ def groups(numbers: Sequence[int]) -> Iterator[tuple[int, range]]:
 
 
 def place(number: int) -> dict[str, int]:
-    """Return the number of the folder and the number in the folder for a file."""
+    """Return the number of a file's folder, and the file's number in that folder."""
     return {"chunk_index": number // FILES_IN_CHUNK, "file_index": number % FILES_IN_CHUNK}

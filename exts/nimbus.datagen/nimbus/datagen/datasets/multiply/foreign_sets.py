@@ -88,7 +88,9 @@ class RobomimicSignals(SignalSet):
             names = [str(name) for name in data] if isinstance(data, h5py.Group) else []
         found = [name for name in names if re.fullmatch(r"demo_\d{1,9}", name)]
         if not found:
-            raise InputError("has no group data/demo_0, unlike robomimic", where=str(path), instead="give another file")
+            raise InputError(
+                "is not a robomimic file: it has no group data/demo_0", where=str(path), instead="give another file"
+            )
         self.episodes = sorted(found, key=lambda name: int(name[5:]))
         self.names, self.rate = {}, _TABLE_RATE
 

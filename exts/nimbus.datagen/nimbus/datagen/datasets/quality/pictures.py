@@ -205,7 +205,7 @@ def _around(step: NDArray[np.float32], place: int) -> float:
 
 
 def _shrink(picture: NDArray[np.uint8]) -> Float32Array:
-    """Return a reduced image (h, w, 3), whose pixels are averages over columns of every n-th row."""
+    """Return a reduced image (h, w, 3), whose pixels are the means of square tiles."""
     every = max(1, picture.shape[0] // _SMALL)
     height, width = picture.shape[0] // every, picture.shape[1] // every
     tiles = picture[: height * every, : width * every].reshape(height, every, width, every, 3)

@@ -94,7 +94,7 @@ def _take_over(spool: Path, store: ObjectStore) -> None:
 
 
 def _note_stored(spool: Path) -> None:
-    """Record the objects that the ledger names as sent."""
+    """Mark all objects of the ledger as already sent to the store."""
     uploads, ledger = Uploads(spool), Ledger(spool, read_only=True)
     try:
         rows = _objects(ledger)
@@ -119,7 +119,7 @@ def _forget_lost(spool: Path, store: ObjectStore, *, most: int | None = _MOST_LO
     Args:
         spool: Folder of the run.
         store: Store of the dataset.
-        most: Rows above which nothing is looked up; None for any number.
+        most: Number of rows above which nothing is looked up; None for no limit.
     """
     if not (spool / LEDGER).exists() or not (spool / UPLOADS).exists():
         return
