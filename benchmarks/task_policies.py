@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -18,14 +19,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "exts/nimbus.datagen")]
+os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 from nimbus.datagen.policies.perceptron import TrainingSettings  # noqa: E402
 from nimbus.runner.cli import main as nimbus  # noqa: E402
 from nimbus.runner.evaluation.results import Evaluation, read_evaluation  # noqa: E402
 
 RECORDS = ROOT / "benchmarks/task_policies.json"
-TASKS = ("slide_block", "conveyor_pick", "wipe_table", "turn_knob", "insert_peg", "stack_blocks")
-"""Tasks of six families."""
+TASKS = ("slide_block", "conveyor_pick", "wipe_table", "turn_knob", "insert_peg", "stack_blocks", "near_block")
+"""Tasks of seven families."""
 _HEAD = """
 ## Policies trained on the demonstrations
 

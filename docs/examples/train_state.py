@@ -13,6 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import nimbus.runner  # noqa: F401, its import limits the numerical libraries to one thread
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.perceptron import TrainingSettings
 from nimbus.datagen.policies.state_training import Demonstrations, train_state_policy, write_state_policy

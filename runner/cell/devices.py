@@ -64,4 +64,4 @@ def select_instances(gpus: str | None, *, simulator: str, planner: str = "ompl",
     if is_single:
         what, instead = "Isaac Sim renders in separate processes", "leave --serial and --coupled out"
         raise InputError(what, where="--sim isaacsim", instead=instead)
-    return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus()))
+    return find_instances(gpus=None if gpus is None else select_gpus(gpus, list_gpus(), otherwise="--sim newton"))

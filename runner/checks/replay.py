@@ -31,8 +31,16 @@ from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
+_MOST_OBJECTS, _MOST_CONTACTS = 200, 4_000
+"""Limits on the work of a replay, because a layout may come from an untrusted file. The largest group of objects in the
+shipped tasks has 14."""
+
 FedActions = Literal["executed", "recorded"]
 """Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
+
+
+class _TooMuchWork(Exception):
+    """Raised for a layout whose physics would take hours."""
 
 
 def replay_actions(
@@ -61,6 +69,8 @@ def replay_actions(
             for row in range(part.start, part.stop)
         }
         for row, (action, executed) in enumerate(rows):
+            if simulation.data.ncon > _MOST_CONTACTS:
+                raise _TooMuchWork(f"{simulation.data.ncon} contacts in step {row}; the limit is {_MOST_CONTACTS}")
             with cell.step(unchecked.get(row, ""), ""):
                 cell.repeat(action, executed=executed, checked=row not in unchecked)
     except SkillFailure as failure:
@@ -108,6 +118,9 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
+        if (count := len(layout.physical.objects)) > _MOST_OBJECTS:
+            what = f"its layout has {count} objects; the limit is {_MOST_OBJECTS}"
+            raise InputError(what, where=str(path), instead="check where the dataset comes from")
         check_engine(episode.provenance.settings, where=str(path))
         check_assets(task, episode)
         try:
@@ -116,7 +129,7 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
                 again = drive_again(task, assets, layout.physical, stored)
             else:
                 again = replay_actions(task, layout.physical, stored, actions=actions)
-        except mujoco.FatalError as error:  # for example, more contacts than its memory holds
+        except (mujoco.FatalError, _TooMuchWork) as error:  # for example, more contacts than its memory holds
             what = f"physics cannot compute its layout: {str(error).splitlines()[0][:160]!a}"
             raise InputError(what, where=str(path), instead="check where the dataset comes from") from None
         return Replay(

@@ -15,7 +15,7 @@ from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.simulate.isaac_location import CONTAINER, VARIABLE, locate_isaac_python
 from nimbus.datagen.simulate.kit_app import VERSION
 from nimbus.runner.cell.transport.spec import Instances
-from nimbus.runner.system.gpus import Gpu, list_gpus
+from nimbus.runner.system.gpus import Gpu, list_gpus, select_gpus
 
 _PATIENCE = 120.0
 """Time limit of the probe [s]; it is long because a container's first start reads from a cold disk."""
@@ -49,7 +49,8 @@ def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gp
         gpus: GPUs of the machine; detected by default.
 
     Raises:
-        InputError: Isaac Sim is missing or has another version, its license is not accepted, or no GPU is suitable.
+        InputError: Isaac Sim is missing or has another version, its license is not accepted, the driver is too
+            old, or no GPU is suitable.
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
@@ -127,7 +128,8 @@ def _check(command: Path, told: dict, environ: Mapping[str, str]) -> None:
         raise InputError("the license of Isaac Sim is not accepted", where=_WHERE, instead=instead)
 
 
-def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
+def _fit(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """Return the GPUs with RT cores and free memory."""
     if not gpus:
         instead = "fix the driver until 'nvidia-smi' runs, or use --sim newton"
         raise InputError("no NVIDIA GPU was found", where=_WHERE, instead=instead)
@@ -136,4 +138,4 @@ def _fit(gpus: Sequence[Gpu]) -> list[Gpu]:
         names = ", ".join(dict.fromkeys(gpu.name for gpu in gpus))
         instead = "Isaac Sim needs an RTX GPU; use --sim newton --device cuda on this one"
         raise InputError(f"none of the GPUs has RT cores: {names}", where=_WHERE, instead=instead)
-    return fit
+    return select_gpus("all", fit, where=_WHERE, otherwise="--sim newton")

@@ -86,19 +86,22 @@ def parse_gpus(table: str, listing: str = "") -> list[Gpu]:
     return gpus
 
 
-def select_gpus(text: str, gpus: Sequence[Gpu], *, where: str = "--gpus") -> tuple[Gpu, ...]:
+def select_gpus(
+    text: str, gpus: Sequence[Gpu], *, where: str = "--gpus", otherwise: str = "--device cpu"
+) -> tuple[Gpu, ...]:
     """Select GPUs by ``all``, or by numbers and UUIDs separated by commas.
 
     Args:
         text: Value of the flag.
         gpus: GPUs and slices of this machine.
         where: The flag, for errors.
+        otherwise: Flag of a run that needs none of these GPUs, for errors.
 
     Raises:
         InputError: A GPU is unknown, named twice, split into MIG slices or too full, or the driver is too old.
     """
     if not gpus:
-        raise InputError("no NVIDIA GPU was found", where=where, instead="check 'nvidia-smi', or use --device cpu")
+        raise InputError("no NVIDIA GPU was found", where=where, instead=f"check 'nvidia-smi', or use {otherwise}")
     usable = [gpu for gpu in gpus if not gpu.slices]
     chosen = usable if text.strip() == "all" else [_find(word.strip(), gpus, where) for word in text.split(",")]
     for uuid, count in Counter(gpu.uuid for gpu in chosen).items():
@@ -107,7 +110,8 @@ def select_gpus(text: str, gpus: Sequence[Gpu], *, where: str = "--gpus") -> tup
     for gpu in chosen:
         if gpu.driver and int(gpu.driver.split(".")[0]) < _MIN_DRIVER:
             what = f"driver {gpu.driver} is too old for CUDA 13"
-            raise InputError(what, where=where, instead=f"install driver {_MIN_DRIVER} or newer, or use --device cpu")
+            instead = f"install driver {_MIN_DRIVER} or newer, or use {otherwise}"
+            raise InputError(what, where=where, instead=instead)
     if fit := tuple(gpu for gpu in chosen if gpu.worker_count):
         if len(fit) == len(chosen) or text.strip() == "all":
             return fit

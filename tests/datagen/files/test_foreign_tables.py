@@ -60,5 +60,73 @@ def test_repeated_numbers_are_refused(kind: pa.DataType, tmp_path: Path, monkeyp
     column = pa.array([0] * 200_000, pa.int64()).cast(kind)
     pq.write_table(pa.table({"a": column}), path := tmp_path / "a.parquet", compression="zstd")
     assert path.stat().st_size < 2000
-    with pytest.raises(pa.ArrowInvalid, match="declares 200000 values of"):
+    with pytest.raises(pa.ArrowInvalid, match="declares 20000. values of"):
+        read_parquet(path)
+
+
+def declare_one_value(path: Path, count: int) -> None:
+    """Replace a number of values in the footer by 1; the pages keep theirs."""
+    zigzag, number = 2 * count, bytearray()
+    while zigzag > 127:
+        number.append(zigzag & 127 | 128)
+        zigzag >>= 7
+    number.append(zigzag)
+    content = bytearray(path.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    one = bytes([0x82, *[0x80] * (len(number) - 2), 0])  # in as many bytes
+    content[footer:] = content[footer:].replace(bytes(number), one)
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_of_more_values_than_declared_are_refused(version: str, tmp_path: Path):
+    """Arrow unpacks whole pages, so a table of 10 kB could take any amount of memory."""
+    count = 500_000
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.array([0] * count, pa.int64()))
+    path, table = tmp_path / "a.parquet", pa.table({"a": lists})
+    options = {"write_statistics": False, "store_schema": False, "data_page_version": version}
+    with pq.ParquetWriter(path, table.schema, **options) as writer:  # pyright: ignore[reportArgumentType]
+        for _ in range(80):
+            writer.write_table(table)
+    declare_one_value(path, count)
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).num_values == 1
+    with pytest.raises(pa.ArrowInvalid, match="declares 40000080 values"):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize("place", [4, 5, 8])
+def test_damaged_page_header_is_refused(place: int, tmp_path: Path):
+    pq.write_table(pa.table({"a": [1.0, 2.0]}), path := tmp_path / "a.parquet")
+    content = bytearray(path.read_bytes())
+    content[place : place + 12] = b"\xff" * 12
+    path.write_bytes(content)
+    with pytest.raises(pa.ArrowInvalid, match="header of a page"):
+        read_parquet(path)
+
+
+def test_nested_page_header_is_refused(tmp_path: Path):
+    """The reader of headers would descend once for each byte."""
+    pq.write_table(pa.table({"a": ["text" * 5_000]}), path := tmp_path / "a.parquet", compression="none")
+    content = bytearray(path.read_bytes())
+    content[4:10_000] = b"\x1c" * (10_000 - 4)
+    path.write_bytes(content)
+    with pytest.raises(pa.ArrowInvalid, match="nested too deeply"):
+        read_parquet(path)
+
+
+def test_every_page_is_counted(tmp_path: Path):
+    column = pa.array([str(number % 700) for number in range(9_000)])
+    table = pa.table({"a": column, "b": [[1.0], None, []] * 3_000, "c": range(9_000)})
+    options = {"data_page_size": 64, "write_batch_size": 50, "row_group_size": 4_000, "column_encoding": None}
+    pq.write_table(table, path := tmp_path / "a.parquet", **options)  # pyright: ignore[reportArgumentType]
+    found = [*foreign_tables._pages(pq.ParquetFile(path).metadata, path)]
+    assert sum(chunk.value_count for chunk in found) == 3 * 9_000 + 700 * 3 + 1 * 3 + 9_000
+    assert read_parquet(path).equals(pq.read_table(path))
+
+
+def test_too_many_columns_are_refused(tmp_path: Path):
+    """A column without rows takes 23 bytes."""
+    schema = pa.schema([(f"c{number}", pa.int8()) for number in range(10_001)])
+    pq.write_table(schema.empty_table(), path := tmp_path / "a.parquet")
+    with pytest.raises(pa.ArrowInvalid, match="has 10001 columns; the limit is 10000"):
         read_parquet(path)

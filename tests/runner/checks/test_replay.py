@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.checks import replay
 from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
 from tests.support.runs import start
@@ -48,6 +50,24 @@ def test_recorded_actions_end_the_same_way_elsewhere(copy: Path, capsys):
 def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
     assert main(["replay", str(copy), "--actions=record"]) == 2
     assert "unknown 'record'; did you mean 'recorded'?" in capsys.readouterr().err
+
+
+def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.MonkeyPatch):
+    """A layout of hundreds of objects in one place would take hours."""
+    path = min((copy / "episodes").iterdir())
+    monkeypatch.setattr(replay, "_MOST_CONTACTS", 0)
+    assert main(["replay", str(copy), path.stem]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: physics cannot compute its layout: ") and "contacts in step" in line
+    with h5py.File(path, "r+") as file:
+        text: Any = file["layout"]
+        stored = json.loads(text[()].decode())
+        objects = stored["physical"]["objects"]
+        objects += [{**objects[0], "name": f"more_{number}"} for number in range(201 - len(objects))]
+        del file["layout"]
+        file["layout"] = np.bytes_(json.dumps(stored).encode())
+    assert main(["replay", str(copy), path.stem]) == 2
+    assert "its layout has 201 objects; the limit is 200" in capsys.readouterr().err
 
 
 def set_robot(path: Path, identity: str) -> None:

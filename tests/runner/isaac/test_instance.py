@@ -147,12 +147,20 @@ def test_a_licence_that_nobody_accepted_is_one_line_by_pip_and_in_a_container(
             "none of the GPUs has RT cores: NVIDIA H200, NVIDIA A100-SXM4-80GB",
         ),
         (["NVIDIA GeForce GTX 1660, 7.5"], "none of the GPUs has RT cores: NVIDIA GeForce GTX 1660"),
+        (["NVIDIA L40S, 8.9", "NVIDIA H200, 9.0"], "GPU 0 has 1.1 GB free, but a worker needs 2.1 GB; stop the"),
+        (["NVIDIA L40S, 8.9"], "driver 550.54 is too old for CUDA 13; install .* or use --sim newton"),
     ],
 )
-def test_a_machine_without_an_rtx_gpu_is_one_line(tmp_path: Path, gpus: list[str], said: str):
-    table = "\n".join(f"{number}, GPU-{number:08x}, {text}, 1024" for number, text in enumerate(gpus))
+def test_a_machine_without_a_usable_gpu_is_one_line(tmp_path: Path, gpus: list[str], said: str):
+    driver = "550.54" if "550.54" in said else "580.65.06"
+    table = "\n".join(f"{number}, GPU-{number:08x}, {text}, 1024, {driver}" for number, text in enumerate(gpus))
     with pytest.raises(InputError, match=said):
         find_instances(environ=install(tmp_path), gpus=parse_gpus(table))
+
+
+def test_instances_run_on_gpus_with_room_only(tmp_path: Path):
+    full = replace(RTX[0], free_bytes=1 << 30)
+    assert find_instances(environ=install(tmp_path), gpus=[full, RTX[1]]).gpus == (RTX[1].uuid,)
 
 
 def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path):
@@ -161,10 +169,15 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     places = [instance_paths(instances, number) for number in range(4)]
     assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
     assert len({place.root for place in places}) == 4
-    told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
+    told = environment(
+        instances,
+        places[0],
+        {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong", "CUDA_VISIBLE_DEVICES": "1"},
+    )
     assert told["ISAAC_PATH"] == str(tmp_path)
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith(str(ROOT))
     assert "PYTHONHOME" not in told
+    assert "CUDA_VISIBLE_DEVICES" not in told, "Kit and Warp number all GPUs"
     (package, *_) = told["PYTHONPATH"].split(os.pathsep)
     for _ in range(2):  # a root folder is reused
         link_package(places[0])

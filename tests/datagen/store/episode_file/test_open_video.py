@@ -103,6 +103,30 @@ def test_declared_samples(
         VideoReader(path, fps=30)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"), [(b"iinf", "items of a picture file"), (b"keys", "declares 200000000 names of metadata")]
+)
+def test_declared_metadata(tmp_path: Path, name: bytes, text: str) -> None:
+    """FFmpeg reserves memory for as many entries as a box of some bytes declares."""
+    path = tmp_path / "a.mp4"
+    data = video(path)
+    body = struct.pack(">II", 1 << 24 if name == b"iinf" else 0, 200_000_000)
+    box = struct.pack(">I4s", len(body) + 8, name) + body
+    path.write_bytes(rebuilt(data, lambda name, body: body + box if name == b"udta" else body))
+    with pytest.raises(InputError, match=text):
+        VideoReader(path, fps=30)
+
+
+@pytest.mark.parametrize("place", [b"trak", b"moov", b"stbl"])
+def test_unknown_boxes(tmp_path: Path, place: bytes) -> None:
+    """Chapters that name one track many times are compared with one another for hours."""
+    path = tmp_path / "a.mp4"
+    box = struct.pack(">I4sI4sII", 24, b"tref", 16, b"chap", 1, 1)
+    path.write_bytes(rebuilt(video(path), lambda name, body: body + box if name == place else body))
+    with pytest.raises(InputError, match=f"a box 'tref' in its {place.decode()}"):
+        VideoReader(path, fps=30)
+
+
 def test_tracks(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     video(path, tracks=17)

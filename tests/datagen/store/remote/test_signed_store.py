@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -17,6 +19,7 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import ConflictError, send_attempt
 from nimbus.datagen.store.remote.signed_store import SignedStore
+from tests.support.odd_web_server import Send, plain, server, shorten
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -130,6 +133,53 @@ def test_answer_without_a_size_is_refused(tmp_path: Path):
     with serving(200, "content") as url, pytest.raises(InputError, match="declares no size"):
         SignedStore(parse_address("s3://bucket/x"), lambda name, method: url).download("a", tmp_path / "a")
     assert not (tmp_path / "a").exists()
+
+
+def test_a_signed_url_is_never_redirected(tmp_path: Path):
+    """A redirect could lead to another server of this network, whose answer would become the object."""
+    with server(lambda _, __, send: plain(send, 200, b"private")) as (other, requests):
+        move = f"Location: {other}"
+        with server(lambda _, __, send: plain(send, 307, b"", move, "Connection: close")) as (url, _):
+            store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url)
+            for call in (lambda: store.download("a", tmp_path / "a"), lambda: store.create("a", b"1")):
+                with pytest.raises(StoreAwayError, match="answers 307"):
+                    call()
+    assert not requests and not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("part", [b"HTTP/1.1 200 x\r\nX: ", b"HTTP/1.1 200 x\r\nContent-Length: 90000000\r\n\r\n"])
+def test_dripping_store_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: bytes):
+    shorten(monkeypatch, 0.2)
+
+    def answer(_: str, __: dict[str, str], send: Send) -> None:
+        send(part)
+        while True:
+            send(b"a")
+            time.sleep(0.01)
+
+    with server(answer) as (url, _):
+        store, begin = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url), time.monotonic()
+        with pytest.raises(StoreAwayError, match="too slow"):
+            store.download("a", tmp_path / "a")
+    assert time.monotonic() - begin < 5 and not (tmp_path / "a").exists()
+
+
+def test_store_that_reads_slowly_is_left(monkeypatch: pytest.MonkeyPatch):
+    shorten(monkeypatch, 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def sip() -> None:
+            client, _ = listening.accept()
+            with client, suppress(OSError):
+                while client.recv(1):
+                    time.sleep(0.01)
+
+        threading.Thread(target=sip, daemon=True).start()
+        url, begin = f"http://127.0.0.1:{listening.getsockname()[1]}/x", time.monotonic()
+        store = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url)
+        with pytest.raises(StoreAwayError, match="too slow"):
+            store.create("a", bytes(8 << 20))
+    assert time.monotonic() - begin < 5
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:,x"])

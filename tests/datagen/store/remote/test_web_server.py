@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -20,50 +17,9 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.objects import MissingObjectError
 from nimbus.datagen.store.remote.web_store import WebStore
 from nimbus.datagen.store.remote.working_copy import open_dataset
+from tests.support.odd_web_server import Send, plain, server, shorten
 
 TEXT = b"0123456789"
-Send = Callable[[bytes], None]
-
-
-@contextmanager
-def server(
-    answer: Callable[[str, dict[str, str], Send], None], *, context: ssl.SSLContext | None = None
-) -> Iterator[tuple[str, list[str]]]:
-    """Serve connections until the client closes them; yield the address and all request lines.
-
-    Args:
-        answer: Called with the request line, the headers and a function that sends bytes.
-        context: Certificate for TLS.
-    """
-    requests: list[str] = []
-
-    def talk(client: socket.socket) -> None:
-        with suppress(OSError):
-            client = context.wrap_socket(client, server_side=True) if context else client
-        with client, client.makefile("rb") as lines, suppress(OSError):
-            while line := lines.readline().decode().strip():
-                requests.append(line)
-                headers: dict[str, str] = {}
-                while header := lines.readline().decode().strip():
-                    name, _, value = header.partition(": ")
-                    headers[name] = value
-                answer(line, headers, client.sendall)
-
-    def accept() -> None:
-        with suppress(OSError):
-            while True:
-                threading.Thread(target=talk, args=(listening.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"{'https' if context else 'http'}://127.0.0.1:{listening.getsockname()[1]}/data", requests
-        listening.shutdown(socket.SHUT_RDWR)
-
-
-def plain(send: Send, status: int, content: bytes = b"", *headers: str) -> None:
-    """Send a whole answer."""
-    lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", *headers, "", ""]
-    send("\r\n".join(lines).encode() + content)
 
 
 def files(line: str, headers: dict[str, str], send: Send) -> None:
@@ -88,7 +44,7 @@ def store_at(address: str) -> WebStore:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten pauses and limits."""
     monkeypatch.setattr(web_store, "_PAUSES", (0.0,))
-    monkeypatch.setattr(web_store, "_SECONDS", 1.0)
+    shorten(monkeypatch, 1.0)
     for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -187,8 +143,7 @@ def test_other_parts_are_refused(status: int, place: str, text: str):
     ],
 )
 def test_dripping_servers_are_left(monkeypatch: pytest.MonkeyPatch, part: bytes):
-    monkeypatch.setattr(web_store, "_SECONDS", 0.2)
-    monkeypatch.setattr(web_store, "_LEAST_RATE", 1e7)
+    shorten(monkeypatch, 0.2)
 
     def answer(_: str, __: dict[str, str], send: Send) -> None:
         send(part)
@@ -251,7 +206,7 @@ def test_unknown_certificates_are_refused(tmp_path: Path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     with server(files, context=context) as (address, requests):
-        with pytest.raises(InputError, match="the certificate of the web server is not valid: self-signed"):
+        with pytest.raises(InputError, match="the certificate of the server is not valid: self-signed"):
             store_at(address).read("a")
     assert not requests
 
@@ -273,7 +228,7 @@ def self_signed(folder: Path) -> Path:
 
 
 def test_missing_server_is_one_line():
-    with pytest.raises(StoreAwayError, match="the web server does not answer: Connection refused"):
+    with pytest.raises(StoreAwayError, match="the server does not answer: Connection refused"):
         store_at("http://127.0.0.1:9/x").read("a")
     for host in ("127.0.0.1:0", "127.0.0.1:99999"):
         with pytest.raises(InputError, match="no valid host or port"):

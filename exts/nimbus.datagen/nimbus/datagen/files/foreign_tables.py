@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.parquet_pages import Page, pages
 
 _VALUES, _VALUES_BY_BYTE = 10_000_000, 64
 _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
@@ -14,6 +17,11 @@ _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
 _WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12, "BYTE_ARRAY": 8}
 """Sizes of values in memory, by their type in the file [bytes]; for a text, the size of its dictionary number and its
 offset."""
+_MOST_PAGES = 1_000_000
+_MOST_COLUMNS = 10_000
+"""Limits on the pages of all columns, and on the columns, which are searched by name."""
+_MARGIN = 100
+"""Bytes behind a column that Arrow reads as well in files of old versions, which stated too small a size."""
 _OF_BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
@@ -31,12 +39,15 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     size = check_regular(path)
     # A dataset's folders may look like partitions; only this file is read.
     file = pq.ParquetFile(path, pre_buffer=False)
+    if file.metadata.num_columns > _MOST_COLUMNS:
+        raise pa.ArrowInvalid(f"has {file.metadata.num_columns} columns; the limit is {_MOST_COLUMNS}")
     schema = file.schema_arrow
-    if twice := next((name for place, name in enumerate(schema.names) if name in schema.names[:place]), ""):
+    names = Counter(schema.names)
+    if twice := next((name for name, count in names.items() if count > 1), ""):
         raise pa.ArrowInvalid(f"column {twice} is there twice")
     wanted = None if columns is None else list(columns)
     # A text that the file stores once may be repeated a million times; read as a dictionary, it is in memory only once.
-    file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, size))
+    file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, path, size))
     table = file.read(columns=wanted, use_threads=False)
     byte_count = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     if byte_count > _limit(size):
@@ -48,30 +59,51 @@ def _limit(size: int) -> int:
     return _UNPACKED + _UNPACKED_BY_BYTE * size
 
 
-def _texts(file: Any, size: int) -> list[str]:
+def _texts(file: Any, path: Path, size: int) -> list[str]:
     """Return the paths of columns of texts or bytes.
 
     Raises:
-        ArrowInvalid: The table declares too much.
+        ArrowInvalid: The table declares too much, in its footer or in its pages.
     """
     import pyarrow as pa
 
     values = unpacked = 0
+    found = _pages(file.metadata, path)
     texts: dict[str, None] = {}
     metadata = file.metadata
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number in range(group.num_columns):
             chunk = group.column(number)
-            count = max(chunk.num_values, group.num_rows)
+            held = next(found)
+            count = max(chunk.num_values, group.num_rows, held.value_count)
             values += count
             # Run-length encoded numbers take almost no space in the file, but their full width in memory.
-            unpacked += max(chunk.total_uncompressed_size, count * _WIDTHS.get(chunk.physical_type, 0))
+            unpacked += max(chunk.total_uncompressed_size, held.byte_count, count * _WIDTHS.get(chunk.physical_type, 0))
             if chunk.physical_type in _OF_BYTES:
                 unpacked += count * max(0, metadata.schema.column(number).length or 0)
                 texts[chunk.path_in_schema] = None
     if values > _VALUES + _VALUES_BY_BYTE * size or unpacked > _limit(size):
         raise pa.ArrowInvalid(f"declares {values} values of {unpacked} bytes, in {size} bytes")
     return list(texts)
+
+
+def _pages(metadata: Any, path: Path) -> Iterator[Page]:
+    """Yield the sum of the pages of each column chunk, in order."""
+    import pyarrow as pa
+
+    left = _MOST_PAGES
+    with path.open("rb") as source:
+        for group in map(metadata.row_group, range(metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                start = min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
+                stop = start + chunk.total_compressed_size + _MARGIN
+                try:
+                    sizes = [*islice(pages(source, start, stop, chunk.num_values), left)]
+                except (ValueError, OSError) as error:
+                    raise pa.ArrowInvalid(str(error)) from None
+                if not (left := left - len(sizes)):
+                    raise pa.ArrowInvalid(f"more than {_MOST_PAGES} pages")
+                yield Page(sum(page.value_count for page in sizes), sum(page.byte_count for page in sizes))
 
 
 def _text_bytes(array: Any) -> int:

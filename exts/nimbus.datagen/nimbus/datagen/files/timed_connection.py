@@ -106,9 +106,11 @@ class _PatientSocket:
         self.socket, self._connection = wrapped, connection
 
     def sendall(self, data: bytes) -> None:
-        """Send bytes."""
-        self.socket.settimeout(self._connection.patience())
-        self.socket.sendall(data)
+        """Send bytes, each part of them in time; an encrypted socket would apply a timeout to each of its records."""
+        left = memoryview(data)
+        while left:
+            self.socket.settimeout(self._connection.patience())
+            left = left[self.socket.send(left) :]
 
     def makefile(self, _mode: str = "rb") -> io.BufferedReader:
         """Return a file with the bytes that arrive."""

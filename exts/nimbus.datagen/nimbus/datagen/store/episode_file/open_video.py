@@ -15,8 +15,10 @@ from typing import IO, Any
 
 from nimbus.datagen.files.bounded import check_regular
 
-QUICK = {"analyzeduration": "0", "probesize": "2048"}
-"""Options that skip probing, which would decode frames of a fragmented file: the header contains everything."""
+SAFE = {"ignore_chapters": "1"}
+"""Options for every file: FFmpeg would compare each chapter with all others."""
+QUICK = {**SAFE, "analyzeduration": "0", "probesize": "2048"}
+"""Options that also skip probing, which would decode frames of a fragmented file: the header contains everything."""
 MOST_SAMPLES = 10_000_000
 """Largest accepted number of samples in a file: 92 hours at 30 Hz, about 400 MB of index."""
 _MOST_TRACKS = 16
@@ -26,6 +28,21 @@ _MOST_BYTES = 1 << 28
 """Largest accepted box other than the images [bytes]."""
 _AUDIO_PIECE = 512
 """FFmpeg joins at least that many values of uncompressed sound into one entry of its index."""
+_ITEMS = (b"iinf", b"iloc", b"iref", b"ipma")
+"""Tables of the items of HEIF pictures. FFmpeg reserves memory for as many items as they declare."""
+_PARTS = {
+    b"": b"ftyp styp moov moof mdat free skip wide mfra sidx udta uuid pdin emsg prft",
+    b"moov": b"mvhd trak mvex udta meta iods free skip uuid",
+    b"trak": b"tkhd edts mdia udta meta free skip uuid",
+    b"mdia": b"mdhd hdlr minf elng free skip",
+    b"minf": b"vmhd smhd nmhd gmhd hdlr dinf stbl free skip",
+    b"stbl": b"stsd stts ctts stss stsc stsz stz2 stco co64 sdtp sgpd sbgp cslg stps free skip",
+    b"edts": b"elst",
+    b"mvex": b"mehd trex",
+    b"moof": b"mfhd traf free skip",
+    b"traf": b"tfhd tfdt trun sdtp sgpd sbgp free skip",
+}
+"""Accepted boxes inside each box with parts; at the top level of the file for an empty name."""
 _SKIPPED = {b"mdat", b"free", b"skip", b"wide", b"mfra"}
 """Boxes that FFmpeg does not read when it opens a file that has a `moov`."""
 
@@ -54,7 +71,7 @@ def open_mp4(file: Path | IO[bytes] | io.RawIOBase, *, quick: bool = True) -> An
         check_samples(file)
         file.seek(0)
     source: Any = str(file) if isinstance(file, Path) else file
-    return av.open(source, format="mp4", options=QUICK if quick else {})
+    return av.open(source, format="mp4", options=QUICK if quick else SAFE)
 
 
 def check_samples(file: IO[bytes] | io.RawIOBase) -> None:
@@ -92,9 +109,14 @@ class _Tables:
     def add(self, data: bytes, place: int) -> None:
         """Add a box, header included, that starts at a place in the file."""
         self._has_moov |= data[4:8] == b"moov"
+        _check_parts(data, b"")
         if b"cmov" in data or b"mdat" in data:
             # Compressed tables cannot be counted. Images inside of a table would move the borders of later boxes.
             raise ValueError("tables that are compressed, or mixed with images")
+        if next(_found(data, *_ITEMS), None) is not None:
+            raise ValueError("items of a picture file, which a video does not have")
+        for at in _found(data, b"keys"):
+            self._count_keys(_numbers(data, at + 8, 1)[0], (len(data) - at) // 8)
         self._tracks += data.count(b"trak")
         for at in _found(data, b"stsz"):
             each, count = _numbers(data, at + 8, 2)
@@ -135,6 +157,11 @@ class _Tables:
         if any(place < self._file_size and place not in starts for place in self._fragments):
             raise ValueError("its index names a fragment that does not exist")
 
+    def _count_keys(self, count: int, most: int) -> None:
+        """Refuse names of metadata that the box cannot hold; FFmpeg reserves memory for all of them."""
+        if count > most:
+            raise ValueError(f"it declares {count} names of metadata, but has {self._file_size} bytes")
+
     def _count(self, count: int, most: int) -> None:
         """Count the samples of one table."""
         if count > most:
@@ -157,6 +184,16 @@ def _boxes(file: IO[bytes] | io.RawIOBase, file_size: int) -> Iterator[tuple[int
             return
         yield place, name, min(size, file_size - place)
         place += size
+
+
+def _check_parts(data: bytes, above: bytes) -> None:
+    """Refuse boxes that no video needs; FFmpeg has a reader for each of a hundred names."""
+    file = io.BytesIO(data)
+    for place, name, size in _boxes(file, len(data)):
+        if name not in _PARTS[above].split():
+            raise ValueError(f"a box {name.decode('latin-1')!a} in its {above.decode() or 'file'}")
+        if name in _PARTS:
+            _check_parts(_read(file, place, size)[16 if data[place : place + 4] == b"\0\0\0\1" else 8 :], name)
 
 
 def _read(file: IO[bytes] | io.RawIOBase, place: int, size: int) -> bytes:

@@ -1,20 +1,40 @@
 """Walk of the structure of a foreign HDF5 file before the HDF5 library reads it.
 
 The library follows trees and lists without limits and does not return to Python, so a file that names one node many
-times would occupy it forever. Each node must be new and inside the file, and together they must fit in it. Only the
-earliest format is accepted, which h5py writes by default: https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html
+times would occupy it forever. Each node must be new and inside the file, and together they must fit in it. Global
+heaps, with the values of variable length, are checked in the same way. Only the earliest format is accepted, which h5py
+writes by default, and only messages that cannot lead to any other structure: https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html
 """
 
 from __future__ import annotations
 
-from struct import error, unpack_from
+from collections.abc import Iterable
+from struct import error, iter_unpack, unpack_from
 from typing import Protocol
+
+from nimbus.datagen.store.episode_file.heap_values import (
+    HeapReference,
+    attribute_references,
+    element_size,
+    heap_objects,
+    heap_size,
+    references,
+    shape_of,
+)
 
 _NONE = (1 << 64) - 1
 _CHUNK_K = 32
 """Half of the largest number of children of a chunk node; version 0 of the superblock does not state it."""
-_LINK_INFO, _LINK, _LAYOUT, _SHARED_TABLE, _CONTINUATION, _SYMBOLS, _ATTRIBUTE_INFO = 2, 6, 8, 15, 16, 17, 21
-"""Types of messages in object headers."""
+_SHAPE, _LINK_INFO, _TYPE, _OLD_FILL, _FILL, _LINK, _EXTERNAL, _LAYOUT = 1, 2, 3, 4, 5, 6, 7, 8
+_ATTRIBUTE, _CONTINUATION, _SYMBOLS, _ATTRIBUTE_INFO = 12, 16, 17, 21
+"""Types of messages in object headers that are checked."""
+_HARMLESS = (0, 10, 11, 14, 18, 22)
+"""Types of messages that name no other place in the file: none, group sizes, filters, times, count of references."""
+_KNOWN = {*_HARMLESS, _ATTRIBUTE, _LINK, _CONTINUATION}
+_SINGLE = {_SHAPE, _LINK_INFO, _TYPE, _OLD_FILL, _FILL, _LAYOUT, _SYMBOLS, _ATTRIBUTE_INFO}
+"""Types of messages that a header has once; the library would use one of several."""
+_COMPACT, _CONTIGUOUS, _CHUNKED = 0, 1, 2
+"""Classes of layouts."""
 _IS_SHARED = 2
 _EARLIEST = "the earliest format of HDF5, h5py's default"
 
@@ -55,6 +75,10 @@ class _Walk:
         self._file = file
         self._size = self._left = file.seek(0, 2)
         self._seen: set[int] = set()
+        self._heaps: dict[int, dict[int, int]] = {}
+        """Sizes of the objects of each global heap, by its address and their numbers [bytes]."""
+        self._values_left = self._size
+        """Bytes that values of variable length may still have; the library reads one for each of its references."""
 
     def run(self) -> None:
         head = self._bytes(0, min(96, self._size))
@@ -81,14 +105,19 @@ class _Walk:
         self._file.seek(address)
         return self._file.read(size)
 
-    def _new(self, address: int, size: int, signature: bytes = b"") -> bytes:
-        """Read a node that was not read before."""
-        if address in self._seen:
+    def _claim(self, addresses: list[int], size: int) -> None:
+        """Note nodes or stored values of a total size; refuse those that were named before."""
+        before = len(self._seen)
+        self._seen.update(addresses)
+        if len(self._seen) < before + len(addresses):
             raise ValueError("a node of its structure is named twice")
-        self._seen.add(address)
         self._left -= size
         if self._left < 0:
             raise ValueError("its structure has more bytes than the file")
+
+    def _new(self, address: int, size: int, signature: bytes = b"") -> bytes:
+        """Read a node that was not read before."""
+        self._claim([address], size)
         data = self._bytes(address, size)
         if len(data) != size or not data.startswith(signature):
             raise ValueError(f"a node of its structure is not {signature.decode()}")
@@ -99,38 +128,74 @@ class _Walk:
         head = self._bytes(address, 16)
         if head[0] != 1:
             raise ValueError(f"an object header of a newer version, expected {_EARLIEST}")
-        blocks, links, table = [(address, 16 + unpack_from("<I", head, 8)[0])], list[_Entry](), None
+        blocks, links, found = [(address, 16 + unpack_from("<I", head, 8)[0])], list[_Entry](), dict[int, bytes]()
         for start, size in blocks:
             data, at = self._new(start, size), 16 if start == address else 0
             while at + 8 <= size:
                 kind, length, flags = unpack_from("<HHB", data, at)
                 body, at = data[at + 8 : at + 8 + length], at + 8 + length
-                if kind == _SHARED_TABLE or (kind and flags & _IS_SHARED):
+                if kind and flags & _IS_SHARED:
                     raise ValueError(f"shared messages, expected {_EARLIEST}")
-                if kind in (_LINK_INFO, _ATTRIBUTE_INFO):
-                    _check_compact(body, 8 if kind == _LINK_INFO else 2)
+                if kind in _SINGLE:
+                    if kind in found:
+                        raise ValueError(f"a header has two messages of type {kind}")
+                    found[kind] = body
+                elif kind == _EXTERNAL:
+                    raise ValueError("its data lie in another file")
+                elif kind not in _KNOWN:
+                    raise ValueError(f"a message of type {kind}, which no dataset here has")
                 elif kind == _LINK:
                     links += _hard_link(body)
                 elif kind == _CONTINUATION:
                     blocks.append(unpack_from("<QQ", body))
-                elif kind == _SYMBOLS:
-                    if table:
-                        raise ValueError("a group has two symbol tables")
-                    table = unpack_from("<QQ", body)
-                elif kind == _LAYOUT:
-                    self._layout(body)
-        return links, table
+                elif kind == _ATTRIBUTE:
+                    self._check_values(attribute_references(body))
+        for kind, index_size in ((_LINK_INFO, 8), (_ATTRIBUTE_INFO, 2)):
+            if kind in found:
+                _check_compact(found[kind], index_size)
+        self._dataset(found)
+        return links, unpack_from("<QQ", found[_SYMBOLS]) if _SYMBOLS in found else None
 
-    def _layout(self, body: bytes) -> None:
-        if body[0] == 4 and body[1] == 3:  # a virtual dataset, which has no index; the reader refuses it
-            return
-        if body[0] != 3:
-            raise ValueError(f"a layout of version {body[0]}, expected {_EARLIEST}")
-        if body[1] == 2 and (root := unpack_from("<Q", body, 3)[0]) != _NONE:
-            self._tree(root, 1, 8 + 8 * body[2], 2 * _CHUNK_K)
+    def _dataset(self, found: dict[int, bytes]) -> None:
+        """Check the messages of a dataset; other objects lack them."""
+        if layout := found.get(_LAYOUT):
+            if layout[:2] == b"\4\3":  # a virtual dataset
+                raise ValueError("its data lie in another file")
+            if layout[0] != 3 or layout[1] not in (_COMPACT, _CONTIGUOUS, _CHUNKED):
+                raise ValueError(f"a layout of version {layout[0]}, class {layout[1]}, expected {_EARLIEST}")
+            if layout[1] == _CHUNKED and (root := unpack_from("<Q", layout, 3)[0]) != _NONE:
+                self._tree(root, 1, 8 + 8 * layout[2], 2 * _CHUNK_K)
+            if layout[1] == _CONTIGUOUS and (stored := unpack_from("<QQ", layout, 2))[0] != _NONE:
+                self._claim([stored[0]], stored[1])
+        size = element_size(found[_TYPE]) if _TYPE in found else 0
+        if size and layout and not shape_of(found.get(_SHAPE, b"")):
+            self._check_values(references(self._value(layout, found), 1, size))
+
+    def _value(self, layout: bytes, found: dict[int, bytes]) -> bytes:
+        """Return the stored bytes of a dataset that is one value of variable length; more of them are never read."""
+        if _OLD_FILL in found or found.get(_FILL, b"")[4:].strip(b"\0"):
+            raise ValueError("a text has a fill value")
+        if layout[1] == _CHUNKED:
+            raise ValueError("a text in chunks")
+        if layout[1] == _COMPACT:
+            return layout[4:]
+        address = unpack_from("<Q", layout, 2)[0]
+        return bytes(16) if address == _NONE else self._bytes(address, 16)
+
+    def _check_values(self, values: Iterable[HeapReference]) -> None:
+        """Check the heaps of values of variable length, and their sizes."""
+        for value in values:
+            if value.heap not in self._heaps:
+                size = heap_size(self._bytes(value.heap, 16))
+                self._heaps[value.heap] = heap_objects(self._new(value.heap, size))
+            if self._heaps[value.heap].get(value.number) != value.byte_count:
+                raise ValueError("a text is not where its reference leads")
+            self._values_left -= value.byte_count
+            if self._values_left < 0:
+                raise ValueError("its texts have more bytes than the file")
 
     def _tree(self, root: int, kind: int, key: int, most: int) -> list[int]:
-        """Walk a B-tree of version 1; return the children of its leaves."""
+        """Walk a B-tree of version 1; return the children of its leaves, for a group the nodes with its entries."""
         leaves, todo = list[int](), [(root, -1)]
         while todo:
             address, expected = todo.pop()
@@ -138,6 +203,10 @@ class _Walk:
             level, count = data[5], unpack_from("<H", data, 6)[0]
             if data[4] != kind or count > most or expected not in (-1, level):
                 raise ValueError("a damaged node of a B-tree")
+            if not level and kind:  # chunks, the sizes of which are in their keys
+                chunks = [*iter_unpack(f"<I{key - 4}xQ", data[24 : 24 + count * (key + 8)])]
+                self._claim([chunk for _, chunk in chunks], sum(size for size, _ in chunks))
+                continue
             children = [unpack_from("<Q", data, 24 + key + (key + 8) * place)[0] for place in range(count)]
             if level:
                 todo += [(child, level - 1) for child in children]

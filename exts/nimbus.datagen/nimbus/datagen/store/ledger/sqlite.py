@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ _LONGEST = 64 << 20
 """Longest value of a row [bytes]."""
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """Magic number at the end of a journal that names a super-journal."""
+_CONSTANT = re.compile(r"|NULL|[-+]?[0-9.]{1,20}|'[^']*'", re.IGNORECASE)
+"""Default value that is no expression."""
 _EXPRESSION = -2
 """Column number that SQLite reports for an index on an expression."""
 _STEPS_PER_BYTE = 100
@@ -185,12 +188,14 @@ def _check_schema(connection: sqlite3.Connection) -> None:
     """Refuse a schema that could execute code or compute rows: a ledger has plain tables only.
 
     Raises:
-        ValueError: The schema has a view, a trigger, a virtual table, or a computed column or index.
+        ValueError: The schema has a view, a trigger, a virtual table, or a computed column, default or index.
     """
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     # A dataset may come from an untrusted source: reading it must not run functions or allocate without limit.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
+    # A constraint may call a function on long texts, and steps are not counted inside of it.
+    connection.execute("PRAGMA ignore_check_constraints = ON")
     for kind, name, sql in connection.execute("SELECT type, name, COALESCE(sql, '') FROM sqlite_master"):
         if kind not in ("table", "index") or (kind == "table" and not sql.upper().startswith("CREATE TABLE")):
             raise ValueError(f"it holds the {kind} '{name}', where plain tables are expected")
@@ -199,6 +204,10 @@ def _check_schema(connection: sqlite3.Connection) -> None:
         for column in connection.execute(f"SELECT * FROM pragma_{pragma}(?)", (name,)):
             if column[place] not in (0, None) if kind == "table" else column[place] == _EXPRESSION:
                 raise ValueError(f"{kind} '{name}' holds a computed column")
+            if kind == "table" and not _CONSTANT.fullmatch(column[4] or ""):
+                raise ValueError(f"table '{name}' holds a computed default")
+        if kind == "table" and any(row[4] for row in connection.execute("SELECT * FROM pragma_index_list(?)", (name,))):
+            raise ValueError(f"table '{name}' has an index on a condition")
 
 
 @contextmanager

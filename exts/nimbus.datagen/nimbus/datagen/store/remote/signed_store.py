@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
-import urllib.error
-import urllib.request
-from collections.abc import Callable
-from contextlib import closing
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
-from http.client import HTTPException, HTTPResponse
 from pathlib import Path
+from typing import BinaryIO
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.own_files import create_file, remove_file
-from nimbus.datagen.store.publish import disk
+from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.objects import LARGEST_OBJECT, MissingObjectError, ObjectStat
+from nimbus.datagen.store.remote.web_requests import LATER, WebAnswer, exchange_once
 
-_PATIENCE = 60.0
-"""Time without progress after which a connection is abandoned [s]."""
-_BLOCK = 1 << 20
+_LONGEST_ERROR = 4096
+"""Part of an error's text that is read [bytes]."""
 _SCHEMES = ("https://", "http://")
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
@@ -62,11 +59,9 @@ class SignedStore:
             "If-None-Match": "*",
         }
         try:
-            if isinstance(content, bytes):
-                self._request("PUT", name, headers=headers, data=content).close()
-            else:
-                with content.open("rb") as file:
-                    self._request("PUT", name, headers=headers, data=file).close()
+            with io.BytesIO(content) if isinstance(content, bytes) else content.open("rb") as file:
+                with self._asked("PUT", name, headers=headers, content=file):
+                    return True
         except _TakenError:
             return False
         except StoreAwayError:
@@ -74,25 +69,16 @@ class SignedStore:
             if self._exists(name):
                 return False
             raise
-        return True
 
     def download(self, name: str, path: Path) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; see :meth:`ObjectStore.download`."""
-        written = 0
-        with disk(path), closing(self._request("GET", name)) as answer:
-            expected = answer.length
-            if expected is None or expected > LARGEST_OBJECT:  # an answer without a size could be endless
-                what = (
-                    f"declares {'no size' if expected is None else f'{expected} bytes'}; the limit is {LARGEST_OBJECT}"
-                )
-                raise InputError(what, where=self.place(name), instead="check the address of the store")
-            remove_file(path)
-            with os.fdopen(create_file(path), "wb") as file:
-                while block := self._read(answer, name):
-                    written += file.write(block)
-        if written != expected:
-            raise StoreAwayError(f"returned {written} of {expected} bytes", where=self.place(name))
-        return ObjectStat(byte_count=written, etag=answer.headers.get("ETag", ""))
+        with self._asked("GET", name) as answer:
+            size = answer.response.length
+            if size is None or size > LARGEST_OBJECT:  # an answer without a size could be endless
+                what = f"declares {'no size' if size is None else f'{size} bytes'}; the limit is {LARGEST_OBJECT}"
+                raise InputError(what, where=answer.where, instead="check the address of the store")
+            write_object(path, answer.blocks(size), size, where=answer.where)
+            return ObjectStat(byte_count=size, etag=answer.headers.get("ETag", ""))
 
     def place(self, name: str) -> str:
         """Return the full address of an object, for messages."""
@@ -100,36 +86,24 @@ class SignedStore:
 
     def _exists(self, name: str) -> bool:
         try:
-            self._request("HEAD", name).close()
+            with self._asked("HEAD", name):
+                return True
         except InputError:  # including denied access and outages, for which the caller raises its own error
             return False
-        return True
 
-    def _read(self, answer: HTTPResponse, name: str) -> bytes:
-        try:
-            return answer.read(_BLOCK)
-        except (OSError, HTTPException) as error:
-            raise self._away(name, error) from None
-
-    def _request(self, method: str, name: str, *, headers: dict[str, str] | None = None, data: object = None):  # noqa: ANN202
-        url = self._sign(name, method)
-        if not url.startswith(_SCHEMES):  # urllib would also open file: and ftp:
+    @contextmanager
+    def _asked(
+        self, method: str, name: str, *, headers: dict[str, str] | None = None, content: BinaryIO | None = None
+    ) -> Iterator[WebAnswer]:
+        """Send a request, and yield the successful answer."""
+        url, where = self._sign(name, method), self.place(name)
+        if not url.startswith(_SCHEMES):
             what = "the URL from the head does not lead to a store"
-            raise InputError(what, where=self.place(name), instead="check the head of the cluster")
-        request = urllib.request.Request(
-            url,
-            data=data,  # pyright: ignore[reportArgumentType]
-            headers=headers or {},
-            method=method,
-        )
-        try:
-            return urllib.request.urlopen(request, timeout=_PATIENCE)
-        except urllib.error.HTTPError as error:
-            with error:
-                text = error.read(4096).decode(errors="replace")
-            raise self._refusal(name, error.code, text) from None
-        except (OSError, HTTPException) as error:
-            raise self._away(name, error) from None
+            raise InputError(what, where=where, instead="check the head of the cluster")
+        with exchange_once(method, url, where=where, headers=headers, content=content) as answer:
+            if answer.status // 100 != HTTPStatus.OK // 100:
+                raise self._refusal(name, answer.status, _error_text(answer))
+            yield answer
 
     def _refusal(self, name: str, code: int, text: str) -> InputError:
         """Convert an answer of the store to one line."""
@@ -144,16 +118,19 @@ class SignedStore:
         if code in _DENIED and "expired" not in text.lower():
             instead = "grant the head's user access (docs/object-store.md), and compare the clocks of head and node"
             return InputError("the store denies access to a signed URL", where=where, instead=instead)
-        return StoreAwayError(f"the store answers {code}", where=where, instead="run the same command again later")
-
-    def _away(self, name: str, error: Exception) -> StoreAwayError:
-        reason = getattr(error, "reason", None) or type(error).__name__
-        what = f"the store does not answer: {str(reason)[:160]}"
-        return StoreAwayError(what, where=self.place(name), instead="run the same command again later")
+        return StoreAwayError(f"the store answers {code}", where=where, instead=LATER)
 
 
 class _TakenError(InputError):
     """Raised when another object has the name."""
+
+
+def _error_text(answer: WebAnswer) -> str:
+    """Return the start of an error's text; it often has no declared size."""
+    text = b""
+    while (left := _LONGEST_ERROR - len(text)) and (part := answer.read(left)):
+        text += part
+    return text.decode(errors="replace")
 
 
 def _digest(content: Path | bytes) -> bytes:

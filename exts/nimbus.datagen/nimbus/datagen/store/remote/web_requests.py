@@ -6,10 +6,12 @@ import base64
 import http.client
 import os
 import ssl
+import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import BinaryIO
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from nimbus.datagen.errors import InputError, StoreAwayError
@@ -19,12 +21,18 @@ COPY = "copy the dataset to s3://, gs://, az:// or a folder"
 LATER = "run the same command again later"
 _QUIET = 20.0
 """Time without a byte after which a connection is abandoned [s]."""
+CALL_SECONDS = 60.0
+"""Time for a call with all its tries, without the time for its content [s]."""
+_BLOCK = 1 << 20
+_LEAST_RATE = 50e3
+"""Rate of the slowest accepted server [bytes/s]."""
 _MOST_IGNORED = 1 << 16
 """Longest content of an error that is read, so that the connection can be used again [bytes]."""
 _MOST_REDIRECTS = 5
 _LONGEST_URL = 4096
 _MOST_IDLE = 16
 """Number of connections that are kept for further requests."""
+_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "nimbus"}
 _SAFE = "/~!$&'()*+,;=:@"
 _REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -51,6 +59,24 @@ class WebAnswer:
         """
         with _speaking(self.where):
             return self.response.read1(most)
+
+    def blocks(self, byte_count: int) -> Iterator[bytes]:
+        """Yield the content, which has a declared size [bytes], and nothing beyond it.
+
+        Raises:
+            StoreAwayError: The server does not send it in time, or sends less.
+        """
+        read, next_limit = 0, 0
+        while read < byte_count:
+            if read >= next_limit:
+                _limit_block(self.connection)
+                next_limit += _BLOCK
+            if not (block := self.read(min(next_limit, byte_count) - read)):
+                break
+            read += len(block)
+            yield block
+        if read != byte_count:
+            raise StoreAwayError(f"returned {read} of {byte_count} bytes", where=self.where)
 
 
 class WebRequests:
@@ -102,7 +128,7 @@ class WebRequests:
     def _exchange(self, method: str, url: str, *, end: float, where: str, headers: dict[str, str]) -> WebAnswer:
         """Send one request, and read the headers of its answer; a kept connection that is closed is replaced."""
         parts = urlsplit(url)
-        headers = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "nimbus"} | headers
+        headers = _HEADERS | headers
         idle = self._connections(parts.scheme)
         with _speaking(where):
             while True:
@@ -140,6 +166,50 @@ class WebRequests:
             answer.connection.close()
 
 
+@contextmanager
+def exchange_once(
+    method: str, url: str, *, where: str, headers: dict[str, str] | None = None, content: BinaryIO | None = None
+) -> Iterator[WebAnswer]:
+    """Send one request over its own connection, and yield the answer, whatever its status; follow no redirect.
+
+    Args:
+        method: ``GET``, ``HEAD`` or ``PUT``.
+        url: Whole URL, quoted.
+        where: Location for errors; the URL may be secret.
+        headers: Further headers; with a content, its ``Content-Length`` among them.
+        content: Content to send.
+
+    Raises:
+        InputError: The server's certificate is not valid.
+        StoreAwayError: The server does not answer, or does not read the content, in time.
+    """
+    with _speaking(where):
+        parts = urlsplit(url)
+        connection = _connection(parts)
+        connection.limit(time.monotonic() + CALL_SECONDS)
+    try:
+        with _speaking(where):
+            body = None if content is None else _sent(content, connection)
+            connection.request(method, _target(parts), body, _HEADERS | (headers or {}))
+            answer = WebAnswer(connection, connection.getresponse(), parts.scheme, where)
+        yield answer
+    finally:
+        connection.close()
+
+
+def _sent(content: BinaryIO, connection: TimedConnection) -> Iterator[bytes]:
+    """Yield the blocks of a content to send, each with its own time limit."""
+    while block := content.read(_BLOCK):
+        _limit_block(connection)
+        yield block
+    connection.limit(time.monotonic() + CALL_SECONDS)  # for the answer
+
+
+def _limit_block(connection: TimedConnection) -> None:
+    """Limit the time for the next block; a limit of the whole would grow with the size that a server declares."""
+    connection.limit(time.monotonic() + CALL_SECONDS + _BLOCK / _LEAST_RATE)
+
+
 def _next_url(url: str, place: str, *, where: str) -> str:
     """Return the URL to which a server redirects.
 
@@ -165,14 +235,14 @@ def _speaking(where: str) -> Iterator[None]:
     try:
         yield
     except ssl.SSLCertVerificationError as error:
-        what = f"the certificate of the web server is not valid: {error.verify_message[:160]}"
+        what = f"the certificate of the server is not valid: {error.verify_message[:160]}"
         instead = "install the certificates of this machine (ca-certificates), or set SSL_CERT_FILE"
         raise InputError(what, where=where, instead=instead) from None
     except TimeoutError:
-        raise StoreAwayError("the web server is too slow", where=where, instead=LATER) from None
+        raise StoreAwayError("the server is too slow", where=where, instead=LATER) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or type(error).__name__)[:160]
-        raise StoreAwayError(f"the web server does not answer: {reason}", where=where, instead=LATER) from None
+        raise StoreAwayError(f"the server does not answer: {reason}", where=where, instead=LATER) from None
 
 
 def _origin(parts: SplitResult) -> tuple[str, str, int]:

@@ -20,16 +20,11 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.web_requests import COPY, LATER, WebAnswer, WebRequests
+from nimbus.datagen.store.remote.web_requests import CALL_SECONDS, COPY, LATER, WebAnswer, WebRequests
 
 T = TypeVar("T")
-_SECONDS = 60.0
-"""Time for a call with all its tries, without the time for the content [s]."""
-_LEAST_RATE = 50e3
-"""Rate of the slowest accepted server [bytes/s]."""
 _PAUSES = (0.1, 0.4, 1.6)
 """Pauses before further tries of a call [s]."""
-_BLOCK = 1 << 20
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(?:\d{1,18}|\*)", re.ASCII)
 _SIZE = re.compile(r"\d{1,18}", re.ASCII)
 _DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
@@ -61,7 +56,7 @@ class WebStore:
             with self._asked("GET", name, end=end) as answer:
                 size = _declared(answer)
                 check_size(size, TEXT_BYTES, where=answer.where)
-                return b"".join(_blocks(answer, size))
+                return b"".join(answer.blocks(size))
 
         return self._try(once)
 
@@ -72,7 +67,7 @@ class WebStore:
 
         def once(end: float) -> bytes:
             with self._asked("GET", name, end=end, headers={"Range": part}) as answer:
-                found = b"".join(_blocks(answer, _declared_part(answer, start, byte_count)))
+                found = b"".join(answer.blocks(_declared_part(answer, start, byte_count)))
             if len(found) < least:
                 raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=answer.where)
             return found
@@ -86,7 +81,7 @@ class WebStore:
             with self._asked("GET", name, end=end) as answer:
                 stat = _stat(answer)
                 check_size(stat.byte_count, limit, where=answer.where)
-                write_object(path, _blocks(answer, stat.byte_count), stat.byte_count, where=answer.where)
+                write_object(path, answer.blocks(stat.byte_count), stat.byte_count, where=answer.where)
                 return stat
 
         return self._try(once)
@@ -113,7 +108,7 @@ class WebStore:
 
     def _try(self, once: Callable[[float], T]) -> T:
         """Repeat a call while the server does not answer, until the time is over."""
-        end = time.monotonic() + _SECONDS
+        end = time.monotonic() + CALL_SECONDS
         for pause in _PAUSES:
             try:
                 return once(end)
@@ -143,21 +138,6 @@ class WebStore:
 def _stat(answer: WebAnswer) -> ObjectStat:
     etag = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
     return ObjectStat(byte_count=_declared(answer), etag=etag)
-
-
-def _blocks(answer: WebAnswer, byte_count: int) -> Iterator[bytes]:
-    """Yield the content of an answer with a declared size [bytes], and nothing beyond it."""
-    read, next_limit = 0, 0
-    while read < byte_count:
-        if read >= next_limit:  # for each block: a limit of the whole would grow with the size that the server declares
-            answer.connection.limit(time.monotonic() + _SECONDS + _BLOCK / _LEAST_RATE)
-            next_limit += _BLOCK
-        if not (block := answer.read(min(next_limit, byte_count) - read)):
-            break
-        read += len(block)
-        yield block
-    if read != byte_count:
-        raise StoreAwayError(f"returned {read} of {byte_count} bytes", where=answer.where)
 
 
 def _declared(answer: WebAnswer) -> int:
