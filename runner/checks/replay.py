@@ -31,7 +31,7 @@ from nimbus.datagen.tasks.statements import SkillFailure
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
-_MOST_OBJECTS, _MOST_CONTACTS = 200, 10_000
+_MOST_OBJECTS, _MOST_CONTACTS = 200, 4_000
 """Limits on the work of a replay, because a layout may come from an untrusted file. The largest group of objects in the
 shipped tasks has 14."""
 

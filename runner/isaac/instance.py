@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import nimbus
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.machine import usable_cores
+from nimbus.datagen.machine import INSTANCE_GPU, usable_cores
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.isaac.shared_memory import remove_shared_memory
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 ROOT_WORD = "--portable-root"
 """Option before the folder for Kit's settings, caches and logs; Kit only accepts it as a separate argument."""
-_INHERITED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
+_REMOVED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP", "CUDA_VISIBLE_DEVICES")
+"""Environment variables that an instance does not inherit; it selects its GPU by the number among all GPUs."""
 FREE = "NIMBUS_GPU_FREE_BYTES"
 """Environment variable with the GPU memory [bytes] that an instance may use."""
 
@@ -76,14 +77,14 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 
 def environment(instances: Instances, place: InstancePaths, host: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of an instance: that of its start script, plus Nimbus's own package."""
-    kept = {name: value for name, value in host.items() if name not in _INHERITED}
+    kept = {name: value for name, value in host.items() if name not in _REMOVED}
     own = instances.environment
     return {
         **kept,
         **own,
         "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # so that CUDA, Vulkan and the driver number the GPUs alike
-        "NIMBUS_GPU": place.gpu,
+        INSTANCE_GPU: place.gpu,
         FREE: str(place.free_bytes),
         "WARP_CACHE_PATH": str(place.root / "warp"),
         "__GL_SHADER_DISK_CACHE_PATH": str(place.root / "gl"),

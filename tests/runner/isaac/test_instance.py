@@ -169,10 +169,15 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     places = [instance_paths(instances, number) for number in range(4)]
     assert [place.gpu for place in places] == ["GPU-00000002", "GPU-00000005"] * 2
     assert len({place.root for place in places}) == 4
-    told = environment(instances, places[0], {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong"})
+    told = environment(
+        instances,
+        places[0],
+        {"PATH": "/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong", "CUDA_VISIBLE_DEVICES": "1"},
+    )
     assert told["ISAAC_PATH"] == str(tmp_path)
     assert "/wrong" not in told["PYTHONPATH"] and told["PYTHONPATH"].endswith(str(ROOT))
     assert "PYTHONHOME" not in told
+    assert "CUDA_VISIBLE_DEVICES" not in told, "Kit and Warp number all GPUs"
     (package, *_) = told["PYTHONPATH"].split(os.pathsep)
     for _ in range(2):  # a root folder is reused
         link_package(places[0])

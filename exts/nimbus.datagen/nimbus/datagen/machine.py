@@ -1,4 +1,4 @@
-"""Cores and memory that this process may use, by its affinity and its control groups (version 1 or 2)."""
+"""Cores, memory and GPU that this process may use; cores and memory by affinity and control groups (version 1 or 2)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+INSTANCE_GPU = "NIMBUS_GPU"
+"""Environment variable of an instance of Isaac Sim with the UUID of its GPU."""
 _MOUNT = Path("/sys/fs/cgroup")
 
 

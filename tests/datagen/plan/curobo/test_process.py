@@ -110,6 +110,12 @@ def test_an_interpreter_that_is_none(monkeypatch: pytest.MonkeyPatch, make_pytho
     assert "cannot be checked for cuRobo: oh no" in refusal(monkeypatch, make_python("echo oh no; exit 3"))
 
 
+def test_an_instance_and_its_curobo_share_a_gpu(monkeypatch: pytest.MonkeyPatch, make_python: MakePython) -> None:
+    monkeypatch.setenv("NIMBUS_GPU", "GPU-b")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert "cuRobo: sees GPU-b" in refusal(monkeypatch, make_python("echo sees $CUDA_VISIBLE_DEVICES; exit 3"))
+
+
 @pytest.mark.usefixtures("curobo")
 def test_an_error_in_the_process_is_shown_and_the_next_query_is_answered() -> None:
     process = CuroboProcess()

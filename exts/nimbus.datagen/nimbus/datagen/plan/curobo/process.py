@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.machine import INSTANCE_GPU
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.progress import tick
 
@@ -180,7 +181,10 @@ def interrupt_curobo() -> None:
 
 
 def _environment(python: str) -> dict[str, str]:
-    """Return the environment without our package paths, which do not fit another interpreter."""
-    if python == sys.executable:
-        return dict(os.environ)
-    return {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    """Return the environment without our package paths, which do not fit another interpreter.
+
+    An instance of Isaac Sim sees all GPUs; its cuRobo uses the first visible one, so it only sees the instance's own.
+    """
+    left_out = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    return kept | ({"CUDA_VISIBLE_DEVICES": gpu} if (gpu := os.environ.get(INSTANCE_GPU)) else {})
