@@ -65,7 +65,7 @@ def project_exactly(cloud: SplatCloud, camera: Camera, world_T_camera: FloatArra
 def blend_exactly(
     cloud: SplatCloud, camera: Camera, world_T_camera: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Blend all splats at all pixels in double precision: colors (H, W, 3), opacity (H, W), depth times opacity."""
+    """Blend all splats at all pixels in double precision: colors (H, W, 3), opacity and median depth (H, W)."""
     flat = project_exactly(cloud, camera, world_T_camera)
     x, y = np.meshgrid(np.arange(camera.width) + 0.5, np.arange(camera.height) + 0.5)
     through, color = np.ones(x.shape), np.zeros((*x.shape, 3))
@@ -80,7 +80,7 @@ def blend_exactly(
         weight = np.where((alpha >= 1 / 255) & (through >= 1e-4), alpha * through, 0.0)
         direction = cloud.positions[row] - world_T_camera[:3, 3]
         color += weight[..., None] * harmonic_color(cloud, row, direction / np.linalg.norm(direction))
-        depth += weight * flat["depths"][row]
+        depth[(through >= 0.5) & (through - weight < 0.5)] = flat["depths"][row]
         through -= weight
     return color, 1 - through, depth
 

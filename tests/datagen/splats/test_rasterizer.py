@@ -36,7 +36,9 @@ def test_pictures_equal_brute_force(degree: int, by_tiles: bool):
     assert np.abs(made.alpha[0] - alpha).max() < 1 / 250
     assert np.abs(made.rgb[0] - np.clip(color, 0, 1) * 255).max() < 1.6
     solid = alpha >= 0.71
-    assert np.abs(made.depth[0][solid] - depth[solid] / alpha[solid]).max() < 0.01
+    assert solid.any()
+    # Half of the light may be left on either side of a splat at single pixels.
+    assert np.mean(np.abs(made.depth[0][solid] - depth[solid]) < 1e-3) > 0.995
 
 
 def test_both_ways_blend_the_same():

@@ -46,12 +46,12 @@ class SplatViewSettings(SceneViewSettings):
 class SplatViewRenderer(SceneViewRenderer):
     """Renderer of the splats of a scene; masks, normals and boxes are those of its proxy.
 
-    If the proxy is a mesh of the place, depth is the depth of the proxy, and the expected depth of the splats where the
+    If the proxy is a mesh of the place, depth is the depth of the proxy, and the median depth of the splats where the
     proxy has none. If the proxy was made from the splats, the depth of the splats has priority, because voxels are
     coarser. Depth is 0 where neither has any.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     engine: Literal["warp", "gsplat"] = "warp"
 
     @classmethod

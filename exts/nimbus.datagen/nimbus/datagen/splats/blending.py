@@ -19,17 +19,19 @@ OPAQUEST = wp.constant(0.999)
 """Largest opacity of a splat at a pixel."""
 TILE = wp.constant(16)
 """Side of a tile [px]."""
+HALF = wp.constant(0.5)
+"""Transmittance at the depth of a pixel. The mean depth would mix the edge of a thing with what is behind it."""
 
 
 @wp.struct
 class Pixels:
-    """Sums along the rays of all pixels."""
+    """Values along the rays of all pixels."""
 
     through: wp.array(dtype=wp.float32)
     """Transmittance behind the splats blended so far."""
     colors: wp.array(dtype=wp.vec3)
     depths: wp.array(dtype=wp.float32)
-    """Sum of depth times weight [m]."""
+    """Depth of the splat behind which less than half of the light is left; 0 if there is none [unit of the cloud]."""
 
 
 @wp.func
@@ -64,9 +66,10 @@ def blend_span(
             # The opacity is limited below 1, so that the transmittance stays positive.
             alpha = wp.min(color[3] * wp.exp(-0.5 * power), OPAQUEST)
             weight = alpha * through
-            through -= weight
             pixels.colors[pixel] = pixels.colors[pixel] + weight * rgb
-            pixels.depths[pixel] = pixels.depths[pixel] + weight * depth
+            if through >= HALF and through - weight < HALF:
+                pixels.depths[pixel] = depth
+            through -= weight
             pixels.through[pixel] = through
             if through < DONE:
                 finished += 1
@@ -204,9 +207,10 @@ def blend_tiles(
             color = splats.colors[row]
             alpha = wp.min(color[3] * wp.exp(-0.5 * power), OPAQUEST)
             weight = alpha * through
-            through -= weight
             rgb += weight * wp.vec3(color[0], color[1], color[2])
-            depth += weight * splats.depths[row]
+            if through >= HALF and through - weight < HALF:
+                depth = splats.depths[row]
+            through -= weight
     pixels.through[pixel] = through
     pixels.colors[pixel] = rgb
     pixels.depths[pixel] = depth
@@ -221,7 +225,7 @@ def finish(
     alpha: wp.array(dtype=wp.float32),
     depth: wp.array(dtype=wp.float32),
 ):
-    """Convert the sums to bytes, opacity and expected depth; the depth is 0 below the smallest opacity."""
+    """Convert the sums to bytes, opacity and median depth; the depth is 0 below the smallest opacity."""
     pixel = wp.tid()
     through = pixels.through[pixel]
     color = pixels.colors[pixel] + through * behind
@@ -229,4 +233,4 @@ def finish(
         rgb[3 * pixel + channel] = wp.uint8(wp.clamp(color[channel], 0.0, 1.0) * 255.0 + 0.5)
     seen = 1.0 - through
     alpha[pixel] = seen
-    depth[pixel] = wp.where(seen >= least and seen > 0.0, pixels.depths[pixel] / seen, 0.0)
+    depth[pixel] = wp.where(seen >= least and seen > 0.0, pixels.depths[pixel], 0.0)

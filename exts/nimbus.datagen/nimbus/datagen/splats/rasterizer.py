@@ -19,7 +19,7 @@ from nimbus.datagen.splats.curve import curve_order
 NEAR, FAR = 0.05, 1000.0
 """Range of depths of drawn splats [m]; a nearer splat would cover the whole image."""
 DEPTH_OPACITY = 0.7
-"""Smallest opacity of a pixel whose expected depth is valid."""
+"""Smallest opacity of a pixel whose depth is valid."""
 _BLOCK = 200_000
 """Number of splats whose covariances are computed at once, which bounds the memory."""
 
@@ -33,7 +33,7 @@ class SplatPictures:
     alpha: Float32Array
     """(K, H, W) fraction of light that the splats block."""
     depth: Float32Array
-    """(K, H, W) expected depth [m] along the viewing axis; 0 where alpha is below :data:`DEPTH_OPACITY`."""
+    """(K, H, W) median depth [m] along the viewing axis; 0 where alpha is below :data:`DEPTH_OPACITY`."""
 
 
 class SplatRasterizer:
