@@ -55,10 +55,13 @@ def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
 def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     """A layout of hundreds of objects in one place would take hours."""
     path = min((copy / "episodes").iterdir())
-    monkeypatch.setattr(replay, "_MOST_CONTACTS", 0)
-    assert main(["replay", str(copy), path.stem]) == 2
-    line = capsys.readouterr().err
-    assert line.startswith(f"{path}: physics cannot compute its layout: ") and "contacts in step" in line
+    texts = {"_MOST_CONTACTS": "contacts in a step; the limit is 9", "_MOST_WORK": "more than 9 contacts"}
+    for name, text in texts.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(replay, name, 9)
+            assert main(["replay", str(copy), path.stem]) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"{path}: physics cannot compute its layout: ") and text in line
     with h5py.File(path, "r+") as file:
         text: Any = file["layout"]
         stored = json.loads(text[()].decode())
