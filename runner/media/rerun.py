@@ -121,9 +121,9 @@ def wait_for_listener(process: subprocess.Popen[bytes], port: int) -> None:
     Raises:
         InputError: The process ended, or does not listen.
     """
+    code = None
     for _ in range(_POLLS):
-        code = process.poll()
-        if code is not None:
+        if (code := process.poll()) is not None:
             break
         if _listeners(port) & {*_sockets(process.pid)}:
             return
