@@ -55,7 +55,7 @@ def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
 def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     """A layout of hundreds of objects in one place would take hours."""
     path = min((copy / "episodes").iterdir())
-    texts = {"_MOST_CONTACTS": "contacts in a step; the limit is 9", "_MOST_WORK": "more than 9 contacts"}
+    texts = {"_MOST_CONTACTS": "contacts in a step; the limit is 9", "_MOST_WORK": "more than 9 units of work"}
     for name, text in texts.items():
         with monkeypatch.context() as patch:
             patch.setattr(replay, name, 9)
