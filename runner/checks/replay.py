@@ -37,7 +37,7 @@ _MOST_OBJECTS, _MOST_CONTACTS = 200, 4_000
 shipped tasks has 14."""
 _MOST_WORK, _LINEAR = 2_000_000_000, 100
 """Limit on the work of physics, and the work for each contact and degree of freedom in an evaluation of contacts; the
-solver adds the square of the contacts. A unit takes 0.1 to 0.6 µs, and an episode with a cloth 75 million."""
+solver adds the square of the contacts. A unit takes up to 0.6 µs, and an episode with a cloth has 57 million."""
 
 FedActions = Literal["executed", "recorded"]
 """Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
