@@ -88,8 +88,10 @@ def _check_file(file: IO[bytes] | io.RawIOBase, file_size: int) -> None:
             images.append((begin, end))
         if name in SKIPPED:
             continue
-        if end - begin > _MOST_BYTES or begin != place + 8:
-            raise ValueError(f"a box {name!a} for more than {_MOST_BYTES} bytes")
+        if begin != place + 8:
+            raise ValueError(f"a box {name!a} whose size has 64 bits")
+        if end - begin > _MOST_BYTES:
+            raise ValueError(f"a box {name!a} of {end - begin} bytes; the limit is {_MOST_BYTES}")
         box = read_box(name, memoryview(_read(file, begin, end - begin)))
         if name == "moov":
             samples.add_movie(box)
