@@ -107,7 +107,9 @@ def start_viewer(*options: str) -> str:
         port = free.getsockname()[1]
     words = ["--bind", LOOPBACK, "--port", str(port), "--expect-data-soon", "--hide-welcome-screen", *options]
     command = [sys.executable, "-P", "-m", "rerun", *words]
-    wait_for_listener(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True), port)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    if sys.platform.startswith("linux"):  # elsewhere, sockets cannot be assigned to processes without other tools
+        wait_for_listener(process, port)
     return f"{LOOPBACK}:{port}"
 
 
