@@ -58,14 +58,15 @@ class ManifestItems(Sequence[ExportItem]):
 
     def column(self, name: str) -> NDArray[Any]:
         """Return a column (E,) of the manifest."""
-        return np.asarray(self._table.column(name).to_pylist())
+        return self._table.column(name).to_numpy()
 
 
 def column(items: Sequence[ExportItem], name: str) -> NDArray[Any]:
-    """Return a field of all episodes as an array (E,)."""
+    """Return a field of all episodes as an array (E,), texts as objects: NumPy's own have the width of the longest."""
     if isinstance(items, ManifestItems):
         return items.column(name)
-    return np.array([getattr(item, name) for item in items])
+    values = [getattr(item, name) for item in items]
+    return np.array(values, dtype=object if any(isinstance(value, str) for value in values[:1]) else None)
 
 
 def open_stored(folder: Path) -> Source:
