@@ -119,8 +119,8 @@ def test_recoveries_follow_the_other_episodes(tmp_path: Path):
 def test_one_long_text_does_not_widen_all_rows(tmp_path: Path):
     """NumPy stores all texts of an array at the width of the longest; this manifest has 4 kB."""
     count = 20_000
-    kinds: dict[object, list[object]] = {pa.string(): ["a"], pa.bool_(): [True], pa.int64(): [1]}
-    columns = {field.name: kinds.get(field.type, [[]]) * count for field in _schema()}
+    kinds: dict[object, list[Any]] = {pa.string(): ["a"], pa.bool_(): [True], pa.int64(): [1]}
+    columns: dict[str, list[Any]] = {field.name: kinds.get(field.type, [[]]) * count for field in _schema()}
     columns["split"] = ["x" * 10_000, RECOVERY] + ["train"] * (count - 2)
     told = {"nimbus.format": FORMAT, "nimbus.episode_count": str(count), "nimbus.step_count": "5"}
     pq.write_table(pa.table(columns, schema=_schema().with_metadata(told)), tmp_path / FILE_NAME, compression="zstd")
