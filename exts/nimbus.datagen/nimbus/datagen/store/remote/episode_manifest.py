@@ -75,7 +75,6 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         InputError: The manifest is damaged.
     """
     import pyarrow
-    import pyarrow.compute as pc
 
     if not path.is_file():
         return None
@@ -94,8 +93,7 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         raise InputError("has other columns than a manifest", where=str(path), instead=instead)
     if any(column.null_count for column in table.columns):
         raise InputError("has rows without a value", where=str(path), instead=instead)
-    # NumPy would store each text at the width of the longest.
-    is_recovery = pc.equal(table.column("split"), RECOVERY).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    is_recovery = table.column("split").to_numpy() == RECOVERY
     return table.take(np.argsort(is_recovery, kind="stable")) if is_recovery.any() else table
 
 
