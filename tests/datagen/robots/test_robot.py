@@ -14,6 +14,7 @@ from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
 from nimbus.datagen.geometry.cameras import is_in_picture, project
+from nimbus.datagen.robots import robot_file
 from nimbus.datagen.robots.robot import Piece, load_robot
 from nimbus.datagen.robots.urdf import assemble, model_path, range_of
 from nimbus.datagen.tasks.task import load_task
@@ -140,3 +141,16 @@ def test_links_are_cut_as_in_the_file_of_the_borrowed_arm_or_hand(tmp_path: Path
     other = tmp_path / "other.yaml"
     other.write_text(ur5.replace("name: ur5", "name: other").replace("of: panda", "of: z1"))
     assert load_robot(str(other)).decompose == ("gripperStator", "gripperMover")
+
+
+def test_arms_and_the_links_of_all_models_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def arms(count: int) -> str:
+        places = "".join(f"  a{n}: {{of: z1, place: {{position: [0, {n}, 0]}}}}\n" for n in range(count))
+        (tmp_path / "many.yaml").write_text(f"name: many\narms:\n{places}")
+        return str(tmp_path / "many.yaml")
+
+    with pytest.raises(InputError, match="arms: .*at most 16"):
+        load_robot(arms(17))
+    monkeypatch.setattr(robot_file, "MOST_LINKS", 12)
+    with pytest.raises(InputError, match=r"\d+ links of all its models; the limit is 12"):
+        load_robot(arms(2))
