@@ -84,7 +84,7 @@ def model_path(piece: Piece, *, robot: str) -> Path:
     raise InputError(what, where=f"robot {robot}: urdf", instead="correct the path of the URDF")
 
 
-class _Builder(ElementTree.TreeBuilder):
+class _BoundedTree(ElementTree.TreeBuilder):
     """Builder of a tree that refuses too many elements and too many levels."""
 
     def __init__(self, where: str) -> None:
@@ -114,7 +114,7 @@ def read_urdf(path: Path) -> Element:
     Raises:
         InputError: The file is not a URDF.
     """
-    parser = ElementTree.XMLParser(target=_Builder(str(path)))
+    parser = ElementTree.XMLParser(target=_BoundedTree(str(path)))
     try:
         # In one call, because the parser reads a long token from its beginning again in each.
         parser.feed(read_bytes(path, limit=TEXT_BYTES))
