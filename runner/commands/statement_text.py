@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.quantities import Quantity
-from nimbus.datagen.tasks.statements import PoseMark, Reference, Statement
+from nimbus.datagen.tasks.statements import MOTION_REASONS, PoseMark, Reference, Skill, Statement
 from nimbus.runner.commands.table import align
 
 KINDS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
@@ -52,6 +52,9 @@ def details(name: str) -> Iterator[str]:
         yield from (f"  {line}" for line in align(rows))
         if reasons := model.reasons():
             yield f"  fails with: {', '.join(reasons)}"
+        if issubclass(model, Skill):
+            others = ", ".join(reason for reason in MOTION_REASONS if reason not in reasons)
+            yield f"  every skill may also fail with: {others}"
 
 
 def _default(settings: Any) -> str:
