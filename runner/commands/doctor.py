@@ -126,7 +126,10 @@ def _forecast(made: Forecast) -> list[str]:
             f"an episode {expected.cpu_seconds:.1f} s CPU, {megabytes:.0f} MB, {expected.length:.1f} s of motion",
             f"1000       {expected.cpu_seconds / 3.6:.1f} core hours, {megabytes:.0f} GB",
         ]
-    return rows + [f"           failed: {where}, {count} x" for where, count in made.reasons.items()]
+    for where, count in made.reasons.items():
+        detail = made.details.get(where)
+        rows.append(f"           failed: {where}, {count} x" + (f", for example: {detail}" if detail else ""))
+    return rows
 
 
 def _machine(as_json: bool) -> int:

@@ -68,6 +68,8 @@ def _default(settings: Any) -> str:
 
 def _type(settings: Any) -> str:
     words = dict.fromkeys(_words((*settings.metadata, settings.annotation)))
+    if any(word.startswith("[") for word in words):
+        words.pop("number", None)  # a quantity states its units
     return " | ".join(words) or "text"
 
 
@@ -82,8 +84,8 @@ def _words(parts: tuple[Any, ...]) -> Iterator[str]:
             yield "[" + ", ".join(unit for unit, _ in part.units) + "]"
         elif get_origin(part) is Literal:
             yield from map(str, get_args(part))
-        elif part in (int, bool):
-            yield {int: "whole number", bool: "true|false"}[part]
+        elif part in (int, float, bool):
+            yield {int: "whole number", float: "number", bool: "true|false"}[part]
         elif inner := (*getattr(part, "__metadata__", ()), *get_args(part)):
             marks = list(_words(inner))
             pointed = "point" in marks

@@ -64,13 +64,15 @@ def test_what_fits_is_not_reported(old: str, new: str, tmp_path: Path) -> None:
 def test_failed_attempts_give_a_finding_and_no_percentage(tmp_path: Path) -> None:
     case = case_of(MARKER, tmp_path)
     failed = {"place pen_0 release: toppled": 2, "success inside: not_in_bin": 1}
-    made = Forecast(probes=3, successes=0, reasons=failed, episode=None)
+    details = {"success inside: not_in_bin": "pen_0 is not in holder_0"}
+    made = Forecast(probes=3, successes=0, reasons=failed, details=details, episode=None)
     (found,) = check_attempts(case, made)
     assert found.field == "steps[1].place" and not found.is_certain
     printed = "\n".join(lines(Diagnosis(task="marker", findings=(found,), forecast=made)))
     assert "none of 3 attempts succeeded: 2 x place pen_0 release: toppled; 1 x success" in printed
     assert "nothing to change" not in printed and "%" not in printed
     assert "yield      0 successes in 3 attempts: no forecast\n" in printed
+    assert "failed: success inside: not_in_bin, 1 x, for example: pen_0 is not in holder_0" in printed
 
 
 def test_a_condition_that_fails_most_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,6 +60,8 @@ class Forecast:
     successes: int
     reasons: dict[str, int]
     """Failed probes by phase and reason, the most frequent first."""
+    details: dict[str, str] = field(default_factory=dict)
+    """Detail of the first failure, by phase and reason."""
     episode: EpisodeForecast | None
     """Forecast of an episode; None if no attempt succeeded, because the assumed attempts alone would determine it."""
 
@@ -87,6 +89,7 @@ def forecast(
     """
     task, simulation = case.task, case.simulation
     reasons: Counter[str] = Counter()
+    details: dict[str, str] = {}
     seconds, lengths, begin = [], [], time.process_time()
     for index in range(min(most, len(case.layouts))):
         if index >= least and time.process_time() - begin > budget:
@@ -98,13 +101,16 @@ def forecast(
         if trajectory.outcome.success:
             lengths.append(trajectory.step_count)
         else:
-            reasons[f"{trajectory.outcome.phase}: {trajectory.outcome.reason}"] += 1
-    return _forecast(case, seconds, lengths, dict(reasons.most_common()))
-
-
-def _forecast(case: Case, seconds: list[float], lengths: list[int], reasons: dict[str, int]) -> Forecast:
-    episode = _expect(case, seconds, lengths) if lengths else None
-    return Forecast(probes=len(seconds), successes=len(lengths), reasons=reasons, episode=episode)
+            reason = f"{trajectory.outcome.phase}: {trajectory.outcome.reason}"
+            reasons[reason] += 1
+            details.setdefault(reason, trajectory.outcome.detail)
+    return Forecast(
+        probes=len(seconds),
+        successes=len(lengths),
+        reasons=dict(reasons.most_common()),
+        details=details,
+        episode=_expect(case, seconds, lengths) if lengths else None,
+    )
 
 
 def _expect(case: Case, seconds: list[float], lengths: list[int]) -> EpisodeForecast:
