@@ -14,23 +14,25 @@ _HIDDEN = ("", "-1", "NoDevFiles")
 """Values of ``CUDA_VISIBLE_DEVICES`` with which CUDA finds no device."""
 
 
-def select_devices(gpus: str | None, *, device: str, simulator: str) -> CudaDevices:
+def select_devices(gpus: str | None, *, device: str, simulator: str, planner: str = "ompl") -> CudaDevices:
     """Return the GPUs that workers are spread over: those of ``--gpus``, of ``CUDA_VISIBLE_DEVICES``, or all.
+
+    A run that only plans on GPUs is spread over those of ``--gpus``; without the flag, it uses the first one.
 
     Args:
         gpus: Text of ``--gpus``; None where it was not given.
         device: ``cpu`` or ``cuda``.
         simulator: Name of the simulator.
+        planner: Name of the motion planner.
 
     Raises:
         InputError: A named GPU does not exist, every GPU is hidden, or no part of the run uses a GPU.
     """
-    if device == "cpu":
-        if gpus is not None and simulator != "isaacsim":
-            raise InputError(
-                "no part of this run uses a GPU", where="--gpus", instead="add --device cuda, or leave it out"
-            )
+    if device == "cpu" and (simulator == "isaacsim" or gpus is None):
         return CudaDevices()
+    if device == "cpu" and planner != "curobo":
+        what, instead = "no part of this run uses a GPU", "add --device cuda, or leave it out"
+        raise InputError(what, where="--gpus", instead=instead)
     visible, known = os.environ.get("CUDA_VISIBLE_DEVICES"), list_gpus()
     if gpus is None and visible is not None and visible.strip() in _HIDDEN:
         # The run sets this variable for each worker: without this check, the run would use a GPU that the user has

@@ -72,7 +72,7 @@ class NodeCell:
             resources=replace(spec.resources, workers=workers, spool_bytes=0),
         )
         try:
-            devices = select_devices(task.gpus, device=spec.device, simulator=spec.simulator)
+            devices = select_devices(task.gpus, device=spec.device, simulator=spec.simulator, planner=spec.planner)
             instances = select_instances(task.gpus, simulator=spec.simulator, planner=spec.planner)
             self._spec = replace(self._spec, gpus=devices, instances=instances)
         except InputError as error:

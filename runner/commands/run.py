@@ -193,7 +193,7 @@ def command(
     else:
         from nimbus.runner.cell.devices import select_devices, select_instances
 
-        devices = select_devices(gpus, device=device, simulator=sim)
+        devices = select_devices(gpus, device=device, simulator=sim, planner=planner)
         instances = select_instances(gpus, simulator=sim, planner=planner, is_single=serial or coupled)
     bounds = None
     if nodes is not None:

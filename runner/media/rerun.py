@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,10 @@ _QUALITY = 85
 _CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
 """Steps between two point clouds, pixels between two of a cloud's points, and radius of a point [m]."""
 LOOPBACK = "127.0.0.1"
+_LISTENS = "0A"
+"""State of a listening socket in `/proc/net/tcp`."""
+_POLL, _POLLS = 0.1, 300
+"""Time between two checks of a window that starts [s], and their number."""
 
 
 def load_rerun() -> Any:
@@ -91,12 +99,55 @@ def start_viewer(*options: str) -> str:
 
     Returns:
         Its address: the loopback interface, and a free port.
+
+    Raises:
+        InputError: Rerun ended, or does not listen there.
     """
     with socket.create_server((LOOPBACK, 0)) as free:
         port = free.getsockname()[1]
     words = ["--bind", LOOPBACK, "--port", str(port), "--expect-data-soon", "--hide-welcome-screen", *options]
-    subprocess.Popen([sys.executable, "-P", "-m", "rerun", *words], stdin=subprocess.DEVNULL, start_new_session=True)
+    command = [sys.executable, "-P", "-m", "rerun", *words]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    if sys.platform.startswith("linux"):  # elsewhere, sockets cannot be assigned to processes without other tools
+        wait_for_listener(process, port)
     return f"{LOOPBACK}:{port}"
+
+
+def wait_for_listener(process: subprocess.Popen[bytes], port: int) -> None:
+    """Wait until a process of a new session, or a child of it, listens at a port; another process may have taken it.
+
+    Args:
+        process: Leader of the session; it is ended if it does not listen.
+        port: Port of the loopback interface.
+
+    Raises:
+        InputError: The process ended, or does not listen.
+    """
+    code = None
+    for _ in range(_POLLS):
+        if (code := process.poll()) is not None:
+            break
+        if _listeners(port) & {*_sockets(process.pid)}:
+            return
+        time.sleep(_POLL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+    what = "does not listen" if code is None else f"ended with exit code {code} before it listened"
+    raise InputError(f"Rerun {what} at port {port}", where="nimbus view", instead="try again, or give --save FILE.rrd")
+
+
+def _listeners(port: int) -> set[str]:
+    """Return the sockets of all processes that listen at a port of the loopback interface."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {f"socket:[{row[9]}]" for row in rows if row[1] == f"0100007F:{port:04X}" and row[3] == _LISTENS}
+
+
+def _sockets(session: int) -> Iterator[str]:
+    """Yield the open files of all processes of a session."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            if os.getsid(int(folder.name)) == session:
+                yield from (os.readlink(file) for file in (folder / "fd").iterdir())
 
 
 def _blueprint(panels: list[Any]) -> Any:

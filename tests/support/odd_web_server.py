@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -13,12 +14,11 @@ import pytest
 from nimbus.datagen.store.remote import web_requests, web_store
 
 Send = Callable[[bytes], None]
+Answer = Callable[[str, dict[str, str], Send], None]
 
 
 @contextmanager
-def server(
-    answer: Callable[[str, dict[str, str], Send], None], *, context: ssl.SSLContext | None = None
-) -> Iterator[tuple[str, list[str]]]:
+def server(answer: Answer, *, context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[str]]]:
     """Serve connections until the client closes them; yield the address and all request lines.
 
     Args:
@@ -54,6 +54,18 @@ def plain(send: Send, status: int, content: bytes = b"", *headers: str) -> None:
     """Send a whole answer."""
     lines = [f"HTTP/1.1 {status} x", f"Content-Length: {len(content)}", *headers, "", ""]
     send("\r\n".join(lines).encode() + content)
+
+
+def dripping(part: bytes) -> Answer:
+    """Return an answer that starts with ``part`` and goes on without end, a byte every 10 ms."""
+
+    def answer(_: str, __: dict[str, str], send: Send) -> None:
+        send(part)
+        while True:
+            send(b"a")
+            time.sleep(0.01)
+
+    return answer
 
 
 def shorten(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:

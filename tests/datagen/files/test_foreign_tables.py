@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nimbus.datagen.files import foreign_tables
+from nimbus.datagen.files import foreign_tables, parquet_pages
 from nimbus.datagen.files.foreign_tables import read_parquet
 
 PICTURES = [{"bytes": b"a" * 9, "path": "a.png"}, {"bytes": b"b", "path": None}, None]
@@ -100,7 +100,7 @@ def test_damaged_page_header_is_refused(place: int, tmp_path: Path):
     content = bytearray(path.read_bytes())
     content[place : place + 12] = b"\xff" * 12
     path.write_bytes(content)
-    with pytest.raises(pa.ArrowInvalid, match="header of a page"):
+    with pytest.raises(pa.ArrowInvalid, match="header of a page|structures are damaged"):
         read_parquet(path)
 
 
@@ -129,4 +129,57 @@ def test_too_many_columns_are_refused(tmp_path: Path):
     schema = pa.schema([(f"c{number}", pa.int8()) for number in range(10_001)])
     pq.write_table(schema.empty_table(), path := tmp_path / "a.parquet")
     with pytest.raises(pa.ArrowInvalid, match="has 10001 columns; the limit is 10000"):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize(("levels", "is_read"), [(32, True), (33, False)])
+def test_deep_schema_is_refused(levels: int, is_read: bool, tmp_path: Path):
+    """Arrow follows the levels of a schema by recursion, and a level takes some bytes."""
+    column = pa.array([1])
+    for _ in range(levels - 1):
+        column = pa.StructArray.from_arrays([column], ["a"])
+    pq.write_table(pa.table({"a": column}), path := tmp_path / "a.parquet")
+    if is_read:
+        assert read_parquet(path).equals(pq.read_table(path))
+        return
+    with pytest.raises(pa.ArrowInvalid, match="schema of more than 32 levels"):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        ("_MOST_GROUPS", "declares 11 row groups; the limit is 10"),
+        ("_FREE_CHUNKS", "declares 11 column chunks; the limit is 10"),
+        ("_MOST_ELEMENTS", "declares 12 elements of its schema; the limit is 10"),
+    ],
+)
+def test_footer_of_many_structures_is_refused(limit: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A column of a row group takes some bytes in a footer, and 1 kB in memory."""
+    table = pa.table({f"c{number}": range(11) for number in range(11)})
+    pq.write_table(table, path := tmp_path / "a.parquet", row_group_size=1)
+    assert read_parquet(path).equals(table)
+    monkeypatch.setattr(parquet_pages, "_LEAST_CHUNK", 1_000_000)
+    monkeypatch.setattr(parquet_pages, limit, 10)
+    with pytest.raises(pa.ArrowInvalid, match=text):
+        read_parquet(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        (b"\x19" * 5_000, "nested too deeply"),
+        (b"\x15\x04\x19\x25", "structures are damaged"),
+        (b"\x15\x04\x05\x02\x04", "structures are damaged"),
+        (b"\x15\x04\x18\xff\xff\x03", "ends early"),
+    ],
+    ids=["nested", "other items", "twice", "short"],
+)
+def test_damaged_footer_is_refused(start: bytes, text: str, tmp_path: Path):
+    """Items of another type would be read as structures by Arrow, but not by the check."""
+    pq.write_table(pa.table({"a": [1]}), path := tmp_path / "a.parquet")
+    content = path.read_bytes()
+    footer = start + content[-200:-8]
+    path.write_bytes(content[:4] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(pa.ArrowInvalid, match=text):
         read_parquet(path)

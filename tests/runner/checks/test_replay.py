@@ -55,10 +55,13 @@ def test_unknown_actions_are_answered_with_the_known_ones(copy: Path, capsys):
 def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.MonkeyPatch):
     """A layout of hundreds of objects in one place would take hours."""
     path = min((copy / "episodes").iterdir())
-    monkeypatch.setattr(replay, "_MOST_CONTACTS", 0)
-    assert main(["replay", str(copy), path.stem]) == 2
-    line = capsys.readouterr().err
-    assert line.startswith(f"{path}: physics cannot compute its layout: ") and "contacts in step" in line
+    texts = {"_MOST_CONTACTS": "contacts in a step; the limit is 9", "_MOST_WORK": "more than 9 units of work"}
+    for name, text in texts.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(replay, name, 9)
+            assert main(["replay", str(copy), path.stem]) == 2
+        line = capsys.readouterr().err
+        assert line.startswith(f"{path}: physics cannot compute its layout: ") and text in line
     with h5py.File(path, "r+") as file:
         text: Any = file["layout"]
         stored = json.loads(text[()].decode())
@@ -70,19 +73,27 @@ def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.Mon
     assert "its layout has 201 objects; the limit is 200" in capsys.readouterr().err
 
 
-def set_robot(path: Path, identity: str) -> None:
-    """Change the recorded robot identity of an episode."""
+def change_provenance(path: Path, group: str, key: str, value: str) -> None:
+    """Change an entry of an episode's provenance."""
     with h5py.File(path, "r+") as file:
         text: Any = file["provenance"]
         stored = json.loads(text[()].decode())
-        stored["assets"]["robot panda"] = identity
+        stored[group][key] = value
         del file["provenance"]
         file["provenance"] = json.dumps(stored)
 
 
+def test_an_episode_of_physx_is_not_repeated_in_mujoco(copy: Path, capsys):
+    path = min((copy / "episodes").iterdir())
+    change_provenance(path, "settings", "physics", "isaacsim")
+    assert main(["replay", str(copy), path.stem]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: was executed by PhysX in Isaac Sim (physics: isaacsim), but is repeated in MuJoCo")
+
+
 def test_an_episode_made_with_another_robot_is_not_replayed(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
-    set_robot(path, "1-0123456789abcdef")
+    change_provenance(path, "assets", "robot panda", "1-0123456789abcdef")
     assert main(["replay", str(copy), path.stem]) == 2
     line = capsys.readouterr().err
     assert line.startswith(f"{path}: the robot panda changed since this episode was made (1-0123456789abcdef, now 1-")
@@ -105,7 +116,7 @@ def test_paths_of_a_stored_task_begin_in_the_working_directory(copy: Path, capsy
 
 def test_source_hashed_episode_is_not_replayed(copy: Path, capsys):
     path = min((copy / "episodes").iterdir())
-    set_robot(path, "b52b7606f340")
+    change_provenance(path, "assets", "robot panda", "b52b7606f340")
     assert main(["replay", str(copy), path.stem]) == 2
     what = "made by Nimbus 0.1.0, which identified components by a hash of their source; replay it with that version"
     assert capsys.readouterr().err == f"{path}: {what}\n"

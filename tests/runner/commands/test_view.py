@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +23,11 @@ from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.quality.checks import examine
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
-from nimbus.runner.media.rerun import start_viewer
+from nimbus.runner.media import rerun
+from nimbus.runner.media.rerun import start_viewer, wait_for_listener
 from nimbus.runner.report.card import render_card
 from tests.support.foreign import write_v21
+from tests.support.refusals import refusal
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -122,6 +128,34 @@ def test_window_listens_on_this_machine_only(monkeypatch: pytest.MonkeyPatch):
     finally:
         started[0].kill()
         started[0].wait()
+
+
+def test_window_must_own_its_port():
+    """Another process may take the free port before Rerun listens there, and would get the images."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with started(f"socket.create_server(('127.0.0.1', {port}))") as process:
+            text = f"nimbus view: Rerun ended with exit code 1 before it listened at port {port}; try again"
+            assert refusal(wait_for_listener, process, port).startswith(text)
+        with started("time.sleep(60)") as process, pytest.MonkeyPatch.context() as patch:
+            patch.setattr(rerun, "_POLLS", 3)
+            assert f"Rerun does not listen at port {port}; " in refusal(wait_for_listener, process, port)
+            assert process.wait(10) == -signal.SIGTERM
+    with started(f"s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)") as process:
+        wait_for_listener(process, port)
+        assert process.poll() is None
+
+
+@contextmanager
+def started(text: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in a session of its own, and end it."""
+    words = [sys.executable, "-S", "-c", f"import socket, time; {text}"]
+    process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def listeners(port: int) -> set[str]:

@@ -19,7 +19,7 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.send import ConflictError, send_attempt
 from nimbus.datagen.store.remote.signed_store import SignedStore
-from tests.support.odd_web_server import Send, plain, server, shorten
+from tests.support.odd_web_server import dripping, plain, server, shorten
 from tests.support.synthetic import make_rendered, write_dataset
 
 
@@ -151,13 +151,7 @@ def test_a_signed_url_is_never_redirected(tmp_path: Path):
 def test_dripping_store_is_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, part: bytes):
     shorten(monkeypatch, 0.2)
 
-    def answer(_: str, __: dict[str, str], send: Send) -> None:
-        send(part)
-        while True:
-            send(b"a")
-            time.sleep(0.01)
-
-    with server(answer) as (url, _):
+    with server(dripping(part)) as (url, _):
         store, begin = SignedStore(parse_address("s3://bucket/x"), lambda name, method: url), time.monotonic()
         with pytest.raises(StoreAwayError, match="too slow"):
             store.download("a", tmp_path / "a")

@@ -17,7 +17,7 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.objects import MissingObjectError
 from nimbus.datagen.store.remote.web_store import WebStore
 from nimbus.datagen.store.remote.working_copy import open_dataset
-from tests.support.odd_web_server import Send, plain, server, shorten
+from tests.support.odd_web_server import Send, dripping, plain, server, shorten
 
 TEXT = b"0123456789"
 
@@ -145,13 +145,7 @@ def test_other_parts_are_refused(status: int, place: str, text: str):
 def test_dripping_servers_are_left(monkeypatch: pytest.MonkeyPatch, part: bytes):
     shorten(monkeypatch, 0.2)
 
-    def answer(_: str, __: dict[str, str], send: Send) -> None:
-        send(part)
-        while True:
-            send(b"a")
-            time.sleep(0.01)
-
-    with server(answer) as (address, _):
+    with server(dripping(part)) as (address, _):
         begin = time.monotonic()
         with pytest.raises(StoreAwayError, match="too slow"):
             store_at(address).read("a")

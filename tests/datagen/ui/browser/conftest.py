@@ -23,7 +23,8 @@ def served_studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries()
-    folders = {"folder": tmp_path_factory.mktemp("studio"), "folders": [tmp_path_factory.getbasetemp()]}
+    base = tmp_path_factory.getbasetemp()  # its parent has what test processes share
+    folders = {"folder": tmp_path_factory.mktemp("studio"), "folders": [base, base.parent]}
     studio = Studio("sort_trash", host="127.0.0.1", port=8300, **folders)
     assert studio.tasks.wait(timeout=300)
     yield studio

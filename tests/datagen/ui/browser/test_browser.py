@@ -211,7 +211,7 @@ def make_pack_blocks(browser: Browser, shoot: Shoot) -> None:
     browser.choose("select", "2. pick: object thing")
     browser.settle("ready")
     browser.choose("skill", "place")
-    browser.wait_for("Put the held object into, on or beside something")
+    browser.wait_for("Put the held object into, on or beside a thing")
     browser.fill("object", "thing")
     browser.fill("into (may be empty)", "crate")
     browser.click("add after")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.files.parquet_pages import Page, pages
+from nimbus.datagen.files.parquet_pages import Page, check_footer, pages
 
 _VALUES, _VALUES_BY_BYTE = 10_000_000, 64
 _UNPACKED, _UNPACKED_BY_BYTE = 1 << 28, 64
@@ -37,6 +37,11 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     import pyarrow.parquet as pq
 
     size = check_regular(path)
+    try:
+        with path.open("rb") as source:
+            check_footer(source)
+    except ValueError as error:
+        raise pa.ArrowInvalid(str(error)) from None
     # A dataset's folders may look like partitions; only this file is read.
     file = pq.ParquetFile(path, pre_buffer=False)
     if file.metadata.num_columns > _MOST_COLUMNS:

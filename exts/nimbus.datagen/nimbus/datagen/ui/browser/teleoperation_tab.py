@@ -232,7 +232,7 @@ class TeleoperationTab:
     def _describe(self, state: LoopState) -> str:
         now = state.session
         names = {
-            SessionPhase.PRACTICE: "practice: nothing is recorded",
+            SessionPhase.PRACTICE: "practice, nothing is recorded",
             SessionPhase.ARMED: "**armed**: recording begins with your first motion",
             SessionPhase.RECORDING: f"**recording** {now.seconds:.0f} s",
             SessionPhase.PAUSED: f"**paused** at {now.seconds:.1f} s; press Record to continue",
