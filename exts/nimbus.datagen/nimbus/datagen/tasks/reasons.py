@@ -32,7 +32,7 @@ def check_reason(reason: Reason, *, kind: str, name: str, where: str = "") -> No
     Raises:
         InputError: The reason is not known.
     """
-    if reason in Reason.__members__.values() or reason in (known := known_reasons()):
+    if reason in (known := known_reasons()) or reason is Reason.NONE:
         return
     model = registry.lookup(kind, name)
     what = f"{kind} '{name}' fails with the undeclared reason '{reason}'"
