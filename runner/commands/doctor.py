@@ -60,6 +60,7 @@ def command(
 def _diagnose(task: str, *, skill_folders: list[Path], robot: str, probe: bool) -> Diagnosis:
     """Examine a task; simulator and renderer take seconds to load, and are loaded for a valid file only."""
     from nimbus.datagen.doctor.diagnosis import Diagnosis
+    from nimbus.datagen.pipeline import RunContext, check_components, load_pipeline
     from nimbus.datagen.tasks.task import NavigationTask, load_any_task
     from nimbus.runner.system.threads import prepare_libraries
 
@@ -68,6 +69,11 @@ def _diagnose(task: str, *, skill_folders: list[Path], robot: str, probe: bool) 
     except InputError as error:
         return Diagnosis.of_malformed(Path(task).stem, error)
     prepare_libraries()
+    try:
+        pipeline = load_pipeline(loaded.pipeline, where=loaded.where("pipeline"))
+        check_components(pipeline, RunContext(task=loaded))
+    except InputError as error:
+        return Diagnosis.of_malformed(Path(task).stem, error)
     if isinstance(loaded, NavigationTask):
         from nimbus.datagen.doctor.navigation import examine_navigation
 

@@ -24,6 +24,8 @@ _WRITE_INTERVAL = 0.5
 _EVENTS = 100
 _OPEN_EPISODES = 4096
 """Largest number of episodes whose CPU times are kept until their last attempt."""
+_MOST_REASONS = 200
+"""Largest number of reasons of failure that are counted separately; a node of a cluster may report any name."""
 
 
 class Progress:
@@ -103,6 +105,8 @@ class Progress:
         status.attempts += is_new
         if failed:
             reason = stored.outcome.reason.value
+            if reason not in status.failures and len(status.failures) >= _MOST_REASONS:
+                reason = "other"
             status.failures[reason] = status.failures.get(reason, 0) + is_new
             status.given_up += stored.final
         if stored.path:

@@ -35,9 +35,9 @@ _LIBRARIES += ("nimbus.datagen.render.stacked", "nimbus.runner.media.object_shee
 
 def sorts() -> tuple[Sort, ...]:
     """List every sort of inputs."""
-    from tools.fuzz import authored, datasets, demonstrations, lerobot, meshes, pages, policies, runs, scenes
+    from tools.fuzz import authored, datasets, demonstrations, episodes, lerobot, meshes, pages, policies, runs, scenes
 
-    known = (datasets.SORT, *lerobot.SORTS, *authored.SORTS, meshes.SORT, pages.SORT)
+    known = (datasets.SORT, episodes.SORT, *lerobot.SORTS, *authored.SORTS, meshes.SORT, pages.SORT)
     return (*known, *policies.SORTS, *runs.SORTS, *scenes.SORTS, *demonstrations.SORTS)
 
 

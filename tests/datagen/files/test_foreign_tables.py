@@ -183,3 +183,22 @@ def test_damaged_footer_is_refused(start: bytes, text: str, tmp_path: Path):
     path.write_bytes(content[:4] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     with pytest.raises(pa.ArrowInvalid, match=text):
         read_parquet(path)
+
+
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_two_columns_with_one_path_are_refused(tmp_path: Path, is_flat: bool):
+    """Only one of them would be read as a dictionary, and the text of the other would be repeated in memory."""
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int32()), pa.array(["x" * 500_000]))
+    names = ["b"] if is_flat else ["b", "b"]
+    columns = {"a": pa.StructArray.from_arrays([text] * len(names), names=names)} | ({"a.b": text} if is_flat else {})
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", write_statistics=False, store_schema=False)
+    before = pa.total_allocated_bytes()
+    with pytest.raises(pa.ArrowInvalid, match="column a.b is there twice"):
+        read_parquet(tmp_path / "t.parquet")
+    assert pa.total_allocated_bytes() - before < 1 << 20
+
+
+def test_names_with_dots_are_read(tmp_path: Path):
+    table = pa.table({"a": pa.array([{"b": "x"}]), "a.c": pa.array(["y"])})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read_parquet(tmp_path / "t.parquet") == table

@@ -90,3 +90,27 @@ def test_videos_are_opened_as_mp4():
         if not any(part.arg == "format" for part in node.keywords)
     ]
     assert found == ["nimbus.datagen.store.episode_file.h264:65"] or not found
+
+
+def progressive(*, copies: int) -> bytes:
+    """Return a progressive JPEG whose last scan is repeated."""
+    Image.fromarray(np.full((64, 64, 3), 100, np.uint8)).save(saved := io.BytesIO(), "JPEG", progressive=True)
+    data = saved.getvalue()
+    return data[:-2] + copies * data[data.rindex(b"\xff\xda") : -2] + data[-2:]
+
+
+def test_usual_scans_of_a_jpeg_are_read():
+    random = np.random.default_rng(0).integers(0, 255, (200, 300, 3), np.uint8)
+    for options in ({}, {"progressive": True, "quality": 95}, {"restart_marker_blocks": 1}):
+        Image.fromarray(random).save(saved := io.BytesIO(), "JPEG", **options)
+        behind = io.BytesIO(saved.getvalue() + 200 * b"\xff\xda")  # phones put a video behind the image
+        assert open_picture(behind).convert("RGB").size == (300, 200)
+    assert open_picture(io.BytesIO(progressive(copies=50))).convert("RGB").getpixel((0, 0)) == (100, 100, 100)
+
+
+def test_a_jpeg_of_many_scans_is_refused():
+    """Each scan has 200 bytes, and takes time for all pixels."""
+    with pytest.raises(OSError, match="more than 100 scans"):
+        open_picture(io.BytesIO(progressive(copies=100)))
+    with pytest.raises(OSError, match="more than 100 scans"):
+        Image.open(io.BytesIO(progressive(copies=5000)))

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.doctor.cameras import still_pose
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.geometry.cameras import is_in_picture, project
+from nimbus.datagen.robots import robot_file
 from nimbus.datagen.robots.robot import Piece, load_robot
 from nimbus.datagen.robots.urdf import assemble, model_path, range_of
+from nimbus.datagen.tasks.task import load_task
 from tests.support.refusals import refusal
 from tests.support.shipped_robots import load_shipped_robot
 
@@ -76,6 +80,15 @@ def test_a_camera_on_the_hand_is_on_the_link_of_the_tool(mount: str):
     assert np.array_equal(mounted.wxyz, camera.wxyz)
 
 
+@pytest.mark.parametrize("name", scene_names("robots"))
+def test_the_camera_on_a_hand_sees_between_the_fingers(name: str):
+    robot, settings = load_shipped_robot(name), load_task("near_block").cameras["wrist"]
+    for arm in robot.arms:
+        camera = robot.with_arm(arm.name).mounted(settings.camera("wrist"))
+        seen = project(camera, still_pose(camera), np.array([arm.tool.position]))
+        assert camera.mount == arm.tool.link and is_in_picture(camera, seen)
+
+
 def test_links_for_cameras_are_the_tools_and_the_listed_ones(load):
     assert load("name: panda", "name: panda\ncameras: [panda_link0]").camera_links == ("panda_hand", "panda_link0")
 
@@ -128,3 +141,16 @@ def test_links_are_cut_as_in_the_file_of_the_borrowed_arm_or_hand(tmp_path: Path
     other = tmp_path / "other.yaml"
     other.write_text(ur5.replace("name: ur5", "name: other").replace("of: panda", "of: z1"))
     assert load_robot(str(other)).decompose == ("gripperStator", "gripperMover")
+
+
+def test_arms_and_the_links_of_all_models_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def arms(count: int) -> str:
+        places = "".join(f"  a{n}: {{of: z1, place: {{position: [0, {n}, 0]}}}}\n" for n in range(count))
+        (tmp_path / "many.yaml").write_text(f"name: many\narms:\n{places}")
+        return str(tmp_path / "many.yaml")
+
+    with pytest.raises(InputError, match="arms: .*at most 16"):
+        load_robot(arms(17))
+    monkeypatch.setattr(robot_file, "MOST_LINKS", 12)
+    with pytest.raises(InputError, match=r"\d+ links of all its models; the limit is 12"):
+        load_robot(arms(2))

@@ -6,12 +6,16 @@ import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.machine import resident_bytes
+from nimbus.datagen.store.episode_file import read
+from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
 from tests.support.synthetic import open_dataset, write_dataset
@@ -48,9 +52,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_tampered_ledger_is_one_line(folder: Path, change: str, message: str) -> None:
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
         ledger.executescript(change)
-    for read in (_read_attempts, verify):
+    for reading in (_read_attempts, verify):
         with pytest.raises(InputError, match=f"not a ledger: .*{message}"):
-            read(folder)
+            reading(folder)
 
 
 def _read_attempts(folder: Path) -> None:
@@ -126,3 +130,42 @@ def test_a_file_of_two_attempts_is_read_once(folder: Path) -> None:
         (path,) = ledger.execute("SELECT path FROM attempts WHERE path != '' LIMIT 1").fetchone()
         ledger.execute("UPDATE attempts SET path = ? WHERE path != ''", (path,))
     assert any(f"its file {path} belongs to another attempt as well" in problem for problem in verify(folder).problems)
+
+
+@pytest.fixture
+def episode(folder: Path) -> Path:
+    return sorted((folder / "episodes").glob("*.hdf5"))[0]
+
+
+def test_many_arrays_that_are_not_stored_are_not_read(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them is small enough for an array."""
+    monkeypatch.setattr(read, "_LARGEST_TRAJECTORY", 100 << 20)
+    with h5py.File(episode, "r+") as file:
+        del file["plan_statistics"]
+        for number in range(200):
+            file.create_dataset(f"plan_statistics/a{number}", (131_072,), "f8")
+    before = resident_bytes()
+    with EpisodeFile(episode) as opened, pytest.raises(InputError, match=r"2097\d+ bytes together; the limit is"):
+        opened.trajectory()
+    assert resident_bytes() - before < 50e6
+
+
+def test_a_group_of_many_entries_is_refused(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "_MOST_MEMBERS", 2)
+    with EpisodeFile(episode) as opened, pytest.raises(InputError, match="entries; the limit is 2"):
+        opened.members("observations")
+
+
+def test_a_group_whose_links_cannot_be_read_is_one_line(episode: Path) -> None:
+    """An unknown kind of cache in the entry of a group, which the library reports when it counts the members."""
+    content = bytearray(episode.read_bytes())
+    with h5py.File(episode) as file:
+        group: Any = file["observations/images"]
+        address = h5py.h5o.get_info(group.id).addr  # pyright: ignore[reportAttributeAccessIssue]
+    at = content.find(address.to_bytes(8, "little"))
+    while at >= 0:
+        content[at + 8 : at + 12] = b"\xff\xff\xff\x7f"
+        at = content.find(address.to_bytes(8, "little"), at + 1)
+    episode.write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read|not a readable HDF5 file"), EpisodeFile(episode) as opened:
+        opened.members("observations")

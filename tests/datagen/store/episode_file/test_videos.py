@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.episode_file import decode
+from nimbus.datagen.store.episode_file import decode, open_decoders
 from nimbus.datagen.store.episode_file.decode import VideoReader, limit_pixels
 from nimbus.datagen.store.episode_file.h264 import FRAGMENTED, GROUP, Encoder
 from nimbus.datagen.store.episode_file.open_video import QUICK
@@ -307,3 +307,35 @@ def test_images_of_too_many_pixels_are_refused(written: Path, monkeypatch: pytes
     path = next((written / "episodes").glob("*.mp4"))
     with pytest.raises(InputError, match="not a readable video: images of"):
         VideoReader(path, fps=15.0)
+
+
+def test_decoders_together_have_a_limit(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader whose decoder was closed reads on, and returns the same images."""
+    path = next((written / "episodes").glob("*.mp4"))
+    first, second, third = (VideoReader(path, fps=15.0) for _ in range(3))
+    images = first.read(0, 3)
+    assert first._container and second._container
+    monkeypatch.setattr(open_decoders, "_MOST_BYTES", 1)
+    np.testing.assert_array_equal(second.read(0, 3), images)
+    assert second._container and not first._container
+    with third._turn:  # in use by another thread
+        first.read(0, 1)
+        second.read(0, 1)
+        assert third._container and not first._container
+    np.testing.assert_array_equal(first.read(0, 3), images)
+    assert first._container and not second._container
+    for reader in (first, second, third):
+        reader.close()
+    assert not any(held() in (first, second, third) for held in open_decoders._known._sizes)
+
+
+def test_images_of_more_bytes_count_as_such(tmp_path: Path) -> None:
+    with av.open(str(path := tmp_path / "a.mp4"), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv444p10le"
+        for packet in (*stream.encode(av.VideoFrame(320, 240, "yuv444p10le")), *stream.encode()):
+            container.mux(packet)
+    reader = VideoReader(path, fps=10.0)
+    reader.frame(0)
+    assert reader._image_bytes >= 6 * 320 * 240
+    reader.close()

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import shutil
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from nimbus.datagen.datasets.training.native import StoredFrames
 from nimbus.datagen.datasets.training.reader import Reader
+from nimbus.datagen.datasets.training.stored_source import ManifestItems, column
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.info import DatasetInfo, read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.episode_manifest import FILE_NAME, read_manifest, write_manifest
+from nimbus.datagen.store.remote.episode_manifest import (
+    FILE_NAME,
+    FORMAT,
+    _schema,
+    read_manifest,
+    write_manifest,
+)
 from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader
@@ -107,3 +117,19 @@ def test_recoveries_follow_the_other_episodes(tmp_path: Path):
     table = read_manifest(tmp_path / FILE_NAME, info)
     assert table and table.column("index").to_pylist() == [0, 2, 1]
     assert read_manifest(tmp_path / FILE_NAME, replace(info, episode_count=4)) is None
+
+
+def test_one_long_text_is_in_memory_once(tmp_path: Path):
+    """One episode has a split of 50,000 letters, the other 999 do not take as much space."""
+    info = DatasetInfo(task="t", task_hash="0", seed=0, episode_count=1000, step_count=1)
+    rows = {"split": [50_000 * "x", *(999 * ["train"])], "videos": 1000 * [[]], "success": 1000 * [True]}
+    counts = {b"nimbus.episode_count": b"1000", b"nimbus.step_count": b"1"}
+    schema = _schema().with_metadata({b"nimbus.format": FORMAT.encode(), **counts})
+    filler = {field.name: 1000 * (["1"] if field.type == pa.string() else [1]) for field in schema}
+    parquet.write_table(pa.table(filler | rows, schema=schema), tmp_path / FILE_NAME)
+    tracemalloc.start()
+    table = read_manifest(tmp_path / FILE_NAME, info)
+    assert table and len(column(ManifestItems(tmp_path, table), "split")) == 1000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6

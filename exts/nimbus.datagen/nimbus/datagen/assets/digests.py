@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeVar
 
 from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
@@ -17,9 +18,12 @@ from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
 from nimbus.datagen.objects.imported.roots import below
 
+T = TypeVar("T", bytes, str)
 _IN_USD = (*USD_SUFFIXES, ".png", ".jpg", ".jpeg", ".tga")
 _MOST_BESIDE = 2000
 """Largest number of files that are hashed together with a USD file in the same folder."""
+_MOST_REFERENCES = 2000
+"""Largest number of files that a mesh or a material file may name."""
 
 
 def digest_asset(root: Path, asset: FoundAsset) -> str:
@@ -54,16 +58,17 @@ def _references(root: Path, name: str) -> Iterator[str]:
     suffix = path.suffix.lower()
     if suffix == ".obj":
         content = read_bytes(path, limit=LARGEST_FILE)
-        for library in re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+)$", content):
+        for library in _distinct(re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+)$", content), path):
             if found := below(root, path.parent, library.strip().decode(errors="replace")):
                 yield found
                 yield from _textures(root, root / found)
     elif suffix in (".gltf", ".glb"):
-        for uri in _uris(path):
+        for uri in _distinct(_uris(path), path):
             if found := below(root, path.parent, uri):
                 yield found
     elif suffix == ".ply":
-        for picture in re.findall(rb"(?m)^comment TextureFile (.+?)\r?$", read_bytes(path, limit=LARGEST_FILE)[:65536]):
+        head = read_bytes(path, limit=LARGEST_FILE)[:65536]
+        for picture in _distinct(re.findall(rb"(?m)^comment TextureFile (.+?)\r?$", head), path):
             if found := below(root, path.parent, picture.decode(errors="replace")):
                 yield found
     elif suffix in USD_SUFFIXES:
@@ -78,12 +83,26 @@ def _beside(root: Path, folder: Path) -> tuple[str, ...]:
 
 
 def _textures(root: Path, path: Path) -> Iterator[str]:
-    for line in re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_bytes(path)):
+    lines = re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_bytes(path))
+    for line in _distinct(lines, path):
         text = line.strip().decode(errors="replace")
         for name in (text, *text.split()[-1:]):
             if found := below(root, path.parent, name):
                 yield found
                 break
+
+
+def _distinct(names: list[T], path: Path) -> list[T]:
+    """Return each reference of a file once.
+
+    Raises:
+        InputError: They are too many.
+    """
+    found = list(dict.fromkeys(names))
+    if len(found) > _MOST_REFERENCES:
+        what = f"names {len(found)} files; the limit is {_MOST_REFERENCES}"
+        raise InputError(what, where=str(path), instead="split it into several meshes")
+    return found
 
 
 def _uris(path: Path) -> list[str]:

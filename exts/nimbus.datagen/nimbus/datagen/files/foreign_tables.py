@@ -48,7 +48,9 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
         raise pa.ArrowInvalid(f"has {file.metadata.num_columns} columns; the limit is {_MOST_COLUMNS}")
     schema = file.schema_arrow
     names = Counter(schema.names)
-    if twice := next((name for name, count in names.items() if count > 1), ""):
+    # Arrow reads the columns of texts as dictionaries by their paths: of two with the same path, one would be expanded.
+    paths = Counter(file.metadata.schema.column(number).path for number in range(file.metadata.num_columns))
+    if twice := next((name for name, count in [*names.items(), *paths.items()] if count > 1), ""):
         raise pa.ArrowInvalid(f"column {twice} is there twice")
     wanted = None if columns is None else list(columns)
     # A text that the file stores once may be repeated a million times; read as a dictionary, it is in memory only once.

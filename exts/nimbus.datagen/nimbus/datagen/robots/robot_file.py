@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -19,7 +20,7 @@ from nimbus.datagen.robots.defaults import complete_robot
 from nimbus.datagen.robots.limit_checks import check_arm, check_gripper, check_masses
 from nimbus.datagen.robots.mesh_checks import check_mesh_files
 from nimbus.datagen.robots.mjcf import convert_to_urdf, is_mjcf
-from nimbus.datagen.robots.model_checks import check_model
+from nimbus.datagen.robots.model_checks import MOST_LINKS, check_model
 from nimbus.datagen.robots.robot import (
     BASE_JOINTS,
     ONLY_ARM,
@@ -44,6 +45,9 @@ from nimbus.datagen.robots.urdf import (
     read_urdf,
 )
 from nimbus.datagen.robots.wheels import model_in_wheel
+
+MOST_ARMS = 16
+"""Largest number of arms of a robot; each may be a whole model of its own."""
 
 
 class MountPose(StrictModel):
@@ -128,7 +132,9 @@ class RobotFile(ArmEntry, RobotModelFile):
     place: MountPose = Field(MountPose(), description="Pose of the robot's base in the frame of the scene's mount.")
     base: BaseTravel | None = Field(None, description="Ranges of a driving base; its joints come before the arm's.")
     locked: dict[str, float] = Field({}, description="Joints that are fixed at a position [rad, m]; by default at 0.")
-    arms: dict[Name, WholeArm] = Field({}, description="Arms by name, for a robot with several arms.")
+    arms: dict[Name, WholeArm] = Field(
+        {}, max_length=MOST_ARMS, description="Arms by name, for a robot with several arms."
+    )
     decompose: tuple[str, ...] = Field((), description="Links whose collision meshes are cut into convex pieces.")
     cameras: tuple[str, ...] = Field((), description="Links that a camera can be fixed to, besides the tool's.")
 
@@ -220,6 +226,9 @@ class _Completion:
             pieces += more
             cut += links
         root = assemble(pieces, robot=file.name)
+        if (count := len(root.findall("link"))) > MOST_LINKS:
+            what = f"{count} links of all its models; the limit is {MOST_LINKS}"
+            raise self.document.error((), what, instead="remove arms, or links from their models")
         self._check_unique(root)
         self._check_names(root, arms)
         self._check_limits(root, arms)
@@ -336,7 +345,7 @@ class _Completion:
         """Check that names of links and joints are unique over all models."""
         for kind in ("link", "joint"):
             names = [element.get("name", "") for element in root.findall(kind)]
-            if repeated := next((name for place, name in enumerate(names) if name in names[:place]), ""):
+            if repeated := next((name for name, count in Counter(names).items() if count > 1), ""):
                 what = f"two models of this robot both have a {kind} '{repeated}'"
                 raise self.document.error(
                     (), what, instead="describe one of them in another robot file, and name that file in 'of:'"
@@ -355,8 +364,8 @@ class _Completion:
                     continue
             self._check(root, "link", (arm.tool.link,), self._at(arm.name, "tool", "link"))
             self._check(root, "joint", arm.gripper.joints, self._at(arm.name, "gripper", "joints"))
-            self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
             self._check(root, "link", arm.gripper.fingers, self._at(arm.name, "gripper", "fingers"))
+            self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
         self._check(root, "link", self.file.cameras, ("cameras",))
         self._check(root, "link", self.file.decompose, ("decompose",))
         self._check(root, "joint", tuple(self.file.locked), ("locked",))

@@ -258,7 +258,9 @@ class CameraSettings(StrictModel):
     """Pinhole camera before randomization."""
 
     mount: str = Field(
-        "", description="Robot link that carries the camera, 'hand' for the link with the tool; empty for the world."
+        "",
+        description="Robot link that carries the camera, or 'hand': the link with the tool, with the axes of the tool; "
+        "empty for the world.",
     )
     position: Point = Field(description="Position in the frame of the mount [m].")
     look_at: Point | None = Field(None, description="Point that the camera looks at, in the frame of the mount [m].")

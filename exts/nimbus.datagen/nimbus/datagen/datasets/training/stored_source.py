@@ -57,15 +57,19 @@ class ManifestItems(Sequence[ExportItem]):
         )
 
     def column(self, name: str) -> NDArray[Any]:
-        """Return a column (E,) of the manifest."""
-        return np.asarray(self._table.column(name).to_pylist())
+        """Return a column (E,) of the manifest; texts as objects."""
+        return self._table.column(name).to_numpy()
 
 
 def column(items: Sequence[ExportItem], name: str) -> NDArray[Any]:
-    """Return a field of all episodes as an array (E,)."""
+    """Return a field of all episodes as an array (E,).
+
+    Texts are objects: in an array of texts, each would take the space of the longest one.
+    """
     if isinstance(items, ManifestItems):
         return items.column(name)
-    return np.array([getattr(item, name) for item in items])
+    values = [getattr(item, name) for item in items]
+    return np.array(values, dtype=object if isinstance(values[0], str) else None)
 
 
 def open_stored(folder: Path) -> Source:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 _USUAL = ("textures", "images", "materials/textures", "../textures", "../images", "../materials/textures")
 """Folders beside a mesh in which datasets keep textures."""
+_LONGEST, _MOST_FOLDERS = 1024, 32
+"""Longest accepted reference [characters], and its largest number of folders: each is looked for in several places."""
 
 
 def below(root: Path, folder: Path, name: str) -> str:
@@ -20,7 +22,7 @@ def below(root: Path, folder: Path, name: str) -> str:
     """
     name = re.sub(r"^(package|model|file)://", "", name.strip()).replace("\\", "/")
     parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-    if not parts or "\0" in name:
+    if not parts or "\0" in name or len(name) > _LONGEST or name.count("/") > _MOST_FOLDERS:
         return ""
     is_absolute = name.startswith("/") or ":" in parts[0]
     places = [] if is_absolute else [folder / name, root / name]

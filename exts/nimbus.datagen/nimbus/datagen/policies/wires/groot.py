@@ -5,33 +5,21 @@ Arrays are npy files up to N1.6 and maps of msgpack-numpy from N1.7 on; the form
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import zmq
-import zmq.utils.monitor
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyEpisode, PolicyFault, PolicyTask
-from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17, LARGEST
+from nimbus.datagen.policies.wires.codec import GROOT, GROOT_N17
 from nimbus.datagen.policies.wires.conventions import Declaration
 from nimbus.datagen.policies.wires.frame_structure import FrameError
 from nimbus.datagen.policies.wires.name_map import NameMap, PictureView, Question
 from nimbus.datagen.policies.wires.openpi import decode_map
 from nimbus.datagen.policies.wires.remote_policy import Wire
+from nimbus.datagen.policies.wires.zmtp import Requests
 
 _N17_MARK = b"__ModalityConfig__"
-_LOST = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-_LOOK = 0.1
-"""Interval between readings of the memory during a wait [s]."""
-_MOST_MEMORY = 8 * LARGEST
-"""Memory that this process may grow by during a wait [bytes]: ZeroMQ limits the parts of a message, not their number,
-and keeps all of them until the last one."""
-_REFUSED = zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
-"""Events of a connection that could not be established."""
 
 
 class GrootWire(Wire):
@@ -46,27 +34,13 @@ class GrootWire(Wire):
     def __init__(self, address: str) -> None:
         self._address = address
         self._marking = GROOT
-        self._socket: zmq.Socket[bytes] | None = None
+        self._requests: Requests | None = None
 
     def open(self, *, seconds: float) -> Mapping[object, object]:
         """Connect, and return the modalities."""
         self.close()
-        # Each process has one context, which is never collected, because a context in collection waits for its sockets
-        # forever.
-        self._socket = socket = zmq.Context.instance().socket(zmq.REQ)
-        # With RCVHWM, ZeroMQ keeps one message that was not requested instead of a thousand.
-        for option, value in (
-            (zmq.LINGER, 0),
-            (zmq.MAXMSGSIZE, LARGEST),
-            (zmq.SNDTIMEO, 10_000),
-            (zmq.RCVHWM, 1),
-        ):
-            socket.setsockopt(option, value)
-        self._monitor = socket.get_monitor_socket(_LOST | _REFUSED)
-        self._is_connected = False
-        socket.connect(self._address)
+        self._requests = Requests(self._address, seconds=seconds)
         self._call("ping", seconds=seconds)
-        self._is_connected = True
         return self._call("get_modality_config", seconds=seconds)
 
     def declare(self, metadata: Mapping[object, object], *, where: str) -> Declaration:
@@ -115,46 +89,22 @@ class GrootWire(Wire):
 
     def close(self) -> None:
         """End the connection."""
-        if self._socket is not None:
-            self._socket.disable_monitor()
-            self._monitor.close(0)
-            self._socket.close(0)
-            self._socket = None
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
 
     def _call(
         self, endpoint: str, data: Mapping[str, object] | None = None, *, seconds: float
     ) -> Mapping[object, object]:
-        assert self._socket is not None, "open comes first"
-        try:
-            self._socket.send(self._marking.pack({"endpoint": endpoint} | ({} if data is None else {"data": data})))
-        except zmq.ZMQError as error:
-            raise PolicyFault(Reason.POLICY_ERROR, f"no connection: {error}") from None
-        frame = self._receive(self._socket, seconds)
+        assert self._requests is not None, "open comes first"
+        request = self._marking.pack({"endpoint": endpoint} | ({} if data is None else {"data": data}))
+        frame = self._requests.call(request, seconds=seconds)
         if endpoint == "get_modality_config":
             self._marking = GROOT_N17 if _N17_MARK in frame else GROOT
         answer = _decoded(frame)
         if isinstance(error := answer.get("error"), str):
             raise PolicyFault(Reason.POLICY_ERROR, f"the server failed: {error[:300]}")
         return answer
-
-    def _receive(self, socket: zmq.Socket[bytes], seconds: float) -> bytes:
-        poller, end, before = zmq.Poller(), time.monotonic() + seconds, resident_bytes()
-        poller.register(socket, zmq.POLLIN)
-        poller.register(self._monitor, zmq.POLLIN)
-        while (left := end - time.monotonic()) > 0:
-            ready = dict(poller.poll(math.ceil(min(left, _LOOK) * 1000)))
-            if resident_bytes() - before > _MOST_MEMORY:
-                self.close()
-                raise PolicyFault(Reason.POLICY_ERROR, f"the server sent more than {_MOST_MEMORY >> 20} MiB at once")
-            if socket in ready:
-                return socket.recv(copy=True)
-            if self._monitor in ready:
-                event = zmq.utils.monitor.recv_monitor_message(self._monitor)["event"]
-                if event & _LOST:
-                    raise PolicyFault(Reason.POLICY_ERROR, "the server closed the connection, or does not use ZeroMQ")
-                if not self._is_connected:
-                    raise PolicyFault(Reason.POLICY_ERROR, "no server: connection refused")
-        raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s")
 
 
 def _decoded(frame: bytes) -> Mapping[object, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.episode_file.h264 import GROUP
+from nimbus.datagen.store.episode_file.open_decoders import forget_decoder, use_decoder
 from nimbus.datagen.store.episode_file.open_video import open_mp4
 
 _LARGEST = 16_384
 """Largest accepted side of a frame [px]."""
-_MOST_PIXELS = 1 << 25
-"""Largest accepted number of pixels, 8K; a decoder may keep 17 images of 6 bytes a pixel."""
+_MOST_PIXELS = 1 << 24
+"""Largest accepted number of pixels; 17 images of 10 bits and 4:4:4 take 1.7 GB."""
+_USUAL = 1.5
+"""Size of a pixel in usual videos, of 8 bits and 4:2:0; others take up to 6 [bytes]."""
 REMEDY = "restore this file from a copy, or delete it and run again"
 """Remedy in the errors of a damaged file of an episode."""
 
@@ -62,30 +66,40 @@ class VideoReader:
     """
 
     def __init__(self, file: Path | IO[bytes] | io.RawIOBase, *, fps: float, where: str = "") -> None:
+        self.where = where or str(file)
+        self._file, self._fps = file, fps
+        self._turn = threading.Lock()
+        self._container: Any = None
+        self._stream: Any = None
+        self._wake()
+        self._size = int(self._stream.width), int(self._stream.height)
+        self._image_bytes = round(_USUAL * self._size[0] * self._size[1])
+
+    def _wake(self) -> None:
+        """Open the video, if it is not open."""
         from av.error import FFmpegError
 
-        self.where = where or str(file)
-        self._fps = fps
+        if self._container is not None:
+            return
+        container: Any = None
         try:
-            if isinstance(file, Path) and not file.exists():
-                raise FileNotFoundError(file)
-            self._container: Any = open_mp4(file)
-            self._stream: Any = self._container.streams.video[0]
+            if isinstance(self._file, Path) and not self._file.exists():
+                raise FileNotFoundError(self._file)
+            container = open_mp4(self._file)
+            stream: Any = container.streams.video[0]
+            limit_pixels(stream)
+            if stream.time_base is None:
+                raise ValueError("images without times")
         except FileNotFoundError:
             what = "restore it from a copy, or run again"
             raise InputError("no such file", where=self.where, instead=what) from None
         except (OSError, ValueError, IndexError, FFmpegError) as error:
-            raise self._unreadable(error) from None
-        try:
-            limit_pixels(self._stream)
-            if self._stream.time_base is None:
-                raise ValueError("images without times")
-        except ValueError as error:
-            self._container.close()
+            if container is not None:
+                container.close()
             raise self._unreadable(error) from None
         # The decoder has one thread, because readers run in many processes, whose threads would compete for the cores.
-        self._stream.codec_context.thread_count = 1
-        self._rgb = rgb_reader()
+        stream.codec_context.thread_count = 1
+        self._container, self._stream, self._rgb = container, stream, rgb_reader()
         self._frames: Iterator[Any] = iter(())
         self._next = -1
         """Number of the next frame of the decoder; -1 before the first seek."""
@@ -93,16 +107,22 @@ class VideoReader:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height [px]."""
-        return self._stream.width, self._stream.height
+        return self._size
 
     def read(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Read frames ``[start, stop)`` as (T, H, W, 3) sRGB images."""
         width, height = self.size
         images = np.empty((stop - start, height, width, 3), np.uint8)
-        for row, frame in enumerate(self._from(start, stop)):
-            if (frame.width, frame.height) != (width, height):
-                raise self._unreadable(ValueError(f"frame {start + row} has another size"))
-            images[row] = self._rgb(frame)
+        with self._turn:
+            self._wake()
+            use_decoder(self, image_bytes=self._image_bytes)
+            for row, frame in enumerate(self._from(start, stop)):
+                if (frame.width, frame.height) != (width, height):
+                    raise self._unreadable(ValueError(f"frame {start + row} has another size"))
+                if (found := sum(plane.buffer_size for plane in frame.planes)) > self._image_bytes:
+                    self._image_bytes = found
+                    use_decoder(self, image_bytes=found)
+                images[row] = self._rgb(frame)
         return images
 
     def frame(self, number: int) -> NDArray[np.uint8]:
@@ -111,7 +131,25 @@ class VideoReader:
 
     def close(self) -> None:
         """Close the file."""
-        self._container.close()
+        forget_decoder(self)
+        self._sleep()
+
+    def rest(self) -> bool:
+        """Close the decoder until the next frame is read; False while another thread reads."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        try:
+            self._sleep()
+        finally:
+            self._turn.release()
+        return True
+
+    def _sleep(self) -> None:
+        """Close the file, and free the decoder's images."""
+        if self._container is not None:
+            self._frames = iter(())
+            self._container.close()
+            self._container = self._stream = None
 
     def _from(self, start: int, stop: int) -> Iterator[Any]:
         """Yield the frames of a range; missing frames raise an error."""

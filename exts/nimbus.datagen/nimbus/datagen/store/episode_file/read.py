@@ -44,8 +44,24 @@ _FASTEST = 100_000.0
 """Largest accepted rate [Hz], far above the rate of any controller."""
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
+_LARGEST_TRAJECTORY = 1 << 31
+"""Largest size of all arrays of a trajectory together [bytes]."""
+_MOST_MEMBERS = 10_000
+"""Largest number of entries of a group; the largest groups have one for each camera or signal."""
 
 _MOST_TEXTS = 1_000_000
+_TRAJECTORY = (
+    "time",
+    "observations/qpos",
+    "observations/qvel",
+    "action",
+    "executed_action",
+    "observations/body_positions",
+    "observations/body_wxyz",
+    "observations/end_effector_positions",
+    "observations/end_effector_wxyz",
+)
+"""Arrays of a trajectory with a row for each step, besides its signals and contacts."""
 
 
 def _local_file(path: Path) -> Path:
@@ -209,6 +225,8 @@ class EpisodeFile:
 
     def trajectory(self) -> Trajectory:
         """Executed attempt, exactly as recorded."""
+        signals, contacts, statistics = map(self._paths_below, ("signals", "contacts", "plan_statistics"))
+        self._check_together((*_TRAJECTORY, *signals, *contacts, *statistics))
         return Trajectory(
             rate=self.rate,
             time=self.array("time"),
@@ -229,10 +247,27 @@ class EpisodeFile:
                 joint_positions=self.array("start/joint_positions"),
                 joint_velocities=self.array("start/joint_velocities"),
             ),
-            signals={name: self.array(f"signals/{name}") for name in self.members("signals")},
-            contacts={name: self.array(f"contacts/{name}") for name in self.members("contacts")},
-            plan_statistics={name: self.array(f"plan_statistics/{name}") for name in self.members("plan_statistics")},
+            signals=self._arrays(signals),
+            contacts=self._arrays(contacts),
+            plan_statistics=self._arrays(statistics),
         )
+
+    def _paths_below(self, group: str) -> list[str]:
+        return [f"{group}/{name}" for name in self.members(group)]
+
+    def _arrays(self, paths: Iterable[str]) -> dict[str, NDArray[Any]]:
+        return {path.partition("/")[2]: self.array(path) for path in paths}
+
+    def _check_together(self, paths: Iterable[str]) -> None:
+        """Refuse arrays that together are larger than a trajectory can be, before one of them is read."""
+        size = 0
+        for path in paths:
+            if path in self.file:
+                dataset = self[path]
+                size += int(dataset.size or 0) * dataset.dtype.itemsize
+        with self._reading("its arrays"):
+            if size > _LARGEST_TRAJECTORY:
+                raise ValueError(f"{size} bytes together; the limit is {_LARGEST_TRAJECTORY}")
 
     @property
     def end_effectors(self) -> EndEffectors | None:
@@ -366,7 +401,11 @@ class EpisodeFile:
         """Return the names in a group, sorted; empty when there is no such group."""
         with self._reading(path):
             group = check_own(self.file, path)
-        return sorted(group) if isinstance(group, h5py.Group) else []
+            if not isinstance(group, h5py.Group):
+                return []
+            if len(group) > _MOST_MEMBERS:
+                raise ValueError(f"{len(group)} entries; the limit is {_MOST_MEMBERS}")
+            return sorted(group)
 
     def paths(self) -> Iterator[str]:
         """Yield the path of every dataset, sorted."""

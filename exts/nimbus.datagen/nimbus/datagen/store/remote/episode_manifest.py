@@ -93,7 +93,7 @@ def read_manifest(path: Path, info: DatasetInfo) -> pyarrow.Table | None:
         raise InputError("has other columns than a manifest", where=str(path), instead=instead)
     if any(column.null_count for column in table.columns):
         raise InputError("has rows without a value", where=str(path), instead=instead)
-    is_recovery = np.asarray(table.column("split").to_pylist()) == RECOVERY
+    is_recovery = table.column("split").to_numpy() == RECOVERY
     return table.take(np.argsort(is_recovery, kind="stable")) if is_recovery.any() else table
 
 
