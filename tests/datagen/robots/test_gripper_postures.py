@@ -60,6 +60,10 @@ def test_wrong_postures_are_refused(opened: object, closed: object, more: dict[s
         gripper(opened, closed, **more)
 
 
+def test_pads_may_touch_the_held_object():
+    assert gripper([0.1, 0.2, 0.3], [1.0, 1.0, 1.0], links=["palm", "a"]).links == ("palm", "a", "b")
+
+
 def test_hand_starts_in_its_open_posture():
     robot = load_shipped_robot("panda_allegro")
     posture = dict(zip(robot.joint_names, robot.home_joints, strict=True))

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.doctor.cameras import still_pose
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder, scene_names
+from nimbus.datagen.geometry.cameras import is_in_picture, project
 from nimbus.datagen.robots import robot_file
 from nimbus.datagen.robots.robot import Piece, load_robot
 from nimbus.datagen.robots.urdf import assemble, model_path, range_of
+from nimbus.datagen.tasks.task import load_task
 from tests.support.refusals import refusal
 from tests.support.shipped_robots import load_shipped_robot
 
@@ -75,6 +78,15 @@ def test_a_camera_on_the_hand_is_on_the_link_of_the_tool(mount: str):
     mounted = load_robot("panda").mounted(camera)
     assert mounted.mount == ("panda_hand" if mount else "")
     assert np.array_equal(mounted.wxyz, camera.wxyz)
+
+
+@pytest.mark.parametrize("name", scene_names("robots"))
+def test_the_camera_on_a_hand_sees_between_the_fingers(name: str):
+    robot, settings = load_shipped_robot(name), load_task("near_block").cameras["wrist"]
+    for arm in robot.arms:
+        camera = robot.with_arm(arm.name).mounted(settings.camera("wrist"))
+        seen = project(camera, still_pose(camera), np.array([arm.tool.position]))
+        assert camera.mount == arm.tool.link and is_in_picture(camera, seen)
 
 
 def test_links_for_cameras_are_the_tools_and_the_listed_ones(load):

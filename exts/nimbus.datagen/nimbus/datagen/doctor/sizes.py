@@ -165,5 +165,7 @@ def _hands(case: Case, outlines: dict[str, list[FloatArray]]) -> Iterator[Diagno
         if not is_seen:
             keys = ("cameras", name, "look_at" if settings.look_at is not None else "wxyz")
             what = "the point between the fingers is outside the image"
-            instead = f"write look_at: {write_point(middle)}"
+            is_hand = settings.mount != tool.link
+            there = np.linalg.inv(tool.link_T_hand if is_hand else np.eye(4)) @ link_T_tool
+            instead = f"write look_at: {write_point(there[:3, 3])}"
             yield make_finding("sizes", case.task, keys, what, instead=instead)

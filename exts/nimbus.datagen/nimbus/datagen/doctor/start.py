@@ -72,7 +72,9 @@ def _touching(case: Case, group: str, contact: str) -> Diagnostic:
         return make_finding("start", task, _place(task, group), what, instead="move its center away from the hand")
     keys = ("randomize", "start_posture") if "start_posture" in task.randomize else ("robot",)
     instead = (
-        "write a smaller range" if len(keys) > 1 else "name another scene, or write another home in the robot's file"
+        "write a smaller range"
+        if len(keys) > 1
+        else "name another scene, or write another home or place in the robot's file"
     )
     return make_finding("start", task, keys, f"at the start {contact} touch", instead=instead)
 

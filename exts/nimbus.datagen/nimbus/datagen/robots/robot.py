@@ -12,6 +12,7 @@ from nimbus.datagen.arrays import FloatArray, Quaternion
 from nimbus.datagen.episode.layout import Camera, Vector
 from nimbus.datagen.files.quantities import Metres, Radians
 from nimbus.datagen.files.strict_yaml import FileName, StrictModel
+from nimbus.datagen.geometry.transforms import make_transform, quat_multiply
 from nimbus.datagen.plan.grasp import GripperShape
 
 ONLY_ARM = "arm"
@@ -35,6 +36,16 @@ class Tool(StrictModel):
     link: str = Field(description="link to which the tool frame is fixed")
     position: Vector = Field(description="origin of the tool frame in the link's frame [m]")
     wxyz: Quaternion = Field(default=(1.0, 0.0, 0.0, 0.0), description="link_T_tool rotation")
+
+    @property
+    def link_T_hand(self) -> FloatArray:
+        """Frame (4, 4) of cameras on the hand [m]: axes of the tool, the origin on its z axis nearest to the link's.
+
+        Models differ in the axes of this link; with those of the tool, one camera fits every hand.
+        """
+        link_T_tool = make_transform(self.position, self.wxyz)
+        link_T_tool[:3, 3] -= (link_T_tool[:3, 3] @ link_T_tool[:3, 2]) * link_T_tool[:3, 2]
+        return link_T_tool
 
 
 class Arm(StrictModel):
@@ -78,7 +89,7 @@ class Gripper(StrictModel):
         exclude_if=lambda offsets: not any(offsets),
         description="position of each joint when the first joint is at 0",
     )
-    links: tuple[str, ...] = Field(description="links that may touch the held object")
+    links: tuple[str, ...] = Field(description="links that may touch the held object; those of `fingers` are added")
     fingers: tuple[str, str] = Field(description="links with the pads")
     open: float = Field(description="position of the first joint when open [m, rad]")
     closed: float = Field(description="position of the first joint when closed on nothing [m, rad]")
@@ -128,6 +139,17 @@ class Gripper(StrictModel):
         ratios = [travel / travels[0] for travel in travels]
         offsets = [one - ratio * opened[0] for one, ratio in zip(opened, ratios, strict=True)]
         return given | {"open": opened[0], "closed": closed[0], "ratios": tuple(ratios), "offsets": tuple(offsets)}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_fingers(cls, given: object) -> object:
+        """Add the links with the pads to ``links``: otherwise no plan could move a held object."""
+        if not isinstance(given, dict):
+            return given
+        links, fingers = given.get("links"), given.get("fingers")
+        if not (isinstance(links, list | tuple) and isinstance(fingers, list | tuple)):
+            return given
+        return given | {"links": (*links, *(finger for finger in fingers if finger not in links))}
 
     @model_validator(mode="after")
     def _one_ratio_per_joint(self) -> Gripper:
@@ -329,9 +351,14 @@ class Robot(StrictModel):
         return self.model_copy(update={"arms": tuple(arm for arm in self.arms if arm.name == name)})
 
     def mounted(self, camera: Camera) -> Camera:
-        """Resolve a camera's mount: ``hand`` is the tool's link, ``left_hand`` that of the arm ``left``."""
-        hands = {f"{arm.name}_hand": arm.tool.link for arm in self.arms} | {"hand": self.tool.link}
-        return replace(camera, mount=hands.get(camera.mount, camera.mount))
+        """Express a camera on a hand in the frame of the tool's link: ``left_hand`` is that of the arm ``left``."""
+        hands = {f"{arm.name}_hand": arm.tool for arm in self.arms} | {"hand": self.tool}
+        if (tool := hands.get(camera.mount)) is None:
+            return camera
+        link_T_hand = tool.link_T_hand
+        x, y, z = (float(value) for value in link_T_hand[:3, :3] @ camera.position + link_T_hand[:3, 3])
+        wxyz = quat_multiply(tool.wxyz, camera.wxyz)
+        return replace(camera, mount=tool.link, position=(x, y, z), wxyz=wxyz)
 
 
 def load_robot(name_or_path: str, *, where: str = "") -> Robot:

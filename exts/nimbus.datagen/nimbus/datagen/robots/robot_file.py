@@ -364,8 +364,8 @@ class _Completion:
                     continue
             self._check(root, "link", (arm.tool.link,), self._at(arm.name, "tool", "link"))
             self._check(root, "joint", arm.gripper.joints, self._at(arm.name, "gripper", "joints"))
-            self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
             self._check(root, "link", arm.gripper.fingers, self._at(arm.name, "gripper", "fingers"))
+            self._check(root, "link", arm.gripper.links, self._at(arm.name, "gripper", "links"))
         self._check(root, "link", self.file.cameras, ("cameras",))
         self._check(root, "link", self.file.decompose, ("decompose",))
         self._check(root, "joint", tuple(self.file.locked), ("locked",))

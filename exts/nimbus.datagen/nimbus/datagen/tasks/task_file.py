@@ -190,7 +190,9 @@ class Region(Growing):
 
     on: str = Field("table", description="Surface of the scene that the region lies on.")
     center: tuple[Coordinate, Coordinate] = Field(description="Center x, y of the region in the world frame [m].")
-    size: tuple[Length, Length] = Field(description="Extent of the region along x and y [m].")
+    size: tuple[Length, Length] = Field(
+        description="Extent of the region along x and y [m]. It contains the origins of objects that start there."
+    )
 
 
 def _count(count: tuple[int, int]) -> tuple[int, int]:
@@ -258,7 +260,9 @@ class CameraSettings(StrictModel):
     """Pinhole camera before randomization."""
 
     mount: str = Field(
-        "", description="Robot link that carries the camera, 'hand' for the link with the tool; empty for the world."
+        "",
+        description="Robot link that carries the camera, or 'hand': the link with the tool, with the axes of the tool; "
+        "empty for the world.",
     )
     position: Point = Field(description="Position in the frame of the mount [m].")
     look_at: Point | None = Field(None, description="Point that the camera looks at, in the frame of the mount [m].")

@@ -74,6 +74,8 @@ def robot_hash(robot: Robot) -> str:
             for mesh in _mesh_files(assemble([piece], robot=robot.name)):
                 content.append(mesh.read_bytes())
     content.append(importlib.metadata.version("urdf-usd-converter").encode())
+    if not all(np.array_equal(arm.tool.link_T_hand, np.eye(4)) for arm in robot.arms):
+        content.append(b"cameras on the hand have the axes of the tool")  # before, those of the link
     return versioned_hash(b"".join(content), CONVERSION_VERSION)
 
 
