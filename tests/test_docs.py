@@ -72,12 +72,14 @@ def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path,
     shell, *_ = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
     bash(shell, project)
     files = re.findall(r"`(own/[\w/.]+)`:\n\n```\w+\n(.*?)```", PAGE, re.DOTALL)
-    assert len(files) == 8
+    assert len(files) == 9
     for name, text in files:
         (project / name).write_text(text)
     printed = [obey(block, project, capsys) for block in re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)[1:]]
-    assert "1 episodes stored of 1 asked" in printed[1] and "all is well" in printed[1]
+    assert "1 episodes stored of 1 asked" in printed[1]
+    assert "1 layouts and plans, equal to the last bit" in printed[2] and "all is well" in printed[2]
     assert "1 of 1 with the same outcome" in printed[2]
+    assert len(list((project / "traces").glob("*.npz"))) == 1
     sound(project / "own" / "data")
     sound(project / "own" / "seen_anew")
 

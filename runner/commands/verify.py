@@ -33,6 +33,14 @@ def command(
         ),
     ] = 2,
     skills: Skills = None,
+    pipeline: Annotated[
+        Path | None,
+        typer.Option(
+            "--pipeline",
+            metavar="FILE",
+            help="pipeline file that you trust, for recomputing a task that names a file",
+        ),
+    ] = None,
 ) -> int:
     """Print a summary and every problem; return 1 if there is a problem."""
     from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
@@ -47,7 +55,7 @@ def command(
     found = verify(folder)
     damaged = {problem.partition(": ")[0] for problem in found.problems}
     with _saying(count):
-        again = recompute(folder, count, skills=skills or (), without=damaged)
+        again = recompute(folder, count, skills=skills or (), pipeline=pipeline, without=damaged)
     if as_json:
         summary = {key: value for key, value in asdict(found).items() if key != "info"}
         summary |= {"recomputed": asdict(again)}

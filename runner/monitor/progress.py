@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.episode.trajectory import ACTIVITIES, Outcome, Reason
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Stored
@@ -24,6 +24,8 @@ _WRITE_INTERVAL = 0.5
 _EVENTS = 100
 _OPEN_EPISODES = 4096
 """Largest number of episodes whose CPU times are kept until their last attempt."""
+_MOST_REASONS = 200
+"""Largest number of reasons of failure that are counted separately; a node of a cluster may report any name."""
 
 
 class Progress:
@@ -103,6 +105,8 @@ class Progress:
         status.attempts += is_new
         if failed:
             reason = stored.outcome.reason.value
+            if reason not in status.failures and len(status.failures) >= _MOST_REASONS:
+                reason = "other"
             status.failures[reason] = status.failures.get(reason, 0) + is_new
             status.given_up += stored.final
         if stored.path:
@@ -213,8 +217,10 @@ def line(stored: Stored, status: Status) -> str:
         size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"
         return f"{head}: stored, {size}, {seconds:.1f} s CPU"
     why = stored.outcome.reason.value.replace("_", " ")
-    place = f" in {stored.outcome.phase}" if stored.outcome.phase else ""
-    return f"{head}: attempt {stored.attempt + 1} failed{place}: {why}, {seconds:.1f} s CPU"
+    phase = stored.outcome.phase
+    if activity := ACTIVITIES.get(phase):
+        return f"{head}: attempt {stored.attempt + 1} failed: {why} ({activity}), {seconds:.1f} s CPU"
+    return f"{head}: attempt {stored.attempt + 1} failed{f' in {phase}' if phase else ''}: {why}, {seconds:.1f} s CPU"
 
 
 def stored_of(attempt: Attempt) -> Stored:

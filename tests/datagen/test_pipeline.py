@@ -1,8 +1,22 @@
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
 import pytest
+from pydantic import create_model
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_names
-from nimbus.datagen.pipeline import STAGES, RunContext, build, load_pipeline, parse_pipeline, preload
+from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.pipeline import (
+    STAGES,
+    RunContext,
+    build,
+    load_pipeline,
+    parse_pipeline,
+    preload,
+    register_component,
+)
 from nimbus.datagen.registry import forget, register
 from tests.support import point_robot
 from tests.support.refusals import refusal
@@ -77,6 +91,38 @@ UNKNOWN = [
 @pytest.mark.parametrize(("old", "new", "expected"), UNKNOWN)
 def test_unknown_components_and_settings_are_answered_with_the_known_ones(old: str, new: str, expected: str, tmp_path):
     assert expected in refusal(build, parse_pipeline(PIPELINE.replace(old, new), name="p"), context(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (
+            Path,
+            "here",
+            "p.yaml:4:24: store.typed.field: Settings.field is declared as Path, which is not a type of YAML",
+        ),
+        (
+            list[int] | None,
+            "[1]",
+            "Settings.field is declared as list, which is not a type of YAML; declare it as tuple",
+        ),
+        (
+            dict[str, datetime],
+            "{a: 1}",
+            "declared as datetime, which is not a type of YAML; declare it as str, int, fl",
+        ),
+        (tuple[int, Literal["a"]], "[1, b]", "p.yaml:4:28: store.typed.field[1]: expected 'a', found 'b'"),
+    ],
+)
+def test_a_setting_of_a_type_that_no_file_holds_says_how_to_declare_it(kind, value: str, expected: str, tmp_path):
+    settings = create_model("Settings", __base__=StrictModel, field=(kind, None))
+    store: Any = point_robot.MemoryWriter
+    register_component("store", "typed", store, settings)
+    try:
+        text = PIPELINE.replace("store: memory", f"store: {{typed: {{field: {value}}}}}")
+        assert expected in refusal(build, parse_pipeline(text, name="p"), context(tmp_path))
+    finally:
+        forget([("store", "typed")])
 
 
 def test_what_the_run_offers_is_no_setting(tmp_path):

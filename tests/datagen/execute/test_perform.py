@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.workcell_interface import Workcell
 from nimbus.datagen.usd.stage import read_stage
 from tests.support.one_can import TEXT, assets, layout, put, simulation, task, thing
+from tests.support.refusals import refusal
 
 HEAD, TAIL = TEXT.split("steps:\n")[0], "cameras:" + TEXT.split("cameras:")[1]
 CANS = (thing("items_0", x=0.45, y=-0.1), thing("items_1", x=0.5, y=0.15))
@@ -37,10 +39,11 @@ class Stumble(Skill):
     """Fail with a reason."""
 
     main = "reason"
+    fails_with = ("tripped",)
     reason: str = Field(description="Why.")
 
     def run(self, arm: Workcell) -> None:
-        raise SkillFailure(Reason(self.reason), "stumbled")
+        raise SkillFailure(self.reason, "stumbled")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,6 +76,17 @@ def attempt(steps: str, *things: PlacedObject, success: str = "- at_rest", drawn
 def skills(done: Trajectory) -> list[str]:
     """Return the executed steps in order, without the final waits."""
     return [f"{part.skill} {part.target}".strip() for part in done.segments if part.phase not in ("settle", "rest")]
+
+
+def test_a_reason_of_its_own_is_declared():
+    done = attempt("- stumble: tripped")
+    assert (done.outcome.reason, done.outcome.reason.value) == ("tripped", "tripped")
+    assert attempt("- try: {stumble: tripped}\n  recover: [{on: tripped, do: [home]}]").outcome.success
+    told = refusal(attempt, "- stumble: too_grumpy")
+    assert (
+        told.startswith(f"{Path(__file__).relative_to(Path.cwd())}:") and "'stumble' fails with the undeclared" in told
+    )
+    assert 'write fails_with = ("too_grumpy",) in class Stumble' in told
 
 
 def test_a_choice_takes_the_branch_that_the_layout_says():

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
-from nimbus.datagen.load import fingerprint
-from nimbus.datagen.load.fingerprint import asset_fingerprints, fingerprint_inputs
+from nimbus.datagen.load.fingerprint import _identity, asset_fingerprints, fingerprint_inputs
 from nimbus.datagen.objects import libraries, library
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.pipeline import parse_pipeline
 from nimbus.datagen.robots.robot import load_robot
-from nimbus.datagen.tasks.plugins import discover_components
+from nimbus.datagen.tasks import plugin_source
+from nimbus.datagen.tasks.plugins import discover, discover_components
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.version import versioned_hash
@@ -81,14 +82,15 @@ def test_plugin_derived_from_built_in_is_hashed(tmp_path: Path, monkeypatch: pyt
     assert found["skill pick_for_content"] == versioned_hash(DERIVED.encode(), registry.lookup("skill", "pick").version)
 
 
-def test_functions_are_components_too(monkeypatch: pytest.MonkeyPatch):
+def test_functions_are_components_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(registry, "_components", dict(registry._components))
 
-    def store() -> None: ...
-
+    (tmp_path / "store_for_content.py").write_text("def store() -> None: ...\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    store = importlib.import_module("store_for_content").store
     registry.register("store", "function_for_content")(store)
     pipeline = PIPELINE.replace("store: hdf5", "store: function_for_content")
-    here = versioned_hash(Path(__file__).read_bytes(), 1)
+    here = versioned_hash(b"def store() -> None: ...\n", 1)
     assert inputs(load_task("sort_trash"), pipeline)["store function_for_content"] == here
 
 
@@ -100,9 +102,42 @@ def test_a_changed_skill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     task = load_task(tmp_path / "mine.yaml", skill_folders=[tmp_path])
     before = inputs(task)
     (tmp_path / "pause.py").write_text(PAUSE.replace("wait(1)", "wait(2)"))
-    fingerprint._content.cache_clear()  # as in another process
+    plugin_source._source.cache_clear()  # as in another process
     after = inputs(task)
     assert {name for name in before if before[name] != after[name]} == {"skill pause_for_content"}
+
+
+SHARING = PAUSE.replace("pause_for", "pause_by_shared_for").replace("\nfrom", "\nfrom ._shared import PERIODS\nfrom", 1)
+
+
+@pytest.mark.parametrize("shared", ["_shared.py", "_shared/__init__.py", "_shared/later.py"])
+def test_changed_code_that_skills_share_is_seen(shared: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "_components", dict(registry._components))
+    (tmp_path / "pause.py").write_text(SHARING)
+    path = tmp_path / shared
+    path.parent.mkdir(exist_ok=True)
+    if path.parent != tmp_path:
+        (path.parent / "__init__.py").write_text("PERIODS = 1\n")
+    path.write_text("PERIODS = 1\n")
+    discover([tmp_path])
+    before = _identity("skill", "pause_by_shared_for_content")
+    path.write_text("PERIODS = 2\n")
+    plugin_source._source.cache_clear()  # as in another process
+    assert _identity("skill", "pause_by_shared_for_content") != before
+
+
+def test_modules_of_an_installed_package_are_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(registry, "_components", dict(registry._components))
+    (package := tmp_path / "pausing_package").mkdir()
+    (package / "__init__.py").write_text("from . import pause\n")
+    (package / "pause.py").write_text(SHARING.replace("by_shared", "packaged"))
+    (package / "_shared.py").write_text("PERIODS = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("pausing_package")
+    before = _identity("skill", "pause_packaged_for_content")
+    (package / "_shared.py").write_text("PERIODS = 2\n")
+    plugin_source._source.cache_clear()  # as in another process
+    assert _identity("skill", "pause_packaged_for_content") != before
 
 
 @pytest.mark.parametrize(("old", "new"), [("home: [0.0", "home: [0.1"), ("damping: [", "damping: [1")])

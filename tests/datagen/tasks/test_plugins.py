@@ -10,6 +10,7 @@ import pytest
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.tasks import plugin_origin
 from nimbus.datagen.tasks.plugins import discover
 from tests.support.refusals import refusal
 
@@ -38,6 +39,16 @@ def test_a_skill_and_a_condition_of_ones_own_are_found(tmp_path: Path):
     (tmp_path / "_shared.py").write_text("this is no Python")
     discover([tmp_path])
     assert "wave" in registry.names("skill") and "waved" in registry.names("predicate")
+
+
+def test_files_share_code_by_relative_imports(tmp_path: Path):
+    (tmp_path / "a_wave.py").write_text(SKILL + "from ._shared import TURNS\nfrom .waved import Mine as Waved\n")
+    (tmp_path / "waved.py").write_text(GOOD.format(kind="predicate", base="Predicate", name="waved", method="failure"))
+    (tmp_path / "_shared.py").write_text("TURNS = 3\n")
+    discover([tmp_path])
+    module = sys.modules[registry.lookup("skill", "wave").__module__]
+    assert module.TURNS == 3 and module.Waved is registry.lookup("predicate", "waved")
+    assert not (tmp_path / "__pycache__").exists()
 
 
 RANDOMIZER = """
@@ -69,6 +80,8 @@ WRONG = [
     (SKILL.replace('"wave"', '"choose"'), "'choose' is a keyword of the task language; give yours another name"),
     ("x = 1\n", 'registers nothing; put @register("skill", "name") before its class'),
     (SKILL + "import no_such_module\n", "cannot be imported: ModuleNotFoundError: No module named 'no_such_module'"),
+    (SKILL + "from .nothing import X\n", ":10: cannot be imported: ModuleNotFoundError: no file nothing.py in"),
+    (SKILL + "from mine import X\n", "No module named 'mine'; write from .mine import …"),
     (SKILL + "raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
     ("def run(:\n", ":1: cannot be imported: SyntaxError"),
     (
@@ -84,6 +97,10 @@ WRONG = [
     (
         SKILL.replace("    def", '    hand = "keep"\n\n    def'),
         "cannot be imported: TypeError: Mine.hand is 'keep'; write",
+    ),
+    (
+        SKILL.replace("    def", '    fails_with = ("No luck",)\n\n    def'),
+        "TypeError: Mine.fails_with: 'No luck' is not a reason: write up to 40 letters",
     ),
     ("\nimport nimbus.datagen.nothing\n", ":2: cannot be imported: ModuleNotFoundError"),
     (
@@ -139,6 +156,18 @@ def test_an_installed_package_adds_its_skills(installed: Path):
     assert any(entry.name == "waving" for entry in metadata.entry_points(group="nimbus.skills"))
     discover()
     assert "wave_from_a_package" in registry.names("skill")
+
+
+def test_an_error_in_an_installed_package_has_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder := tmp_path / "site-packages").mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(plugin_origin, "_packages", set())
+    package(folder, SKILL.replace('"wave"', '"wave_wrongly"').replace("...", "open('/proc/nope')"))
+    discover()
+    with pytest.raises(FileNotFoundError) as caught:
+        registry.lookup("skill", "wave_wrongly")().run(None)
+    assert plugin_origin.find_user_frame(caught.value) == f"{folder / 'wavers_skills.py'}:9"
+    sys.modules.pop("wavers_skills")
 
 
 @pytest.mark.parametrize(

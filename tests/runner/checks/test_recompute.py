@@ -59,6 +59,6 @@ def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest
         provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={})
         layout = SimpleNamespace(key=SimpleNamespace(task="tidy", seed=0), physical=SimpleNamespace(objects=()))
         episode: Any = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda made=layout: made)
-        maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), ())  # type: ignore[arg-type]
+        maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), (), None)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="is a file, and such a file can start foreign programs"):
             maker._load(episode)

@@ -113,6 +113,25 @@ def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(
     assert told["findings"][0]["instead"] or "at most 100 %" in told["findings"][0]["what"]
 
 
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        ("hdf", "store: unknown component 'hdf' for store; did you mean 'hdf5'?"),
+        ("{hdf5: {compression: high}}", "store.hdf5.compression: expected a whole number, found 'high'"),
+    ],
+)
+def test_mistakes_in_the_pipeline_are_those_of_a_run(
+    store: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipeline = tmp_path / "mine.yaml"
+    pipeline.write_text(f"load: usd\nrandomize: tabletop\nplan: skills\nrender: newton\nstore: {store}\n")
+    path = tmp_path / "task.yaml"
+    path.write_text(BROKEN.replace(", lying: 150 %", "") + "pipeline: mine.yaml\n")
+    assert main(["doctor", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"{pipeline}:5:") and expected in said
+
+
 @pytest.mark.parametrize("command", [["doctor"], ["run", "--serial", "--out", "data", "--task"]])
 def test_mistakes_of_form_load_nothing_heavy(command: list[str], tmp_path: Path) -> None:
     """A simulator takes seconds to load, and a missing field is found without it."""

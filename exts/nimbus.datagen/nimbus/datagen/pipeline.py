@@ -22,7 +22,8 @@ from nimbus.datagen import registry
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.scene_files import scene_file
-from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, parse, read
+from nimbus.datagen.files.strict_yaml import Document, Keys, StrictModel, dotted, parse, read
+from nimbus.datagen.files.yaml_types import find_unwritable, how_to_declare
 from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.stages import Chain, Stage
 
@@ -284,9 +285,21 @@ def _settings(
     data = component.settings
     chosen = {name: value for name, value in context.settings.items() if name in model.model_fields}
     if chosen:
-        document.validate(_without(model, chosen), data=data, at=component.keys)
+        _validate(document, _without(model, chosen), data, at=component.keys)
         data = data | chosen
-    return made, document.validate(model, data=data, at=component.keys)
+    return made, _validate(document, model, data, at=component.keys)
+
+
+def _validate(document: Document, model: type[S], data: Any, *, at: Keys) -> S:
+    """Validate settings; an error in a field of a type that no file holds states how to declare it."""
+    try:
+        return document.validate(model, data=data, at=at)
+    except InputError as error:
+        name = error.diagnostic.field.removeprefix(f"{dotted(at)}.").partition("[")[0].partition(".")[0]
+        if name in model.model_fields and (kind := find_unwritable(model.model_fields[name].annotation)):
+            what = f"{model.__name__}.{name} is declared as {kind.__name__}, which is not a type of YAML"
+            raise InputError(what, where=error.where, instead=how_to_declare(kind)) from None
+        raise
 
 
 def _without(model: type[StrictModel], names: Collection[str]) -> type[StrictModel]:

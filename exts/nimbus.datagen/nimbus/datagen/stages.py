@@ -288,7 +288,16 @@ class Writer(Stage[Rendered, Stored]):
 
     It takes all observations of an item before it yields one :class:`Stored`, for failed attempts too. Files are
     published through the run's sink (:mod:`nimbus.datagen.store.episode_sink`), so a killed process leaves no
-    incomplete episode.
+    incomplete episode:
+
+    - A failed attempt is recorded by ``record``, as the row that ``attempt_of`` makes.
+    - A successful attempt is written into the sink's folder ``stage``, synced to disk, and published by ``commit`` as a
+      ``StagedEpisode``. Its row names ``episodes/<id>.hdf5``, with the size and the content hash of level D1.
+
+    An episode is an HDF5 file in the format of Nimbus, with at most its videos beside it: the ledger refuses other
+    paths, because verification, replay, report and export read this format. Another format is an export. A writer that
+    stores more than the episode derives from :class:`nimbus.datagen.store.writer.Hdf5Writer` and writes its files to a
+    folder outside of the dataset; a run does not remove them, and no check reads them.
     """
 
     name = "store"

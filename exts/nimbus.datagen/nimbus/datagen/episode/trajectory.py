@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
 from nimbus.datagen.arrays import FloatArray
 
+_OWN_REASON = re.compile("[a-z_]{1,40}")
+
 
 class Reason(StrEnum):
-    """Reason of a failure. Every failed attempt has exactly one."""
+    """Reason of a failure. Every failed attempt has exactly one.
+
+    The members are the reasons of Nimbus. ``Reason("no_nudge")`` is a reason that a plug-in declares: up to 40 letters
+    from a to z and ``_``.
+    """
 
     NONE = "none"
     NO_GRASP = "no_grasp"
@@ -89,6 +97,15 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"
     """The simulation produced numbers that are not finite."""
 
+    @classmethod
+    def _missing_(cls, value: object) -> Self:
+        """Return the reason of a plug-in; it is not added to the members, because files of others can name any."""
+        if not (isinstance(value, str) and _OWN_REASON.fullmatch(value)):
+            raise ValueError(f"{ascii(value)[:60]} is not a reason: write up to 40 letters from a to z and _")
+        own = str.__new__(cls, value)
+        own._name_, own._value_ = value.upper(), value
+        return own
+
 
 DISTURBED = "disturbed"
 """Skill of the rows from a push until the demonstrator plans again; these rows are not demonstrations."""
@@ -100,6 +117,16 @@ FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
 """Reasons that are faults of a policy or its server rather than failures at the task; the attempt is repeated."""
 
 
+ACTIVITIES = {
+    "still": "the arm did not move",
+    "reach": "no object moved",
+    "touch": "an object touched",
+    "hold": "an object held",
+    "after": "an object moved, none held",
+}
+"""State at the end of a failed rollout, by the phase of its outcome; phases of skills have several words."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Success, or the phase and reason of the failure."""
@@ -109,6 +136,10 @@ class Outcome:
     """Skill step in which the attempt failed, such as ``pick items_1``, or ``success``."""
     reason: Reason = Reason.NONE
     detail: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.reason) is str:  # as the conditions of plug-ins may write it
+            object.__setattr__(self, "reason", Reason(self.reason))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,9 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.objects.model import features, known_features
+from nimbus.datagen.tasks.plugin_origin import find_user_frame
 from nimbus.datagen.tasks.points import is_tool, parse_pose
+from nimbus.datagen.tasks.reasons import check_reason
 from nimbus.datagen.tasks.references import (
     Expression,
     GroupRef,
@@ -89,6 +91,8 @@ class TaskJudge:
                 predicate = self.resolved(condition.statement, scope)
                 failure, said = predicate.failure(self.world), f"{condition.name} {_target(predicate)}".strip()
             if failure is not None:
+                if isinstance(condition, Step):
+                    check_reason(failure.reason, kind="predicate", name=condition.name)
                 phase = failure.phase or said
                 return Outcome(success=False, phase=phase, reason=failure.reason, detail=failure.detail)
         return None
@@ -141,7 +145,11 @@ class TaskPerformer(TaskJudge):
                 skill = self.resolved(step.statement, scope)
                 with self.cell.step(step.name, _target(skill)):
                     skill.check_gripper(self.cell)
-                    skill.run(self.cell)
+                    try:
+                        skill.run(self.cell)
+                    except SkillFailure as failure:
+                        check_reason(failure.reason, kind="skill", name=step.name, where=find_user_frame(failure))
+                        raise
             else:
                 step.perform(self, scope)
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen import registry
 from nimbus.datagen.episode.provenance import decisive_versions
+from nimbus.datagen.tasks.plugin_source import plugin_source
 from nimbus.datagen.tasks.steps import composites, walk
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.version import component_version, is_built_in, versioned_hash
@@ -41,7 +39,7 @@ def fingerprint_inputs(
 ) -> dict[str, str]:
     """Return the inputs that determine an episode's content, besides its key: hashes, settings and versions by name.
 
-    A built-in component is represented by its version number, and a plug-in by version number and hash of its file.
+    A built-in component is represented by its version number, and a plug-in by version number and hash of its source.
 
     Args:
         task: Task; its skills, conditions, composites and randomizers are included.
@@ -76,13 +74,7 @@ def _chosen_components(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]
 def _identity(kind: str, name: str) -> str:
     component = registry.lookup(kind, name)
     version = component_version(component)
-    return str(version) if is_built_in(component) else versioned_hash(_content(inspect.getfile(component)), version)
-
-
-@cache
-def _content(path: str) -> bytes:
-    """Read a file once: the process keeps the code that it has imported, even if the file changes later."""
-    return Path(path).read_bytes()
+    return str(version) if is_built_in(component) else versioned_hash(plugin_source(component), version)
 
 
 def _digest(content: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Location of an error in plug-in code: outside Nimbus and installed libraries."""
+"""Location of an error in plug-in code: outside Nimbus and installed libraries, or in an installed plug-in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from pathlib import Path
 import nimbus
 
 _INSTALLED = {"site-packages", "dist-packages"}
+_packages: set[Path] = set()
+"""Folders and files of installed plug-ins."""
+
+
+def add_package(path: Path) -> None:
+    """Count an installed package, or a module of one file, as plug-in code from now on."""
+    _packages.add(path)
 
 
 def find_user_frame(error: BaseException) -> str:
@@ -29,6 +36,8 @@ def user_frame_line(error: BaseException) -> str:
 
 def _is_own(frame: traceback.FrameSummary) -> bool:
     path = Path(frame.filename)
+    if not _packages.isdisjoint((path, *path.parents)):
+        return True
     if path.suffix != ".py" or _INSTALLED & set(path.parts):  # compiled libraries name their .pxi and .pyx files
         return False
     not_own = (*nimbus.__path__, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))

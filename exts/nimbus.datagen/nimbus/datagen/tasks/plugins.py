@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
 import inspect
 import pkgutil
 import re
 import sys
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import PydanticSchemaGenerationError, PydanticUserError
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.tasks.plugin_folders import forget_modules, module_name
 from nimbus.datagen.tasks.plugin_guard import UnendingImportError, guarded_import
-from nimbus.datagen.tasks.plugin_origin import find_user_frame
+from nimbus.datagen.tasks.plugin_origin import add_package, find_user_frame
+from nimbus.datagen.tasks.plugin_source import plugin_folder
 from nimbus.datagen.tasks.statements import Predicate, Randomization, Skill
-
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
 
 _BASES = {"skill": Skill, "predicate": Predicate}
 _ANOTHER_NAME = "give yours another name"
@@ -138,11 +135,10 @@ def import_error(error: BaseException, path: Path) -> InputError:
         return InputError(
             what, where=where, instead="annotate each parameter, such as x: Metres; mark other attributes with ClassVar"
         )
-    return InputError(
-        f"cannot be imported: {type(error).__name__}: {error}",
-        where=where,
-        instead="fix the error that the import raises",
-    )
+    instead = "fix the error that the import raises"
+    if isinstance(error, ModuleNotFoundError) and (path.parent / f"{error.name}.py").is_file():
+        instead = f"write from .{error.name} import …"
+    return InputError(f"cannot be imported: {type(error).__name__}: {error}", where=where, instead=instead)
 
 
 def _place(component: Any, path: Path) -> str:
@@ -169,7 +165,8 @@ def discover(skill_folders: Iterable[Path | str] = ()) -> None:
     Installed packages declare theirs in the entry-point group ``nimbus.skills``.
 
     Args:
-        skill_folders: Folders with further skills, one per file; files whose names begin with ``_`` are skipped.
+        skill_folders: Folders with further skills, one per file; files whose names begin with ``_`` are loaded only
+            when another file imports them (``from ._shared import …``).
 
     Raises:
         InputError: A folder does not exist, or a file in it cannot be imported, registers nothing, or registers a name
@@ -218,6 +215,8 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
     try:
         with guarded_import():
             entry.load()
+        if folder := plugin_folder(entry.module) or getattr(sys.modules[entry.module], "__file__", None):
+            add_package(Path(folder))
     except (Exception, SystemExit, UnendingImportError) as error:
         registry.forget(registry.registered() - before)
         if isinstance(error, registry.TakenError):
@@ -225,17 +224,6 @@ def _load(entry: importlib.metadata.EntryPoint) -> None:
         else:
             what = f"cannot be imported: {type(error).__name__}: {error}"
         raise InputError(what, where=where, instead="repair or uninstall the package") from error
-
-
-class _UncachedLoader(SourceFileLoader):
-    """Loader of a user's file that writes no bytecode.
-
-    Python uses existing bytecode if the file's size and the second of its change are the same, and would miss a quick
-    change.
-    """
-
-    def set_data(self, path: str, data: ReadableBuffer, *, _mode: int = 0o666) -> None:
-        """Write nothing."""
 
 
 def _import_package(name: str) -> None:
@@ -250,19 +238,16 @@ def _import_package(name: str) -> None:
 
 
 def _import_file(path: Path) -> None:
-    """Import a file once, under a unique module name shared by all callers."""
-    name = "nimbus_skills." + "_".join(path.with_suffix("").parts[1:])
+    """Import a file once, as a module of its folder's package, which all callers share."""
+    name = module_name(path)
     if name in sys.modules:
         return
-    spec = importlib.util.spec_from_file_location(name, path, loader=_UncachedLoader(name, str(path)))
-    assert spec and spec.loader
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    before = registry.registered()
+    before, modules = registry.registered(), set(sys.modules)
     try:
         with guarded_import():
-            spec.loader.exec_module(module)
+            importlib.import_module(name)
         check_new(registry.registered() - before, path=path)
     except (Exception, SystemExit, UnendingImportError) as error:
-        del sys.modules[name]
+        forget_modules(set(sys.modules) - modules)
         registry.forget(registry.registered() - before)
         raise import_error(error, path) from error

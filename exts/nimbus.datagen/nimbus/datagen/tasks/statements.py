@@ -42,12 +42,29 @@ Mark = TypeVar("Mark")
 
 _HANDS = ("keeps", "takes", "puts", "")
 
+MOTION_REASONS = (
+    Reason.NO_IK,
+    Reason.NO_PATH,
+    Reason.COLLISION_AT_START,
+    Reason.PLAN_REJECTED,
+    Reason.TRACKING_ERROR,
+    Reason.SLIPPED_IN_TRANSIT,
+    Reason.UNSTABLE,
+)
+"""Reasons with which every skill may fail, because any motion may: it cannot be planned, the arm meets resistance, or
+the held object slips. The list of a skill repeats those that have a special meaning for it."""
+
 
 class SkillFailure(Exception):
-    """Raised by a skill that fails; the attempt ends with its reason."""
+    """Raised by a skill that fails; the attempt ends with its reason.
 
-    def __init__(self, reason: Reason, detail: str = "") -> None:
-        self.reason, self.detail = reason, detail
+    Args:
+        reason: Reason of Nimbus, or one that a skill or a condition declares as ``fails_with``.
+        detail: Sentence with the measured values.
+    """
+
+    def __init__(self, reason: Reason | str, detail: str = "") -> None:
+        self.reason, self.detail = Reason(reason), detail
         super().__init__(f"{reason}: {detail}" if detail else str(reason))
 
     @classmethod
@@ -128,11 +145,21 @@ class Statement(StrictModel, ABC):
     """Frame that an object needs, by the parameter that names the object; ``{hole}`` stands for the value of the
     parameter ``hole``."""
 
+    fails_with: ClassVar[tuple[str, ...]] = ()
+    """Reasons of failure of its own, in addition to those of ``Reason``: ``("no_nudge",)``."""
+
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        """Refuse a class whose main parameter does not exist."""
+        """Refuse a class whose main parameter does not exist, or with an invalid reason."""
         if cls.main and cls.main not in cls.model_fields:
             raise TypeError(f"{cls.__name__}.main is '{cls.main}', which is not one of its fields")
+        if not isinstance(cls.fails_with, tuple):
+            raise TypeError(f'{cls.__name__}.fails_with is {cls.fails_with!r}; write a tuple: ("no_nudge",)')
+        try:
+            for reason in cls.fails_with:
+                Reason(reason)
+        except ValueError as error:
+            raise TypeError(f"{cls.__name__}.fails_with: {error}") from None
 
     @classmethod
     def references(cls) -> dict[str, Reference]:
@@ -168,9 +195,10 @@ class Statement(StrictModel, ABC):
 
     @classmethod
     def reasons(cls) -> list[str]:
-        """Return the failure reasons named in the docstring, in order."""
-        named = re.findall(r"``(\w+)``", cls.__doc__ or "")
-        return [name for name in dict.fromkeys(named) if name in set(Reason)]
+        """Return the failure reasons named in the docstring, in order, and its own."""
+        known = {*Reason, *cls.fails_with}
+        named = (name for name in re.findall(r"``(\w+)``", cls.__doc__ or "") if name in known)
+        return list(dict.fromkeys((*named, *cls.fails_with)))
 
     @classmethod
     def summary(cls) -> str:
@@ -208,6 +236,24 @@ class Skill(Statement):
                 cls.hand = "puts"
 
     @classmethod
+    def reasons(cls) -> list[str]:
+        """Return the failure reasons named in the docstring, then those of :meth:`check_gripper`."""
+        named = super().reasons()
+        if cls._needs_empty_gripper():
+            named.append(Reason.GRIPPER_NOT_CLEAR)
+        if cls._needs_object_in_gripper():
+            named.append(Reason.MISSED_GRASP)
+        return list(dict.fromkeys(named))
+
+    @classmethod
+    def _needs_empty_gripper(cls) -> bool:
+        return cls.hand == "takes" or cls._declares("needs", "empty_hand")
+
+    @classmethod
+    def _needs_object_in_gripper(cls) -> bool:
+        return cls.hand == "puts" or cls._declares("needs", "held")
+
+    @classmethod
     def _declares(cls, kind: str, relation: str) -> bool:
         return any(fact.relation == relation for fact in cls.facts(kind))
 
@@ -217,9 +263,9 @@ class Skill(Statement):
         Raises:
             SkillFailure: The gripper is not empty, or does not hold the main object.
         """
-        if arm.held and (self.hand == "takes" or self._declares("needs", "empty_hand")):
+        if arm.held and self._needs_empty_gripper():
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
-        if self.hand == "puts" or self._declares("needs", "held"):
+        if self._needs_object_in_gripper():
             if arm.held != (wanted := getattr(self, self.main)):
                 raise SkillFailure(Reason.MISSED_GRASP, f"{wanted} is not in the gripper")
 

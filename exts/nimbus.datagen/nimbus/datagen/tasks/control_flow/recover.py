@@ -9,10 +9,9 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.strict_yaml import Keys
 from nimbus.datagen.registry import register
+from nimbus.datagen.tasks.reasons import known_reasons
 from nimbus.datagen.tasks.statements import GivenUp, SkillFailure
 from nimbus.datagen.tasks.steps import Composite, Performer, Scope, StepParser, Steps
-
-_REASONS = [str(reason) for reason in Reason if reason is not Reason.NONE]
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Try(Composite):
     @classmethod
     def schema(cls, block: dict[str, Any], conditions: dict[str, Any]) -> dict[str, Any]:
         """Return the schema of an entry with three keys."""
-        reason = {"enum": _REASONS}
+        reason = {"enum": known_reasons()}
         reasons = {"anyOf": [reason, {"type": "array", "minItems": 1, "items": reason}]}
         selective = {
             "type": "object",
@@ -129,9 +128,10 @@ def _recovery(reader: StepParser, keys: Keys, data: Any) -> RecoveryBranch:
     reader.fields(keys, data, ("on", "do"), needed=())
     reasons = data.get("on", ())
     reasons = reasons if isinstance(reasons, tuple) else (reasons,)
+    known = known_reasons()
     for reason in reasons:
-        if reason not in _REASONS:
-            raise reader.error((*keys, "on"), f"unknown reason '{reason}'", instead=suggest(str(reason), _REASONS))
+        if reason not in known:
+            raise reader.error((*keys, "on"), f"unknown reason '{reason}'", instead=suggest(str(reason), known))
     return RecoveryBranch(reasons, reader.block((*keys, "do"), data["do"]))
 
 
