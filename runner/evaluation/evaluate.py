@@ -144,12 +144,13 @@ def evaluate(
         workers: Numbers of planners and of renderers.
 
     Returns:
-        The exit code, and the results; None instead of results if the run ended before any were written.
+        The exit code, and the results; None instead of results if the run was refused or ended before any were
+        written. A refused run leaves the results in the folder, which may be of another policy, as they are.
     """
     spec = asked.spec()
     spec = replace(spec, resources=replace(spec.resources, workers=workers))
     code = _run(spec, serial=serial)
-    if not (asked.folder / "dataset.json").exists():
+    if code == InputError.exit_code or not (asked.folder / "dataset.json").exists():
         return code, None
     found = collect(asked.folder, _base(asked), indices=asked.layouts.indices)
     write_evaluation(asked.folder, found)

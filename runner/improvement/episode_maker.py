@@ -18,7 +18,7 @@ from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
-from nimbus.runner.improvement.loop import SPLIT, EvaluationPart, Improvement, demonstrations_hash, failed_indices
+from nimbus.runner.improvement.loop import SPLIT, Improvement, LayoutPart, demonstrations_hash, failed_indices
 from nimbus.runner.system.threads import prepare_libraries
 
 if TYPE_CHECKING:
@@ -60,22 +60,20 @@ class EpisodeMaker:
                     pass
             dataset.ledger.end_run(run, state="done", wall_seconds=time.monotonic() - began)
 
-    def roll_out(self, number: int, *, stop: Stop = lambda: False) -> None:
-        """Make the rollouts of a round, or the demonstrations."""
-        loop = self.loop
-        spec = self._demonstrations()
-        if number:
-            version = loop.acting_version(number)
-            spec = self._policy_run(
-                loop.rollouts(number), version, number=number, split=SPLIT, indices=loop.indices(number)
-            )
+    def demonstrate(self) -> None:
+        """Make the demonstrations."""
+        self.make(self._demonstrations())
+
+    def roll_out_part(self, number: int, part: LayoutPart, *, stop: Stop = lambda: False) -> None:
+        """Make the rollouts of a part of a round, until ``stop`` returns True."""
+        version = self.loop.acting_version(number)
+        spec = self._policy_run(part.rollouts, version, number=number, split=SPLIT, indices=part.indices)
         self.make(spec, stop=stop)
 
     def correct(self, number: int) -> None:
         """Make corrections of the rollouts of a round that have failed so far."""
         loop = self.loop
-        rollouts = loop.rollouts(number)
-        if not (indices := tuple(failed_indices(rollouts))):
+        if not (indices := tuple(failed_indices(loop, number))):
             return
         ancestors = self._ancestors("correction", number, loop.acting_version(number))
         self.make(
@@ -83,7 +81,7 @@ class EpisodeMaker:
                 folder=str(loop.corrections(number).absolute()),
                 task=loop.settings.task,
                 pipeline="correction",
-                settings={"images": "none", "rollouts": str(rollouts.absolute())},
+                settings={"images": "none", "rollouts": str(loop.rollouts(number).absolute())},
                 choices={"policy": ancestors["policy"], "split": SPLIT},
                 ancestors=ancestors,
                 seed=loop.settings.seed,
@@ -93,7 +91,7 @@ class EpisodeMaker:
             )
         )
 
-    def evaluate_part(self, version: int, part: EvaluationPart, *, stop: Stop = lambda: False) -> None:
+    def evaluate_part(self, version: int, part: LayoutPart, *, stop: Stop = lambda: False) -> None:
         """Evaluate a version on the held-out layouts of a part, until ``stop`` returns True."""
         spec = self._policy_run(part.rollouts, version, number=version, split=EVALUATION, indices=part.indices)
         self.make(spec, stop=stop)
@@ -109,7 +107,7 @@ class EpisodeMaker:
         )
         write_evaluation(self.loop.evaluation(version), whole)
 
-    def _results(self, version: int, part: EvaluationPart) -> Evaluation:
+    def _results(self, version: int, part: LayoutPart) -> Evaluation:
         folder = part.rollouts
         spec = self._policy_run(folder, version, number=version, split=EVALUATION, indices=part.indices)
         info, own = read_info(folder), spec.settings
@@ -128,7 +126,7 @@ class EpisodeMaker:
     def _demonstrations(self) -> CellSpec:
         settings = self.loop.settings
         return CellSpec(
-            folder=str(self.loop.rollouts(0).absolute()),
+            folder=str(self.loop.demonstrations.absolute()),
             task=settings.task,
             settings={"images": "none"},
             ancestors={"role": "demonstration", "round": "0"} | self._proposal(),

@@ -26,8 +26,8 @@ NAME = "improvement.json"
 SPLIT = "improvement"
 """Split of the rollouts' layouts, which neither other runs nor evaluations draw from."""
 PART = 20
-"""Number of layouts in a part of an evaluation, which roles share when they evaluate one version; about ten seconds of
-work."""
+"""Number of layouts in a part of a round or of an evaluation, which roles without other work share; about ten seconds
+of work."""
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
 _MORE = ("rounds",)
 """Settings that may be increased when an improvement is continued."""
@@ -68,12 +68,13 @@ class LoopSettings:
 
 
 @dataclass(frozen=True)
-class EvaluationPart:
-    """Layouts of an evaluation that one role evaluates at a time."""
+class LayoutPart:
+    """Layouts of a round or of an evaluation that one role rolls out at a time."""
 
     folder: Path
     """Folder that the role locks; the dataset is in it."""
     indices: tuple[int, ...]
+    """Indices of the layouts."""
 
     @property
     def rollouts(self) -> Path:
@@ -140,9 +141,14 @@ class Improvement:
         """Folder of a round."""
         return self.folder / "rounds" / f"{number}"
 
+    @property
+    def demonstrations(self) -> Path:
+        """Dataset of the demonstrations."""
+        return self.folder / "demonstrations"
+
     def rollouts(self, number: int) -> Path:
-        """Dataset of a round's rollouts; for round 0, of the demonstrations."""
-        return self.round(number) / "rollouts" if number else self.folder / "demonstrations"
+        """Folder of a round's rollouts, with a dataset for each part."""
+        return self.round(number) / "rollouts"
 
     def corrections(self, number: int) -> Path:
         """Dataset of a round's corrections."""
@@ -160,27 +166,26 @@ class Improvement:
         """Folder of the evaluation of a version."""
         return self.round(version) / "evaluation"
 
-    def evaluation_parts(self, version: int) -> list[EvaluationPart]:
+    def evaluation_parts(self, version: int) -> list[LayoutPart]:
         """Parts of an evaluation, which several roles may process at the same time."""
-        every = range(self.settings.layouts)
-        cuts = [tuple(every[start : start + PART]) for start in range(0, len(every), PART)]
-        folder = self.evaluation(version)
-        return [EvaluationPart(folder / f"part{number}", cut) for number, cut in enumerate(cuts)]
+        return _parts(self.evaluation(version), range(self.settings.layouts))
 
-    @property
-    def window(self) -> int:
-        """Layouts of a round of rollouts."""
-        return self.settings.rollouts
+    def rollout_parts(self, number: int) -> list[LayoutPart]:
+        """Parts of a round's rollouts, which several roles may process at the same time."""
+        return _parts(self.rollouts(number), self.indices(number))
 
-    def indices(self, number: int) -> tuple[int, ...]:
+    def indices(self, number: int) -> range:
         """Layouts of a round's rollouts; no two rounds share one."""
-        count = self.settings.episodes if not number else self.window
-        first = 0 if not number else (number - 1) * self.window
-        return tuple(range(first, first + count))
+        count = self.settings.rollouts
+        return range((number - 1) * count, number * count) if number else range(self.settings.episodes)
 
     def has_rollouts(self, number: int) -> bool:
         """Check whether all rollouts of a round exist; for round 0, all demonstrations."""
-        return self.rows(number).is_file() or len(settled_attempts(self.rollouts(number))) >= len(self.indices(number))
+        if self.rows(number).is_file():
+            return True
+        if not number:
+            return len(settled_attempts(self.demonstrations)) >= self.settings.episodes
+        return all(part.is_done for part in self.rollout_parts(number))
 
     def acting_version(self, number: int) -> int:
         """Version that makes the rollouts of a round: always the oldest one that the staleness allows.
@@ -215,7 +220,7 @@ class Improvement:
 
 def demonstrations_hash(loop: Improvement) -> str:
     """Return one hash over the demonstrations of an improvement."""
-    stored = settled_attempts(loop.rollouts(0)).values()
+    stored = settled_attempts(loop.demonstrations).values()
     return combine({one.episode_id: one.sha256 for one in stored if one.path})[:16]
 
 
@@ -230,7 +235,18 @@ def settled_attempts(folder: Path) -> dict[int, Attempt]:
         return {}
 
 
-def failed_indices(folder: Path) -> list[int]:
-    """Return the indices at which a rollout failed, except those with a fault of the policy."""
-    found = settled_attempts(folder).items()
-    return [index for index, one in found if not one.success and one.reason not in FAULTS and one.failure]
+def settled_rollouts(loop: Improvement, number: int) -> dict[int, tuple[Path, Attempt]]:
+    """Return the last attempt at each layout of a round that needs no more work, with its dataset."""
+    folders = [part.rollouts for part in loop.rollout_parts(number)]
+    return {index: (folder, one) for folder in folders for index, one in settled_attempts(folder).items()}
+
+
+def failed_indices(loop: Improvement, number: int) -> list[int]:
+    """Return the layouts of a round at which a rollout failed, except those with a fault of the policy."""
+    found = settled_rollouts(loop, number).items()
+    return [index for index, (_, one) in found if not one.success and one.reason not in FAULTS and one.failure]
+
+
+def _parts(folder: Path, indices: range) -> list[LayoutPart]:
+    cuts = [tuple(indices[start : start + PART]) for start in range(0, len(indices), PART)]
+    return [LayoutPart(folder / f"part{number}", cut) for number, cut in enumerate(cuts)]

@@ -1,4 +1,7 @@
-"""The three roles of an improvement. Each does one piece of its work at a time, and evaluates while it has none."""
+"""The three roles of an improvement. Each does one piece of its own work at a time.
+
+Without own work, a role makes a free part of the rollouts, and if there is none, a free part of an evaluation.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import signal
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +20,7 @@ from nimbus.datagen.files.folder_lock import FolderLock, FolderTakenError, lock_
 from nimbus.datagen.progress import subscribe, tick
 from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import train_version
-from nimbus.runner.improvement.loop import EvaluationPart, Improvement
+from nimbus.runner.improvement.loop import Improvement, LayoutPart
 from nimbus.runner.improvement.rows import is_complete, missing_corrections, prepare_rows
 from nimbus.runner.improvement.times import LEARNER, PREPARATION, ROLLOUT, RoleClock
 from nimbus.runner.system.output import write_error
@@ -50,23 +53,21 @@ class ImprovementRole(ABC):
 
 
 class RolloutRole(ImprovementRole):
-    """Makes the demonstrations, then the rollouts of each round."""
+    """Makes the demonstrations, then the rollouts of each round, which the other roles share."""
 
     name = ROLLOUT
 
     def find_work(self) -> Callable[[], None] | None:
-        """Return the rollouts of the first round that has none, if the policy of this round exists."""
-        number = self._next()
-        if number is None or not self.loop.may_roll_out(number):
-            return None
-        return lambda: self.maker.roll_out(number)
-
-    def _next(self) -> int | None:
-        return next((number for number in self.loop.rounds if not self.loop.has_rollouts(number)), None)
+        """Return the demonstrations, or a part of the rollouts that no role has locked."""
+        if not self.loop.has_rollouts(0):
+            return self.maker.demonstrate
+        if next((True for _, part in open_rollouts(self.loop) if _is_free(part)), False):
+            return lambda: _ignore(roll_out_one(self.loop, self.maker))
+        return None
 
     def is_done(self) -> bool:
         """Check whether all rounds have their rollouts."""
-        return self._next() is None
+        return all(self.loop.has_rollouts(number) for number in self.loop.rounds)
 
 
 class PreparationRole(ImprovementRole):
@@ -117,21 +118,18 @@ def _ignore(_: object) -> None:
     return None
 
 
-def play(role: ImprovementRole, *, until_evaluated: bool) -> None:
-    """Do all work of a role.
-
-    Args:
-        role: The role.
-        until_evaluated: Stay until all versions are evaluated.
-    """
+def play(role: ImprovementRole) -> None:
+    """Do all work of a role, and help until all versions are evaluated."""
     clock = RoleClock(role.loop, role.name)
     while True:
         if work := role.find_work():
             work()
             clock.add("working", pieces=1)
+        elif roll_out_one(role.loop, role.maker, stop=lambda: role.find_work() is not None):
+            clock.add("working", pieces=1)
         elif evaluate_one(role.loop, role.maker, stop=lambda: role.find_work() is not None):
             clock.add("evaluating", pieces=1)
-        elif role.is_done() and not (until_evaluated and role.loop.unevaluated()):
+        elif role.is_done() and not role.loop.unevaluated():
             clock.add("waiting")
             return
         else:
@@ -156,6 +154,31 @@ def run_in_lockstep(loop: Improvement) -> None:
             return
         for name, clock in clocks.items():
             clock.add(kind if name == worker else "waiting", pieces=int(name == worker))
+
+
+def open_rollouts(loop: Improvement) -> Iterator[tuple[int, LayoutPart]]:
+    """Yield the unfinished parts of all rounds whose acting version is published, with the round's number."""
+    for number in loop.rounds[1:]:
+        if loop.may_roll_out(number) and not loop.has_rollouts(number):
+            yield from ((number, part) for part in loop.rollout_parts(number) if not part.is_done)
+
+
+def roll_out_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], bool] = lambda: False) -> bool:
+    """Make a free part of the rollouts of the first possible round; return False if no part is free.
+
+    Args:
+        loop: The improvement.
+        maker: Makes episodes.
+        stop: True when the role has own work: any role continues the part later.
+    """
+    for number, part in open_rollouts(loop):
+        if claim := _claim(part):
+            try:
+                maker.roll_out_part(number, part, stop=stop)
+            finally:
+                claim.release()
+            return True
+    return False
 
 
 def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], bool] = lambda: False) -> bool:
@@ -189,8 +212,15 @@ def evaluate_one(loop: Improvement, maker: EpisodeMaker, *, stop: Callable[[], b
     return False
 
 
-def _claim(part: EvaluationPart) -> FolderLock | None:
-    """Lock a part of an evaluation; return None if another role has locked it."""
+def _is_free(part: LayoutPart) -> bool:
+    """Check whether no role has locked a part."""
+    if claim := _claim(part):
+        claim.release()
+    return claim is not None
+
+
+def _claim(part: LayoutPart) -> FolderLock | None:
+    """Lock a part; return None if another role has locked it."""
     part.folder.mkdir(parents=True, exist_ok=True)
     with suppress(FolderTakenError):
         return lock_folder(part.folder)
@@ -213,7 +243,7 @@ def _main(folder: str, name: str, parent: str) -> int:
     subscribe(beat)
     try:
         loop = Improvement.read(Path(folder))
-        play(ROLES[name](loop, EpisodeMaker(loop)), until_evaluated=name == LEARNER)
+        play(ROLES[name](loop, EpisodeMaker(loop)))
     except InputError as error:
         write_error(single_line(str(error)) + "\n")
         return error.exit_code

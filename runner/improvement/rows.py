@@ -21,7 +21,7 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
-from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts
+from nimbus.runner.improvement.loop import Improvement, failed_indices, settled_attempts, settled_rollouts
 
 _LARGEST, _GROWTH = 64 << 30, 2
 """Largest size of a round's rows [bytes], and largest ratio of this size to that of their file, which is not
@@ -112,7 +112,7 @@ def missing_corrections(loop: Improvement, number: int) -> bool:
     """Check whether a failed rollout waits for its correction."""
     if not number or "dagger" not in loop.settings.objective:
         return False
-    return bool(set(failed_indices(loop.rollouts(number))) - settled_attempts(loop.corrections(number)).keys())
+    return bool(set(failed_indices(loop, number)) - settled_attempts(loop.corrections(number)).keys())
 
 
 def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
@@ -123,7 +123,7 @@ def prepare_rows(loop: Improvement, number: int) -> WeightedRows:
     """
     parts = [part for part in _parts(loop, number) if part is not None]
     if not number and not parts:
-        where, instead = str(loop.rollouts(0)), "run 'nimbus doctor' on the task"
+        where, instead = str(loop.demonstrations), "run 'nimbus doctor' on the task"
         raise InputError("no demonstration succeeded", where=where, instead=instead)
     return join_rows(parts) if parts else WeightedRows.read(loop.rows(0)).without_rows()
 
@@ -145,31 +145,34 @@ def join_rows(parts: Sequence[WeightedRows]) -> WeightedRows:
 
 def _parts(loop: Improvement, number: int) -> Iterator[WeightedRows | None]:
     if not number:
-        yield _rows(loop.rollouts(0), list(settled_attempts(loop.rollouts(0)).values()), "demonstrations")
+        yield _rows(_stored(loop.demonstrations), "demonstrations")
         return
     if "dagger" in loop.settings.objective:
-        shown = list(settled_attempts(loop.corrections(number)).values())
-        yield _rows(loop.corrections(number), shown, "corrections", without=POLICY)
+        yield _rows(_stored(loop.corrections(number)), "corrections", without=POLICY)
     if "awr" in loop.settings.objective:
-        tried = [one for one in settled_attempts(loop.rollouts(number)).values() if one.path or one.failure]
+        tried = [found for found in settled_rollouts(loop, number).values() if found[1].path or found[1].failure]
         weights = advantage_weights(
-            np.array([one.success for one in tried]),
-            np.array([one.step_count for one in tried]),
+            np.array([one.success for _, one in tried]),
+            np.array([one.step_count for _, one in tried]),
             beta=loop.settings.beta,
             discount=loop.settings.discount,
         )
-        yield _rows(loop.rollouts(number), tried, "rollouts", weights=weights)
+        yield _rows(tried, "rollouts", weights=weights)
+
+
+def _stored(folder: Path) -> list[tuple[Path, Attempt]]:
+    return [(folder, one) for one in settled_attempts(folder).values()]
 
 
 def _rows(
-    folder: Path, attempts: Sequence[Attempt], source: str, *, without: str = "", weights: FloatArray | None = None
+    attempts: Sequence[tuple[Path, Attempt]], source: str, *, without: str = "", weights: FloatArray | None = None
 ) -> WeightedRows | None:
-    paths = [_path(folder, one) for one in attempts]
+    paths = [_path(folder, one) for folder, one in attempts]
     kept = [index for index, path in enumerate(paths) if path is not None]
     files = [path for path in paths if path is not None]
     if not files:
         return None
-    info = read_info(folder)
+    info = read_info(attempts[0][0])
     data = Demonstrations.of_files(files, task=info.task, dataset=info.task_hash, without=without)
     own = np.ones(len(files)) if weights is None else weights[kept]
     return WeightedRows(data=data, weights=own[data.episodes], sources={source: len(files)})

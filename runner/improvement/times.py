@@ -43,13 +43,14 @@ class RoleClock:
         self._loop, self._path = loop, loop.folder / "roles" / f"{name}.json"
         self._path.parent.mkdir(exist_ok=True)
         self.times = replace(read_times(loop, name), pid=os.getpid())
-        self._last = time.monotonic()
+        self._last, self._began = time.monotonic(), loop.is_published(0)
         self._write()
 
     def add(self, kind: str, *, pieces: int = 0) -> None:
         """Count the time since the last call as ``working``, ``evaluating`` or ``waiting``."""
         now = time.monotonic()
-        kind = kind if self._loop.is_published(0) else "preparing"
+        kind = kind if self._began else "preparing"
+        self._began = self._loop.is_published(0)
         known = {kind: getattr(self.times, kind) + now - self._last}
         self.times, self._last = replace(self.times, **known, pieces=self.times.pieces + pieces), now
         self._write()

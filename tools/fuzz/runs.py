@@ -138,7 +138,7 @@ def make_improvement(folder: Path) -> None:
 
     loop = Improvement(folder, LoopSettings(task="tiny", task_hash="1", rounds=2, episodes=2, rollouts=2))
     loop.begin()
-    make(loop.rollouts(0))
+    make(loop.demonstrations)
     for version in (0, 1):
         loop.policy(version).mkdir(parents=True)
         parent = f"p{version - 1}" if version else ""

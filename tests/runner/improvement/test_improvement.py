@@ -25,9 +25,9 @@ from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
 from nimbus.runner.improvement.episode_maker import EpisodeMaker
 from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
 from nimbus.runner.improvement.lineage import _policy_lines
-from nimbus.runner.improvement.loop import SPLIT, EvaluationPart, Improvement, LoopSettings
+from nimbus.runner.improvement.loop import SPLIT, Improvement, LayoutPart, LoopSettings
 from nimbus.runner.improvement.results import summarize
-from nimbus.runner.improvement.roles import evaluate_one
+from nimbus.runner.improvement.roles import RolloutRole, evaluate_one, roll_out_one
 from nimbus.runner.improvement.rows import HEAVIEST, WeightedRows, advantage_weights, check_rows
 from nimbus.runner.improvement.times import LEARNER, ROLLOUT, read_times
 from tests.support.runs import TINY, sound, start
@@ -116,13 +116,16 @@ def test_rounds_share_no_layout(tmp_path: Path):
 
 
 class Evaluator:
-    """Simulated evaluator that records the evaluated parts."""
+    """Simulated maker of episodes that records the parts that were made."""
 
     def __init__(self, loop: Improvement) -> None:
         self.loop, self.done, self.finished = loop, [], []
 
-    def evaluate_part(self, version: int, part: EvaluationPart, *, stop: object) -> None:
+    def evaluate_part(self, version: int, part: LayoutPart, *, stop: object) -> None:
         self.done.append((version, part.indices[0]))
+
+    def roll_out_part(self, number: int, part: LayoutPart, *, stop: object) -> None:
+        self.done.append((number, part.indices[0]))
 
     def finish_evaluation(self, version: int) -> None:
         self.finished.append(version)
@@ -133,7 +136,7 @@ def test_roles_share_the_parts_of_an_evaluation(tmp_path: Path, monkeypatch: pyt
     loop = improvement(tmp_path, layouts=50)
     publish(loop, 0)
     first: Any = Evaluator(loop)
-    monkeypatch.setattr(EvaluationPart, "is_done", property(lambda part: (0, part.indices[0]) in first.done))
+    monkeypatch.setattr(LayoutPart, "is_done", property(lambda part: (0, part.indices[0]) in first.done))
     assert [len(part.indices) for part in loop.evaluation_parts(0)] == [20, 20, 10]
     begun = loop.evaluation_parts(0)[0].folder
     begun.mkdir(parents=True)
@@ -144,6 +147,26 @@ def test_roles_share_the_parts_of_an_evaluation(tmp_path: Path, monkeypatch: pyt
     with_another_role.release()
     assert evaluate_one(loop, first) and first.finished == [0]
     assert not evaluate_one(loop, first)
+
+
+def test_roles_share_the_rollouts_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Only rounds whose policy exists have work, and no part is made by two roles."""
+    loop = improvement(tmp_path, rollouts=50)
+    maker: Any = Evaluator(loop)
+    monkeypatch.setattr(LayoutPart, "is_done", property(lambda part: (1, part.indices[0]) in maker.done))
+    assert not roll_out_one(loop, maker)
+    publish(loop, 0)
+    begun = loop.rollout_parts(1)[0].folder
+    begun.mkdir(parents=True)
+    with_another_role = lock_folder(begun)
+    assert roll_out_one(loop, maker) and roll_out_one(loop, maker) and not roll_out_one(loop, maker)
+    assert maker.done == [(1, 20), (1, 40)] and not loop.has_rollouts(1)
+    role = RolloutRole(loop, maker)
+    loop.round(0).mkdir()
+    loop.rows(0).touch()
+    assert role.find_work() is None
+    with_another_role.release()
+    assert role.find_work() and roll_out_one(loop, maker) and loop.has_rollouts(1)
 
 
 def test_quick_success_weighs_more_than_failure():
@@ -267,7 +290,7 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
     assert main(["improve", str(TINY), "--out", str(one), "--mode", "lockstep", *SMALL]) == 0
     process = start("improve", str(TINY), "--out", str(other), "--staleness", "0", *SMALL)
     loop = Improvement(other, SETTINGS)
-    for name, ready in ((ROLLOUT, loop.rollouts(0)), (LEARNER, loop.rollouts(1))):
+    for name, ready in ((ROLLOUT, loop.demonstrations), (LEARNER, loop.rollout_parts(1)[0].rollouts)):
         deadline = time.monotonic() + 300
         while not (ready / "ledger.sqlite").exists() and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -283,7 +306,7 @@ def test_killed_roles_lose_nothing(tmp_path: Path, capsys):
     assert sound(first.corrections(1)) == sound(second.corrections(1))
     shown = [EpisodeFile(path) for path in (first.corrections(1) / "episodes").glob("*.hdf5")]
     taught = sum(part.stop - part.start for one in shown for part in one.segments if part.skill != "policy")
-    tried = sum(EpisodeFile(path).step_count for path in first.rollouts(1).glob("*/*.hdf5"))
+    tried = sum(EpisodeFile(path).step_count for path in first.rollouts(1).rglob("*.hdf5"))
     assert len(WeightedRows.read(first.rows(1)).weights) == taught + tried > tried > 0
     corrected = sorted((first.corrections(1) / "episodes").glob("*.hdf5"))[0]
     replayed = replay(corrected)

@@ -45,7 +45,7 @@ steps, twice the longest demonstration: after this range, it shows mostly a poli
 class CorrectionSettings(StrictModel):
     """Settings of :class:`CorrectionPlanner`."""
 
-    rollouts: str = Field(description="dataset of a policy's rollouts, failures kept")
+    rollouts: str = Field(description="dataset of a policy's rollouts, failures kept, or a folder with several")
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
 
 
@@ -54,7 +54,7 @@ class CorrectionPlanner(Planner["SceneAssets"]):
 
     Args:
         task: The task.
-        rollouts: Dataset of the rollouts, with their failures.
+        rollouts: Dataset of the rollouts, with their failures, or a folder with several.
         planner: Registered name of the motion planner.
         attempts: Largest number of attempts at one layout; each takes over at another step.
     """
@@ -108,7 +108,7 @@ register_component("plan", "correction", CorrectionPlanner, CorrectionSettings)
 
 
 def _failed_rollout(folder: Path, episode_id: str) -> Path:
-    found = sorted((folder / "failures").glob(f"{episode_id}.a*.hdf5"))
+    found = sorted(folder.rglob(f"failures/{episode_id}.a*.hdf5"))
     if not found:
         raise InputError(
             f"no failed rollout {episode_id}", where=str(folder), instead="give the dataset of the rollouts"
