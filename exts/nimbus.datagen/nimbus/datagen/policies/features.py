@@ -1,4 +1,4 @@
-"""Scene as a feature vector: poses, sizes and kinds of objects, and the poses of the tools.
+"""Scene as a feature vector: poses, sizes and kinds of objects, points of cloths and cables, and poses of the tools.
 
 Names and values are the same in training, from a stored trajectory, and in evaluation, from a running simulation.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.episode.layout import PlacedObject, part_label
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
@@ -35,13 +35,16 @@ class _Slot:
     name: str
     kinds: tuple[str, ...]
     parts: tuple[str, ...]
+    points: int
+    """Largest number of points of its kinds that are cloths or cables; 0 if all are rigid."""
 
     @property
     def names(self) -> tuple[str, ...]:
         kinds = tuple(f"is_{kind}" for kind in self.kinds) if len(self.kinds) > 1 else ()
         own = ("present", *_POSE, *_SIZE, *kinds)
         parts = tuple(f"{part}.{entry}" for part in self.parts for entry in (*_POSE, *_POINT))
-        return tuple(f"{self.name}.{entry}" for entry in (*own, *parts))
+        points = tuple(f"point_{index}_{axis}" for index in range(self.points) for axis in "xyz")
+        return tuple(f"{self.name}.{entry}" for entry in (*own, *parts, *points))
 
 
 class SceneFeatures:
@@ -103,6 +106,9 @@ class SceneFeatures:
                     columns += [pose(body), pose(body, own)[:, :3]]
                 else:
                     columns.append(np.zeros((count, len(_POSE) + len(_POINT))))
+            if slot.points:
+                rows = [place[part_label(item.name, str(index))] for index in range(_body_count(_model(item)))]
+                columns.append(_flexible_points(item, body_positions[:, rows], rotations[:, rows], slot.points))
         return np.concatenate(columns, axis=1)
 
 
@@ -113,7 +119,8 @@ def _slots(task: Task | TaskFile) -> list[_Slot]:
         kinds = tuple(sorted(library.kinds if settings.kinds == "all" else settings.kinds))
         models = [] if isinstance(library, PreparedLibrary) else [library.model(kind, 0) for kind in kinds]
         parts = tuple(sorted({part.name for model in models for part in model.parts}))
-        slots += [_Slot(f"{group}_{index}", kinds, parts) for index in range(settings.count[1])]
+        points = max((_point_count(model) for model in models), default=0)
+        slots += [_Slot(f"{group}_{index}", kinds, parts, points) for index in range(settings.count[1])]
     return slots
 
 
@@ -128,6 +135,33 @@ def _part_points(item: PlacedObject) -> dict[str, FloatArray]:
         part.name: next((one.position for one in (*part.handles, *part.pressings)), np.zeros(3))
         for part in _model(item).parts
     }
+
+
+def _body_count(model: ObjectModel) -> int:
+    """Return the number of bodies of a flexible model: vertices of a cloth or links of a cable."""
+    return model.sheet.count if model.sheet else model.chain.links if model.chain else 0
+
+
+def _point_count(model: ObjectModel) -> int:
+    """Return the number of points of a flexible model; a cable has one more than links."""
+    return _body_count(model) + (model.chain is not None)
+
+
+def _flexible_points(item: PlacedObject, positions: FloatArray, rotations: FloatArray, count: int) -> FloatArray:
+    """Return the points of an object, (T, 3 * count) [m]; zeros follow if it has fewer points.
+
+    Args:
+        item: The object.
+        positions: (T, B, 3) of its bodies [m].
+        rotations: (T, B, 3, 3) of its bodies.
+        count: Number of points.
+    """
+    if (chain := _model(item).chain) is not None:
+        end = positions[:, -1] + rotations[:, -1, :, 0] * chain.link_length
+        positions = np.concatenate([positions, end[:, None]], axis=1)
+    found = np.zeros((len(positions), count, 3))
+    found[:, : positions.shape[1]] = positions
+    return found.reshape(len(positions), -1)
 
 
 def _model(item: PlacedObject) -> ObjectModel:

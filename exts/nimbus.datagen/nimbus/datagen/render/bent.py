@@ -34,7 +34,7 @@ def bend(layout: LoadedLayout, states: LayoutStates, step: int, device: wp.Devic
     """
     inputs = layout.inputs
     parts = tuple(
-        replace(part, triangles=_bent(part, states.rows, states.positions[step], states.wxyz[step]))
+        replace(part, triangles=bend_part(part, states.rows, states.positions[step], states.wxyz[step]))
         if part.vertex_bodies
         else part
         for part in inputs.parts
@@ -64,8 +64,15 @@ def join_steps(frames: list[dict[str, CameraFrames]]) -> dict[str, CameraFrames]
     return {name: CameraFrames.join([step[name] for step in frames]) for name in frames[0]}
 
 
-def _bent(part: RenderPart, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray) -> Triangles:
-    """Return the triangles of a part in the frame of its body, with positions (B, 3) [m] and wxyz (B, 4) of bodies."""
+def bend_part(part: RenderPart, rows: Mapping[str, int], positions: FloatArray, wxyz: FloatArray) -> Triangles:
+    """Return the triangles of a part that bends, in the frame of its body.
+
+    Args:
+        part: Part with ``vertex_bodies``.
+        rows: Row of each body by name.
+        positions: (B, 3) of all bodies [m].
+        wxyz: (B, 4) of all bodies.
+    """
     body = rows[part.body]
     rotation = quat_to_matrix(wxyz[body])
     bound = [rows[name] for name in part.vertex_bodies]

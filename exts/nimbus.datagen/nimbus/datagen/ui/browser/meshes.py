@@ -122,5 +122,13 @@ def _mesh(part: RenderPart, surface: SurfaceLook, *, simple: bool) -> Any:
     return trimesh.Trimesh(**plain, visual=TextureVisuals(uv=triangles.uvs, material=material), process=False)
 
 
+def mean_color(part: RenderPart, surface: SurfaceLook) -> tuple[int, int, int]:
+    """Return the mean sRGB color of a part's texture, of three numbers up to 255."""
+    worn = surface_image(surface)
+    image = _tinted(part.image if worn is None else worn, surface)
+    red, green, blue = image.reshape(-1, 3).mean(axis=0).round().astype(int).tolist()
+    return red, green, blue
+
+
 def _tinted(image: NDArray[np.uint8], surface: SurfaceLook) -> NDArray[np.uint8]:
     return np.clip(image * np.asarray(surface.color), 0, 255).astype(np.uint8)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout, SurfaceLook, Vector
+from nimbus.datagen.render.bent import bend_part
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.ui.browser.baked_lighting import add_lights, baked_glb, unlit_glb
-from nimbus.datagen.ui.browser.meshes import part_mesh
+from nimbus.datagen.ui.browser.meshes import mean_color, part_mesh
 
 if TYPE_CHECKING:
     from nimbus.datagen.render.render_inputs import RenderPart
@@ -112,6 +113,10 @@ class SceneView:
         self._meshes.clear()
 
     def _add(self, path: str, part: RenderPart, surface: SurfaceLook) -> Any:
+        if part.vertex_bodies:
+            # Only this kind of mesh can change its vertices; it has one color.
+            shape, color = part.triangles, mean_color(part, surface)
+            return self._server.scene.add_mesh_simple(path, shape.vertices, shape.faces, color=color, side="double")
         mesh = part_mesh(part, surface, simple=self._simple)
         if self._simple and not part.body and (painted := baked_glb(mesh)) is not None:
             return self._server.scene.add_glb(path, painted)
@@ -125,11 +130,16 @@ class SceneView:
         return f"/bodies/{body}/{place}"
 
     def place(self, motion: PreviewMotion, step: int) -> None:
-        """Move every body to its pose in a step."""
+        """Move every body to its pose in a step, and bend cloths and cables."""
+        rows = {name: row for row, name in enumerate(motion.names)}
         with self._server.atomic():
-            for row, name in enumerate(motion.names):
+            for name, row in rows.items():
                 if (frame := self._bodies.get(name)) is not None:
                     frame.position, frame.wxyz = motion.positions[step, row], motion.wxyz[step, row]
+            for part, _, mesh in self._meshes.values():
+                # A layout that physics has not loaded has no points: its cloths and cables are in their shapes at rest.
+                if part.vertex_bodies and part.vertex_bodies[0] in rows:
+                    mesh.vertices = bend_part(part, rows, motion.positions[step], motion.wxyz[step]).vertices
 
     def show_regions(
         self, regions: Mapping[str, Region], heights: Mapping[str, float], moved: Callable[[str, float, float], None]
