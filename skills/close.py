@@ -14,8 +14,8 @@ class Close(Skill):
     """Push a drawer, a door or a lid shut with closed fingers.
 
     Needs an empty gripper. Presses on the outside of the part and follows its joint. Uses the handle instead if no
-    point on the outside can be reached, or if the part does not shut. Fails with ``no_grasp``, ``missed_grasp`` or
-    ``not_closed``.
+    point on the outside can be reached, or if the part does not shut. Fails with ``no_grasp``, ``missed_grasp``,
+    ``not_moved`` or ``not_closed``.
     """
 
     main = "object"

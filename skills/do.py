@@ -17,8 +17,8 @@ class Do(Skill):
 
     The motion is transformed with the thing, and the path to its start is planned. Among the takes that the arms can
     follow, the one whose motion changes least is repeated; the choice among similar takes is random. Fails with
-    ``no_ik`` when no take is in reach, or with ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``,
-    ``not_held`` or ``tracking_error``.
+    ``no_ik`` when no take is in reach, with ``no_grasp`` when the thing lacks the demonstrated part, or with
+    ``missed_grasp``, ``slipped_at_lift``, ``gripper_not_clear``, ``not_held`` or ``tracking_error``.
     """
 
     version: ClassVar[int] = 2

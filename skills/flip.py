@@ -46,7 +46,8 @@ class Flip(Skill):
     """Roll an object over by two quarter turns, each with a tilted hand that rotates about its approach.
 
     Needs an empty gripper, and an object that can rest on its sides and upside down, such as a block. Fails with
-    ``no_grasp`` when no grasp allows the rotation, or with ``missed_grasp``, ``slipped_at_lift`` or ``toppled``.
+    ``no_grasp`` when no grasp allows the rotation, with ``no_room`` when there is no space to put the object down, or
+    with ``missed_grasp``, ``slipped_at_lift``, ``off_target`` or ``toppled``.
     """
 
     version: ClassVar[int] = 2

@@ -38,7 +38,7 @@ class Handover(Skill):
     Needs a robot with several arms, the object in the gripper of ``giver`` and an empty gripper of ``receiver``. The
     giver moves the object to the middle, the receiver grasps a free part of the object, and the giver releases it and
     retreats. Fails with ``no_ik`` or ``no_path`` when the arms cannot meet, with ``no_grasp`` when no free part of the
-    object can be reached, or with ``missed_grasp`` or ``slipped_in_transit``.
+    object can be reached, or with ``missed_grasp``, ``slipped_in_transit`` or ``gripper_not_clear``.
     """
 
     main = "object"

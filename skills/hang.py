@@ -34,7 +34,8 @@ class Hang(Skill):
     """Put the held object onto a hook or a post, along the axis of its hole or handle, and release it.
 
     Needs the object in the gripper. The object needs a frame in its hole or handle with z along the axis; the support
-    needs a frame at the end of its hook or post with z outward. Fails with ``no_ik``, ``no_path`` or ``not_hanging``.
+    needs a frame at the end of its hook or post with z outward. Fails with ``no_room`` when a frame is missing,
+    or with ``no_ik``, ``no_path`` or ``not_hanging``.
     """
 
     main = "object"

@@ -35,8 +35,8 @@ class Insert(Skill):
     """Insert the held peg into a hole, tip first; search in a spiral when the tip meets the rim.
 
     Needs the peg in the gripper. The peg needs a frame ``tip``; the board needs a frame and a cavity with the name of
-    the hole. A square peg is rotated until its sides align with the hole. Fails with ``no_ik``, ``no_path`` or
-    ``not_inserted``.
+    the hole. A square peg is rotated until its sides align with the hole. Fails with ``no_ik``, ``no_path``,
+    ``not_inserted``, or with ``tracking_error`` when the peg jams.
     """
 
     main = "object"

@@ -34,7 +34,8 @@ class LiftTogether(Skill):
     """Grasp an object by two opposite sides with two arms, and lift it level.
 
     Needs a robot with two arms and empty grippers. Each arm grasps on its own side, then both tools rise in step. Fails
-    with ``no_ik`` when a tool cannot reach the height, or with ``no_grasp``, ``missed_grasp`` or ``slipped_at_lift``.
+    with ``no_ik`` when a tool cannot reach the height, or with ``no_grasp``, ``missed_grasp``, ``slipped_at_lift``
+    or ``gripper_not_clear``.
     """
 
     version: ClassVar[int] = 2

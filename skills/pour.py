@@ -39,7 +39,8 @@ class Pour(Skill):
     Needs the container in the gripper, upright and with contents. Tilts about the approach or the closing direction of
     the hand, in the first direction that can be reached. Grasp the container from the side (``pick`` with ``side``),
     because a hand from above has little space to tilt. Fails with ``no_ik`` or ``no_path`` when no direction can be
-    reached, and with ``spilled`` when more than half of the contents stay in the container.
+    reached, with ``no_room`` when the held object has no cavity, and with ``spilled`` when more than half of the
+    contents stay in the container.
     """
 
     main = "object"

@@ -25,8 +25,8 @@ _ENOUGH = 0.9
 class Press(Skill):
     """Press a button with closed fingers, and retreat.
 
-    Needs an empty gripper. Fails with ``no_grasp`` when the fingers cannot reach the button, and with ``not_moved``
-    when they do not press it far enough.
+    Needs an empty gripper. Fails with ``no_grasp`` when the fingers cannot reach the button, with ``not_moved`` when
+    they do not press it far enough, and with ``gripper_not_clear`` when they hold an object.
     """
 
     main = "object"

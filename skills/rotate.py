@@ -33,7 +33,8 @@ class Rotate(Skill):
     """Rotate an object about the vertical by an angle, in its place and with one or more grasps.
 
     Needs an empty gripper. Each grasp turns the object as far as the wrist can; the object is then set down and grasped
-    again. Fails with the reasons of ``pick``, or with ``no_ik``, ``no_path`` or ``off_target``.
+    again. Fails with the reasons of ``pick`` (``no_grasp``, ``missed_grasp``, ``slipped_at_lift``, ``knocked_over``),
+    or with ``no_ik``, ``no_path``, ``no_room``, ``off_target`` or ``toppled``.
     """
 
     version: ClassVar[int] = 2

@@ -34,9 +34,10 @@ _FIRM = 0.6
 class Wipe(Skill):
     """Press the held object on the surface and move it back and forth until a region is covered.
 
-    Needs a wiper, such as a sponge or a cloth, in the gripper with its flat side down. Fails with ``no_ik`` or
-    ``no_path`` when the region is out of reach, with ``not_wiped`` when the wiper loses contact with the surface, and
-    with ``slipped_in_transit`` when it slides in the hand.
+    Needs a wiper, such as a sponge or a cloth, in the gripper with its flat side down. Fails with
+    ``missed_grasp`` when the gripper is empty, with ``no_ik`` or ``no_path`` when the region is out of reach, with
+    ``not_wiped`` when the wiper loses contact with the surface, and with ``slipped_in_transit`` when it slides in the
+    hand.
     """
 
     version: ClassVar[int] = 2

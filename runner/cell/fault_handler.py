@@ -79,8 +79,10 @@ class FaultHandler:
         index = reading.index if handle.unfinished is None else handle.unfinished
         charged = next((lease for lease in leases if lease.index == index), None)
         is_device = self._is_device_fault(handle, detail)
-        self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
+        text = self._report(handle, "gpu" if is_device else kind, detail, phase, charged)
         remove_file(handle.log)  # the incident already contains the end of the log
+        if is_device or charged is None:
+            self._announce(text + ("; its work is repeated" if leases else ""), kind="fault")
         if is_device:  # neither the episode nor the cell is at fault
             self._leave_out(handle)
             return handle.backoff.record_end()
@@ -92,7 +94,7 @@ class FaultHandler:
             suspected = charged is not None and self._evidence.deaths(charged.index) > 0
             self._circuit.ended(f"{detail} in {phase}", at_work=bool(leases), explained=suspected)
         if charged:
-            self._charge(handle, charged, phase)
+            self._charge(handle, charged, phase, text)
         return handle.backoff.record_end()
 
     def fault(self, kind: str, detail: str, *, log_tail: str = "") -> None:
@@ -118,7 +120,8 @@ class FaultHandler:
         if not gpus.worker_count:
             self._circuit.open(f"every GPU of the run failed, the last one {handle.gpu}")
 
-    def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> None:
+    def _report(self, handle: WorkerHandle, kind: str, detail: str, phase: str, charged: Lease | None) -> str:
+        """Record a fault in the ledger and as an incident; return its line for the output."""
         self.counts[kind] += 1
         # Only the episode of the heartbeat is named. Other leases of the batch had not been started.
         index, number = (charged.index, charged.number) if charged else (-1, 0)
@@ -140,13 +143,14 @@ class FaultHandler:
         )
         self._dispatcher.dataset.fault(fault)
         where = f" in {phase}" + (f" of episode {index}" if index >= 0 else "")
-        self._announce(f"worker {handle.number}: {kind.replace('_', ' ')}{where}: {detail}"[:300], kind="fault")
         logger.info("worker %d: %s in %s", handle.number, detail, phase)
+        return f"worker {handle.number}: {kind.replace('_', ' ')}{where}: {detail}".split("\n")[0][:300]
 
     def _announce(self, text: str, *, kind: str) -> None:
         self._dispatcher.progress.tell(text.split("\n")[0], kind=kind)
 
-    def _charge(self, handle: WorkerHandle, lease: Lease, phase: str) -> None:
+    def _charge(self, handle: WorkerHandle, lease: Lease, phase: str, text: str) -> None:
+        """Charge the episode with the death, announce it, and quarantine the episode if it is at fault."""
         trouble = handle.trouble or WorkerError(sort="", line="")
         is_alone = handle.only_index == lease.index
         self._evidence.record_death(
@@ -157,6 +161,9 @@ class FaultHandler:
             # again.
             self._dispatcher.replan(lease.index)
         verdict = self._evidence.verdict(lease.index)
+        self._announce(
+            text + ("" if verdict.action is Action.QUARANTINE else "; the episode is repeated"), kind="fault"
+        )
         if verdict.action is not Action.RETRY:  # before a quarantine as well: it can fail on a full disk
             self._dispatcher.work.isolate(lease.index)
         if verdict.action is Action.QUARANTINE:

@@ -17,7 +17,7 @@ from nimbus.runner.cell.start_run import completed_before, missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.monitor.progress import Progress
-from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.output import shown_path, write_error, write_out
 from nimbus.runner.system.processes import Interruption
 from nimbus.runner.system.threads import kernels_are_compiled, load_kernels
 
@@ -190,7 +190,9 @@ def show(folder: Path, *, price: float | None = None, quiet: bool = False) -> No
         page = write_report(folder, price_per_hour=price)
     if not quiet:
         print_summary(summarize(folder, price_per_hour=price))
-        write_out(f"\ndataset: {address_of(folder)}\n" + (f"report:  {page}\n" if page else ""))
+        address = address_of(folder)
+        shown = shown_path(folder) if address == str(folder) else address
+        write_out(f"\ndataset: {shown}\n" + (f"report:  {shown_path(page)}\n" if page else ""))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,13 +12,15 @@ import typer
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import AsJson, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import shown_path, write_error, write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.runner.evaluation.page import RateBar
 
 DATA, POLICY, CEILING, RESULT = "demonstrations", "policy", "demonstrator", "evaluation"
 """Folders below ``--out``."""
+_STAGES = 5
+"""Number of stages whose beginning is printed."""
 
 
 def command(
@@ -79,9 +82,16 @@ def command(
         settings={"images": NO_IMAGES},
         resources=Resources(workers=counts),
     )
+    _begin(1, f"{episodes} demonstrations, without images")
     if (code := run_spec(demonstrations, serial=serial)) not in (0, SHORT):
         return code
-    training = train_on(folder / DATA, folder / POLICY, settings=TrainingSettings(steps=steps, seed=seed))
+    _begin(2, f"training of a policy on states, {steps} steps")
+    training = train_on(
+        folder / DATA,
+        folder / POLICY,
+        settings=TrainingSettings(steps=steps, seed=seed),
+        report=lambda text: write_error(f"{text}\n"),
+    )
     asked = EvaluationRequest(
         folder=folder / RESULT,
         task=task,
@@ -91,12 +101,15 @@ def command(
         skills=own_skills,
     ).with_identity()
     demonstrator = replace(asked, folder=folder / CEILING, policy=CEILING, identity=CEILING)
+    _begin(3, f"the demonstrator on {layouts} held-out layouts, for comparison")
     code, ceiling = evaluate(demonstrator, serial=serial, workers=counts)
     if ceiling is None:
         return code
+    _begin(4, f"the policy on the same {layouts} layouts")
     code, found = evaluate(asked, serial=serial, workers=counts)
     if found is None:
         return code
+    _begin(5, f"the page{f', and up to {2 * videos} videos' if videos else ''}")
     bars = (rate_bar("the demonstrator, one attempt each", ceiling), _first_attempts(folder / DATA))
     show_evaluation(
         asked,
@@ -112,8 +125,14 @@ def command(
         write_json({bar.name: {"success": bar.count, "of": bar.of} for bar in shown})
         return code
     lines = [*lines_of(found), "", *(bar.line for bar in bars)]
-    write_out("".join(f"{line}\n" for line in lines) + f"\npage: {asked.folder / NAME}\n")
+    write_out("".join(f"{line}\n" for line in lines) + f"\npage: {shown_path(asked.folder / NAME)}\n")
     return code
+
+
+def _begin(number: int, text: str) -> None:
+    """Print the heading of a stage."""
+    sys.stdout.flush()  # the lines of the previous stage come first, also in a file with both streams
+    write_error(f"stage {number} of {_STAGES}: {text}\n")
 
 
 def _first_attempts(data: Path) -> RateBar:

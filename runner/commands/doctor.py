@@ -122,14 +122,20 @@ def _map(reached: Sequence[str]) -> list[str]:
     return ["  " + " ".join("#" if cell == "1" else "." for cell in reversed(row)) for row in reversed(reached)]
 
 
-def _forecast(told: Forecast) -> list[str]:
-    rows = [
-        f"yield      {told.success_rate:.0%} of first attempts ({told.low:.0%} to {told.high:.0%}), "
-        f"from {told.successes} successes in {told.probes} trials",
-        f"an episode {told.cpu_seconds:.1f} s CPU, {told.byte_count / 1e6:.0f} MB, {told.length:.1f} s of motion",
-        f"1000       {told.cpu_seconds / 3.6:.1f} core hours, {told.byte_count / 1e6:.0f} GB",
-    ]
-    return rows + [f"           failed: {what}, {count} x" for what, count in told.reasons.items()]
+def _forecast(made: Forecast) -> list[str]:
+    attempts = f"{made.successes} successes in {made.probes} attempts"
+    rows = [f"yield      {attempts}: no forecast"]
+    if expected := made.episode:
+        rate, megabytes = expected.success_rate, expected.byte_count / 1e6
+        rows = [
+            f"yield      {rate:.0%} of first attempts ({expected.low:.0%} to {expected.high:.0%}), from {attempts}",
+            f"an episode {expected.cpu_seconds:.1f} s CPU, {megabytes:.0f} MB, {expected.length:.1f} s of motion",
+            f"1000       {expected.cpu_seconds / 3.6:.1f} core hours, {megabytes:.0f} GB",
+        ]
+    for where, count in made.reasons.items():
+        detail = made.details.get(where)
+        rows.append(f"           failed: {where}, {count} x" + (f", for example: {detail}" if detail else ""))
+    return rows
 
 
 def _machine(as_json: bool) -> int:

@@ -12,7 +12,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import shown_path, write_json, write_out
 
 
 def command(
@@ -165,7 +165,7 @@ def command(
         else:
             times = read_answer_times(asked.folder, execute=found.execute)
             lines = [*lines_of(found, times), *(lines_of_control(found, control) if control else ())]
-            write_out("".join(f"{line}\n" for line in lines) + f"\nevaluation: {asked.folder}\n")
+            write_out("".join(f"{line}\n" for line in lines) + f"\nevaluation: {shown_path(asked.folder)}\n")
     return code
 
 

@@ -10,7 +10,7 @@ import typer
 
 from nimbus.runner.commands.options import AsJson, Execute, Seed, one_of, whole
 from nimbus.runner.commands.parser import new_path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 MODES = ("async", "lockstep")
 OBJECTIVES = ("dagger", "awr", "dagger+awr")
@@ -144,5 +144,7 @@ def command(
         write_results(loop, found)
     finally:
         lock.release()
-    write_out(found.to_text() if as_json else "".join(f"{line}\n" for line in lines_of(found)) + f"\n{folder}\n")
+    write_out(
+        found.to_text() if as_json else "".join(f"{line}\n" for line in lines_of(found)) + f"\n{shown_path(folder)}\n"
+    )
     return 0

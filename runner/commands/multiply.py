@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import PLANNERS, Images, Seed, Serial, Skills, Workers, one_of, whole
 from nimbus.runner.commands.parser import new_path, path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 BESIDE = ".demonstrations"
 """Suffix of the folder beside the dataset, with the cut demonstrations and the task that repeats them."""
@@ -91,7 +91,7 @@ def command(
     write_out(f"{len(cut.used)} demonstrations: {describe(first)}\n")
     for name, reason in cut.left_out.items():
         write_out(f"left out: {name}: {reason}\n")
-    write_out(f"task: {path}\n")
+    write_out(f"task: {shown_path(path)}\n")
     if cut_only:
         return 0
     spec = CellSpec(

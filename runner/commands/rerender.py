@@ -16,7 +16,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, Device, Images, Skills, Stack, whole
 from nimbus.runner.commands.parser import new_path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.layout import EpisodeKey, Layout, PhysicalLayout, VisualLayout
@@ -160,7 +160,7 @@ def command(
         rendered = RerenderSettings(device=device, stack=stack, variant=variant, images=images)
         _render(paths, dataset, task, assets, hashes, rendered)
     write_previews(out)
-    write_out(f"dataset: {out}\nreport:  {write_report(out)}\n")
+    write_out(f"dataset: {shown_path(out)}\nreport:  {shown_path(write_report(out))}\n")
     return 0
 
 

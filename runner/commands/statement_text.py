@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.quantities import Quantity
-from nimbus.datagen.tasks.statements import PoseMark, Reference, Statement
+from nimbus.datagen.tasks.statements import MOTION_REASONS, PoseMark, Reference, Skill, Statement
 from nimbus.runner.commands.table import align
 
 KINDS = {"skill": "skills, for steps:", "predicate": "conditions, for success:"}
@@ -52,6 +52,9 @@ def details(name: str) -> Iterator[str]:
         yield from (f"  {line}" for line in align(rows))
         if reasons := model.reasons():
             yield f"  fails with: {', '.join(reasons)}"
+        if issubclass(model, Skill):
+            others = ", ".join(reason for reason in MOTION_REASONS if reason not in reasons)
+            yield f"  every skill may also fail with: {others}"
 
 
 def _default(settings: Any) -> str:
@@ -65,6 +68,8 @@ def _default(settings: Any) -> str:
 
 def _type(settings: Any) -> str:
     words = dict.fromkeys(_words((*settings.metadata, settings.annotation)))
+    if any(word.startswith("[") for word in words):
+        words.pop("number", None)  # a quantity states its units
     return " | ".join(words) or "text"
 
 
@@ -79,8 +84,8 @@ def _words(parts: tuple[Any, ...]) -> Iterator[str]:
             yield "[" + ", ".join(unit for unit, _ in part.units) + "]"
         elif get_origin(part) is Literal:
             yield from map(str, get_args(part))
-        elif part in (int, bool):
-            yield {int: "whole number", bool: "true|false"}[part]
+        elif part in (int, float, bool):
+            yield {int: "whole number", float: "number", bool: "true|false"}[part]
         elif inner := (*getattr(part, "__metadata__", ()), *get_args(part)):
             marks = list(_words(inner))
             pointed = "point" in marks

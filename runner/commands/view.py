@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder, whole
 from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_out
+
+if TYPE_CHECKING:
+    from nimbus.datagen.datasets.quality.view import View
 
 
 def command(
@@ -32,11 +35,12 @@ def command(
             "--sheet", metavar="[FILE]", parser=Path, help="write a contact sheet instead of opening Rerun (DIR.png)"
         ),
     ] = None,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="show failed attempts that a run with --keep-failures kept")
+    ] = False,
 ) -> int:
-    """Show episodes, or write a recording or a contact sheet of them."""
-    from nimbus.datagen.datasets.quality.view import open_view
-
-    view = open_view(folder)
+    """Show episodes or kept failures, or write a recording or a contact sheet of them."""
+    view = _open(folder, failures=failures)
     if sheet is not None:
         sheet = sheet if sheet.name else Path(f"{folder.resolve().name}.png")
         from nimbus.datagen.store.publish import disk
@@ -52,5 +56,33 @@ def command(
 
     shown = show(folder, view, episodes or [0], save=save)
     where = f"recording: {save}" if save else "shown in Rerun"
-    write_out(f"{where}: episodes {', '.join(map(str, shown))}\n")
+    write_out(f"{where}: {'failures' if failures else 'episodes'} {', '.join(map(str, shown))}\n")
     return 0
+
+
+def _open(folder: Path, *, failures: bool) -> View:
+    """Open a dataset in which there is something to show.
+
+    Raises:
+        InputError: There is no dataset, or it has no episode, or no kept failure.
+    """
+    from nimbus.datagen.datasets.quality.native import NativeView
+    from nimbus.datagen.datasets.quality.view import open_view
+
+    view = open_view(folder)
+    if not isinstance(view, NativeView):
+        if failures:
+            instead = "omit --failures: the failures of an export follow its episodes"
+            raise InputError("--failures is for datasets of Nimbus", where=str(folder), instead=instead)
+        return view
+    keep = "run the task again with 'nimbus run --keep-failures' in a new folder; report.html lists the reasons"
+    if failures:
+        if not view.failure_count:
+            raise InputError("the dataset has no kept failures", where=str(folder), instead=keep)
+        return NativeView(folder, failures=True)
+    if not view.episode_count:
+        count, what = view.failure_count, "the dataset has no successful episode"
+        if count:
+            what += f", but {count} kept failure{'s' if count > 1 else ''}"
+        raise InputError(what, where=str(folder), instead="add --failures to show them" if count else keep)
+    return view

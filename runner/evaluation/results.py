@@ -6,6 +6,7 @@ run, because a server may or may not be killed; they are in a separate file, ``f
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
@@ -14,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from nimbus.datagen.analysis.significance import wilson
-from nimbus.datagen.episode.trajectory import FAULTS, Reason
+from nimbus.datagen.episode.trajectory import ACTIVITIES, FAULTS, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
@@ -141,6 +142,14 @@ class Evaluation:
             f"{one.reason} ({one.phase})" if one.phase else one.reason for one in self.judged if not one.success
         )
         return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0])))
+
+    def reason_lines(self) -> dict[str, int]:
+        """Count failures as :meth:`reasons` does, with the activities in words for readers."""
+        found = self.reasons()
+        return {
+            re.sub(r"\((\w+)\)$", lambda word: f"({ACTIVITIES.get(word[1], word[1])})", key).replace("_", " "): number
+            for key, number in found.items()
+        }
 
     def by_kind(self) -> dict[str, tuple[int, int]]:
         """Return the numbers of successes and of layouts by kind of object."""

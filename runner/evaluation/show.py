@@ -23,9 +23,9 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
     where = f"{evaluation.split} layouts of seed {evaluation.seed}"
     yield f"{evaluation.task}: {rate} on {where}"
     yield f"policy {evaluation.policy}, {evaluation.execute} actions per answer, at most {evaluation.limit} steps"
-    if reasons := evaluation.reasons():
-        yield "failures:"
-        yield from (f"  {number:4d}  {reason.replace('_', ' ')}" for reason, number in list(reasons.items())[:_SHOWN])
+    if reasons := evaluation.reason_lines():
+        yield "failures, with the state at the end:"
+        yield from (f"  {number:4d}  {reason}" for reason, number in list(reasons.items())[:_SHOWN])
     kinds = evaluation.by_kind()
     if len(kinds) > 1:
         worst = sorted(kinds.items(), key=lambda entry: (entry[1][0] / entry[1][1], entry[0]))[:_SHOWN]

@@ -66,7 +66,9 @@ def _render(folder: Path, task: Task, targets: dict[int, Path], *, device: str) 
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.render.scene_renderer import SceneRenderer
     from nimbus.runner.media.preview import encode_video
+    from nimbus.runner.system.threads import prepare_libraries
 
+    prepare_libraries(device=device)  # otherwise, Warp would report every kernel that it loads
     camera, settings = next(iter(task.cameras.items()))
     if settings.size[0] < _SIZE[0]:
         settings = settings.model_copy(update={"size": _SIZE})

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.datasets.quality.finding import Unreadable
+from nimbus.datagen.datasets.quality.native import NativeView
 from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.render.camera_model.point_cloud import point_cloud
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.store.info import INFO_NAME
-from nimbus.datagen.store.ledger.ledger import Ledger
 
 INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85
@@ -77,10 +76,10 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
                 rerun.save(str(save))
             else:
                 rerun.connect_grpc(f"rerun+http://{start_viewer()}/proxy")
-        if view.format == "nimbus":
-            _log_poses(rerun, folder, clip)
+        if isinstance(view, NativeView):
+            _log_poses(rerun, view, clip)
         _log(rerun, clip, view)
-        panels.append(_panel(clip, has_world=view.format == "nimbus"))
+        panels.append(_panel(clip, has_world=isinstance(view, NativeView)))
         rerun.send_blueprint(_blueprint(panels))
         shown.append(clip.number)
         if wanted == set(shown):
@@ -202,10 +201,10 @@ def _log(rerun: Any, clip: EpisodeView, view: View) -> None:
         raise InputError(error.what, where=error.where, instead="run 'nimbus qa' for details") from None
 
 
-def _log_poses(rerun: Any, folder: Path, clip: EpisodeView) -> None:
+def _log_poses(rerun: Any, view: NativeView, clip: EpisodeView) -> None:
     """Log the poses of bodies and cameras, and the skills."""
     root = f"episode_{clip.number}"
-    with EpisodeFile(_path_of(folder, clip.number)) as episode:
+    with EpisodeFile(view.path_of(clip.number)) as episode:
         rerun.log(f"{root}/instruction", rerun.TextDocument(episode.instruction), static=True)
         names, rate = episode.texts("names/bodies"), episode.rate
         positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
@@ -255,12 +254,3 @@ def _log_cloud(rerun: Any, path: str, episode: EpisodeFile, camera: Camera) -> N
 def _skills(episode: EpisodeFile) -> Iterator[tuple[int, str]]:
     for segment in episode.segments:
         yield segment.start, " ".join(part for part in (segment.skill, segment.target, segment.phase) if part)
-
-
-def _path_of(folder: Path, number: int) -> Path:
-    assert (folder / INFO_NAME).exists()
-    ledger = Ledger(folder, read_only=True)
-    try:
-        return folder / ledger.stored()[number].path
-    finally:
-        ledger.close()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.episode.trajectory import Outcome, Reason
+from nimbus.datagen.episode.trajectory import ACTIVITIES, Outcome, Reason
 from nimbus.datagen.errors import StorageError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Stored
@@ -217,8 +217,10 @@ def line(stored: Stored, status: Status) -> str:
         size = f"{stored.step_count} steps, {stored.byte_count / 1e6:.1f} MB"
         return f"{head}: stored, {size}, {seconds:.1f} s CPU"
     why = stored.outcome.reason.value.replace("_", " ")
-    place = f" in {stored.outcome.phase}" if stored.outcome.phase else ""
-    return f"{head}: attempt {stored.attempt + 1} failed{place}: {why}, {seconds:.1f} s CPU"
+    phase = stored.outcome.phase
+    if activity := ACTIVITIES.get(phase):
+        return f"{head}: attempt {stored.attempt + 1} failed: {why} ({activity}), {seconds:.1f} s CPU"
+    return f"{head}: attempt {stored.attempt + 1} failed{f' in {phase}' if phase else ''}: {why}, {seconds:.1f} s CPU"
 
 
 def stored_of(attempt: Attempt) -> Stored:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 from nimbus.datagen.errors import visible
 
@@ -35,3 +36,12 @@ def write_json(value: object, *, indent: int | None = 2) -> None:
     text = to_json(value, indent=indent) + "\n"
     harmless = (letter if letter.isprintable() or letter == "\n" else json.dumps(letter)[1:-1] for letter in text)
     sys.stdout.write("".join(harmless))
+
+
+def shown_path(path: Path) -> str:
+    """Return a path for a message: without ``..``, and relative if it is inside the working directory."""
+    place = path.absolute()
+    if ".." in place.parts:
+        place = place.resolve()
+    here = Path.cwd()
+    return str(place.relative_to(here) if place.is_relative_to(here) else place)

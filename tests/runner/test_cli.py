@@ -275,6 +275,10 @@ def test_everything_about_a_skill_is_told_with_units_defaults_and_reasons(capsys
         and "straight true|false false Move along a straight line." in said
     )
     assert "support object|fixture|region needed The object" in said
+    assert main(["skills", "push"]) == 0
+    said = "\n".join(lines_of(capsys.readouterr().out))
+    assert "speed number 0.12 Speed of the fingers [m/s]." in said and "by [m, cm, mm] - Distance" in said
+    assert "every skill may also fail with: collision_at_start, plan_rejected, tracking_error" in said
     assert main(["skills", "mov"]) == 2
     assert "no skill and no condition 'mov'; did you mean 'move'?" in capsys.readouterr().err
 

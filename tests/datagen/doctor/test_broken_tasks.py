@@ -35,9 +35,10 @@ def test_a_right_task_has_nothing_to_change_and_a_forecast(tmp_path: Path) -> No
     path.write_text(RIGHT)
     diagnosis = examine(path)
     assert diagnosis.findings == () and diagnosis.to_plain()["works"]
-    told = diagnosis.forecast
-    assert told and told.probes >= 3 and 0 < told.low <= told.success_rate <= told.high <= 1
-    assert told.cpu_seconds > 0 and told.byte_count > 1e6 and told.length > 1
+    made = diagnosis.forecast
+    assert made and made.probes >= 3 and made.successes and (expected := made.episode)
+    assert 0 < expected.low <= expected.success_rate <= expected.high <= 1
+    assert expected.cpu_seconds > 0 and expected.byte_count > 1e6 and expected.length > 1
     assert diagnosis.reach["start"]["reached"] == ["1111"] * 4
     assert diagnosis.seen == {"front": {"start": 1.0}}
     counts = diagnosis.grasps["item"]

@@ -209,3 +209,15 @@ def test_long_quantity_is_refused_at_once():
     for text in ("1" * 300_000 + "!", "1 m" + " " * 300_000 + "!"):
         with pytest.raises(ValidationError):
             TypeAdapter(Metres).validate_python(text)
+
+
+@pytest.mark.parametrize("text", ["a: [" + "[]," * 110_000 + "]", "a: " + "x" * 2**20])
+def test_a_large_text_is_not_composed(text: str, monkeypatch: pytest.MonkeyPatch):
+    """Each node of a text takes a hundred times its space."""
+    composed: list[int] = []
+    compose = yaml.SafeLoader.compose_node
+    monkeypatch.setattr(yaml.SafeLoader, "compose_node", lambda *given: composed.append(1) or compose(*given))
+    monkeypatch.setattr(strict_yaml, "_NODE_LIMIT", 1000)
+    with pytest.raises(InputError, match=r"f\.yaml:1:\d+: the file is too large"):
+        parse(text, "f.yaml")
+    assert len(composed) <= 2000

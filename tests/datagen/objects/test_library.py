@@ -106,9 +106,13 @@ def test_a_layer_on_a_part_that_is_not_there_names_the_parts(tmp_path: Path) -> 
         posts.model("post", 0)
 
 
-def test_unknown_libraries_kinds_and_variants_are_answered_with_the_known_ones() -> None:
+def test_unknown_libraries_kinds_and_variants_are_answered_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown object library 'trahs'; did you mean 'trash'"):
         open_library("trahs")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(InputError, match="write mine/ for the folder"):
+        patch.chdir(tmp_path)
+        (tmp_path / "mine").mkdir()
+        open_library("mine")
     trash = open_library("trash")
     with pytest.raises(InputError, match="unknown kind 'botle'; did you mean 'bottle'"):
         trash.model("botle", 0)

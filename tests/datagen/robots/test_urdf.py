@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 from nimbus.datagen.robots import urdf
 from nimbus.datagen.robots.defaults import compute_joint_inertias
+from nimbus.datagen.robots.mjcf import is_mjcf
 from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import (
     assemble,
@@ -119,3 +121,12 @@ def test_a_model_of_too_many_elements_is_refused(tmp_path: Path, monkeypatch: py
     (tmp_path / "a.urdf").write_text(f"<robot><link name='a'>{'<a/>' * 200}</link></robot>")
     with pytest.raises(InputError, match="not a URDF: more than 100 elements"):
         read_urdf(tmp_path / "a.urdf")
+
+
+def test_a_long_token_takes_linear_time(tmp_path: Path):
+    """The parser reads a token again in each call; in parts of 16 kB, this file took 8 s."""
+    (tmp_path / "a.urdf").write_text(f"<robot name='{'x' * 8_000_000}'><link name='a'/></robot>")
+    begin = time.process_time()
+    assert not is_mjcf(tmp_path / "a.urdf")
+    assert read_urdf(tmp_path / "a.urdf").tag == "robot"
+    assert time.process_time() - begin < 2.0

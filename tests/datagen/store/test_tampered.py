@@ -150,6 +150,16 @@ def test_many_arrays_that_are_not_stored_are_not_read(episode: Path, monkeypatch
     assert resident_bytes() - before < 50e6
 
 
+def test_an_array_of_zeros_is_not_unpacked(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deflate stores zeros in a thousandth of their size; signals are stored as they are."""
+    monkeypatch.setattr(read, "_PLAIN", 1 << 20)
+    with h5py.File(episode, "r+") as file:
+        del file["observations/qvel"]
+        file.create_dataset("observations/qvel", data=np.zeros((8, 40_000)), chunks=(8, 40_000), compression="gzip")
+    with EpisodeFile(episode) as opened, pytest.raises(InputError, match=r"2560000 bytes of which \d+ are stored"):
+        opened.array("observations/qvel")
+
+
 def test_a_group_of_many_entries_is_refused(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "_MOST_MEMBERS", 2)
     with EpisodeFile(episode) as opened, pytest.raises(InputError, match="entries; the limit is 2"):

@@ -84,3 +84,25 @@ def test_an_incident_names_the_row_as_the_ledger_does(tmp_path: Path) -> None:
     ledger.close()
     told = [json.loads((tmp_path / "data" / one.incident / "incident.json").read_text()) for one in faults]
     assert [str(one["worker"]) for one in told] == [one.worker for one in faults] == ["0", "0"]
+
+
+def test_a_fault_says_that_the_episode_is_repeated(tmp_path: Path) -> None:
+    """The third equal exception gives the episode up, so that this line makes no such promise."""
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handler = make_handler(cell)
+        for _ in range(3):
+            die_of_bug(cell, handler)
+        lines = [
+            event.text for event in cell.dispatcher.progress.status.events if event.kind in ("fault", "quarantine")
+        ]
+    fault = "exception in plan of episode 0: hover.py:29: AttributeError: pse"
+    assert [line.partition(": ")[2] for line in lines[:2]] == [f"{fault}; the episode is repeated"] * 2
+    assert lines[2].endswith(fault) and lines[3].startswith("episode 0 given up")
+
+
+def test_work_that_was_never_begun_is_repeated(tmp_path: Path) -> None:
+    with open_cell(tmp_path, episodes=1, variants=1) as cell:
+        handler, handle = make_handler(cell), cell.employ()
+        cell.pool.heartbeats.writer(handle.row).phase("wait", index=-1, lease=0)
+        end(cell, handler, handle)
+        assert cell.dispatcher.progress.status.events[-1].text.endswith("; its work is repeated")

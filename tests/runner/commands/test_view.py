@@ -28,7 +28,7 @@ from nimbus.runner.media.rerun import start_viewer, wait_for_listener
 from nimbus.runner.report.card import render_card
 from tests.support.foreign import write_v21
 from tests.support.refusals import refusal
-from tests.support.synthetic import make_rendered, write_dataset
+from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +163,38 @@ def listeners(port: int) -> set[str]:
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     places = [row[1].split(":") for row in rows if row[3] == "0A"]  # listens
     return {".".join(str(byte) for byte in bytes.fromhex(at)[::-1]) for at, number in places if int(number, 16) == port}
+
+
+def failed_run(folder: Path, *, keep_failures: bool) -> Path:
+    """Write a dataset without success."""
+    items = [
+        make_rendered(row, outcome=failure(), labels=make_labels(), observations=make_observations(20))
+        for row in range(2)
+    ]
+    write_dataset(folder, items, keep_failures=keep_failures)
+    return folder
+
+
+def test_kept_failures_have_a_sheet(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    folder = failed_run(tmp_path / "data", keep_failures=True)
+    assert main(["view", str(folder), "--sheet"]) == 2
+    text = capsys.readouterr().err
+    assert text.endswith("the dataset has no successful episode, but 2 kept failures; add --failures to show them\n")
+    assert main(["view", str(folder), "--failures", "--sheet", str(tmp_path / "sheet.png")]) == 0
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert np.asarray(sheet).std() > 20
+
+
+@pytest.mark.parametrize(("words", "what"), [([], "no successful episode;"), (["--failures"], "no kept failures;")])
+def test_without_kept_failures_the_flag_of_the_run_is_named(
+    words: list[str], what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = failed_run(tmp_path / "data", keep_failures=False)
+    assert main(["view", str(folder), *words, "--sheet"]) == 2
+    text = capsys.readouterr().err
+    assert what in text and "nimbus run --keep-failures" in text and text.count("\n") == 1
+
+
+def test_failures_of_an_export_follow_its_episodes(folders: dict[str, Path], capsys: pytest.CaptureFixture[str]):
+    assert main(["view", str(folders["lerobot"]), "--failures", "--sheet"]) == 2
+    assert "--failures is for datasets of Nimbus; omit --failures" in capsys.readouterr().err

@@ -19,6 +19,10 @@ TASK = ROOT / "docs/examples/cube_to_goal.yaml"
 def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     words = ["close-the-loop", str(TASK), "--episodes", "2", "--steps", "200", "--layouts", "2", "--videos", "1"]
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0
+    printed = capsys.readouterr()
+    stages = [line for line in printed.err.splitlines() if line.startswith("stage ")]
+    assert [stage[:12] for stage in stages] == [f"stage {number} of 5" for number in range(1, 6)]
+    assert "step 20 of 200, loss " in printed.err and "Warp" not in printed.out and "Module" not in printed.out
     assert len(read_evaluation(tmp_path / "loop/evaluation").judged) == 2
     assert read_evaluation(tmp_path / "loop/demonstrator").success_count >= 1
     losses = read_typed(TrainingLog, tmp_path / "loop/policy/training.json").losses

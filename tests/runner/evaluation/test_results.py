@@ -40,6 +40,7 @@ def test_faults_are_no_failures():
     assert (found.success_count, len(found.judged), found.fault_count) == (60, 100, 1)
     assert found.interval[0] < 0.6 < found.interval[1] and found.is_valid
     assert found.reasons() == {"time_limit (hold)": 40}
+    assert found.reason_lines() == {"time limit (an object held)": 40}
     assert found.by_kind() == {"can": (60, 100)}
 
 

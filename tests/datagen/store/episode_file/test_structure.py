@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
+from nimbus.datagen.store.episode_file import structure
 from nimbus.datagen.store.episode_file.structure import check_structure
 from tests.support.synthetic import make_rendered, write_dataset
 from tools.sources import modules
@@ -259,6 +260,17 @@ def test_a_file_cut_anywhere_is_refused(tmp_path: Path) -> None:
         (tmp_path / "cut.hdf5").write_bytes(content[:length])
         with pytest.raises(ValueError, match=r"its |an address|a node"):
             check(tmp_path / "cut.hdf5")
+
+
+def test_nodes_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server could declare any size, and make up nodes for it."""
+    with h5py.File(tmp_path / "file.hdf5", "w") as file:
+        for number in range(50):
+            file.create_group(str(number))
+    check(tmp_path / "file.hdf5")
+    monkeypatch.setattr(structure, "_MOST_NODES", 50)
+    with pytest.raises(ValueError, match="more than 50 nodes"):
+        check(tmp_path / "file.hdf5")
 
 
 def test_every_file_is_checked_before_it_is_opened() -> None:

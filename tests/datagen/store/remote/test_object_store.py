@@ -12,8 +12,9 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.machine import resident_bytes
-from nimbus.datagen.store.remote import object_store, watched_calls
+from nimbus.datagen.store.remote import object_store, s3_client, watched_calls
 from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.multipart import create_large
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, check_creates_once
 from nimbus.datagen.store.remote.objects import MissingObjectError
 
@@ -53,12 +54,12 @@ def test_store_that_creates_once_is_taken(address: str):
 def test_store_that_overwrites_is_refused(address: str, monkeypatch: pytest.MonkeyPatch):
     import obstore
 
-    put: Any = obstore.put
+    put: Any = obstore.put_async
 
     def ignoring(store: Any, name: str, content: Any, **options: Any) -> Any:
         return put(store, name, content, **options | {"mode": "overwrite"})
 
-    monkeypatch.setattr(obstore, "put", ignoring)
+    monkeypatch.setattr(obstore, "put_async", ignoring)
     with pytest.raises(InputError, match="overwrites existing objects"):
         check_creates_once(store_at(address))
 
@@ -146,8 +147,9 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 
 def test_endless_errors_and_listings_end(address: str, hostile: list[bytes]):
     store, before = store_at(address), resident_bytes()
-    with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
-        store.read("a")
+    for call in (lambda: store.read("a"), lambda: store.create("a", b"x"), lambda: store.replace("a", b"x")):
+        with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
+            call()
     hostile[0] = b"200"
     with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
         list(store.names())
@@ -161,3 +163,16 @@ def test_listings_have_a_limit(address: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(object_store, "MOST_NAMES", 1)
     with pytest.raises(InputError, match="lists more than 1 objects"):
         list(store.names())
+
+
+def test_endless_answers_to_signed_calls_end(
+    address: str, hostile: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """They are sent by boto3, which reads answers whole as well."""
+    monkeypatch.setattr(s3_client, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(ObjectStore, "stat", lambda *_: None)
+    (tmp_path / "large").write_bytes(b"x")
+    hostile[0], before = b"200", resident_bytes()
+    with pytest.raises(StoreAwayError, match="the store does not answer: an answer of more than 1 MiB"):
+        create_large(store_at(address), "large", tmp_path / "large", notes=tmp_path / "notes")
+    assert resident_bytes() - before < 100e6

@@ -12,7 +12,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.machine import resident_bytes
-from nimbus.datagen.store.remote import web_store
+from nimbus.datagen.store.remote import web_requests, web_store
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.objects import MissingObjectError
 from nimbus.datagen.store.remote.web_store import WebStore
@@ -150,6 +150,18 @@ def test_dripping_servers_are_left(monkeypatch: pytest.MonkeyPatch, part: bytes)
         with pytest.raises(StoreAwayError, match="too slow"):
             store_at(address).read("a")
     assert time.monotonic() - begin < 5
+
+
+def test_an_object_has_a_time_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each block of this server arrives in time."""
+    monkeypatch.setattr(web_requests, "OBJECT_SECONDS", 0.3)
+    monkeypatch.setattr(web_requests, "_BLOCK", 1)
+    shorten(monkeypatch, 5.0)
+    with server(dripping(b"HTTP/1.1 200 x\r\nContent-Length: 60000000\r\n\r\n")) as (address, _):
+        begin = time.monotonic()
+        with pytest.raises(StoreAwayError, match="too slow"):
+            store_at(address).download("a", tmp_path / "a")
+    assert time.monotonic() - begin < 4
 
 
 def test_redirects_stay_on_the_host():

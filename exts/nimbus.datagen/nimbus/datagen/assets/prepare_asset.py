@@ -228,7 +228,7 @@ class _Job:
         why = (
             "given"
             if "license" in self.given
-            else "from the nearest license file or the wheel"
+            else "from --license, or else from the nearest license file or the wheel"
             if name
             else "none is stated"
         )

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from nimbus.datagen.doctor.cameras import check_cameras, check_randomized_cameras
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.diagnosis import Diagnosis, finding_from_error
-from nimbus.datagen.doctor.forecast import forecast
+from nimbus.datagen.doctor.fits import check_carried, check_fit
+from nimbus.datagen.doctor.forecast import check_attempts, forecast
 from nimbus.datagen.doctor.goals import check_goals, check_trivial_success
-from nimbus.datagen.doctor.grasps import check_assets, check_fit, check_graspable, check_grasps
+from nimbus.datagen.doctor.grasps import check_assets, check_graspable, check_grasps
 from nimbus.datagen.doctor.reach import check_regions, check_targets
 from nimbus.datagen.doctor.sizes import check_sizes
 from nimbus.datagen.doctor.start import check_start
@@ -30,6 +31,7 @@ CHECKS: dict[str, Check] = {
     "assets": check_assets,
     "goals": check_goals,
     "fits": check_fit,
+    "carried": check_carried,
     "regions": check_regions,
     "targets": check_targets,
     "cameras": check_cameras,
@@ -74,7 +76,8 @@ def examine(
     case = Case(task, assets)
     findings = look_for(case, seconds=seconds)
     begin = time.process_time()
-    told = None if not probe or any(found.is_certain for found in findings) else forecast(case, planner=planner)
+    made = None if not probe or any(found.is_certain for found in findings) else forecast(case, planner=planner)
+    findings += check_attempts(case, made) if made else ()
     seconds["forecast"] = time.process_time() - begin
     maps = {region: found.to_plain(task.regions[region].size) for region, found in assets.reach.items()}
     return Diagnosis(
@@ -84,7 +87,7 @@ def examine(
         grasps=case.grasps,
         seen=case.seen,
         views=case.views,
-        forecast=told,
+        forecast=made,
         seconds=seconds,
     )
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nimbus.datagen.doctor.case import make_finding
+from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.execute.planner import run_attempt
 from nimbus.datagen.random_streams import generator
+from nimbus.datagen.tasks.steps import walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
@@ -29,12 +33,9 @@ _ATTEMPTS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forecast:
-    """Forecast for one episode."""
+class EpisodeForecast:
+    """Expected yield and cost of an episode."""
 
-    probes: int
-    """Number of first attempts made, at the layouts of indices 0, 1, 2 …"""
-    successes: int
     success_rate: float
     """Expected fraction of successful first attempts, 0 to 1."""
     low: float
@@ -48,8 +49,21 @@ class Forecast:
     """Size of a stored episode [bytes]."""
     length: float
     """Duration of the motion in an episode [s]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Attempts made by the doctor, and the forecast from them."""
+
+    probes: int
+    """Number of first attempts made, at the layouts of indices 0, 1, 2 …"""
+    successes: int
     reasons: dict[str, int]
-    """Failed probes by phase and reason."""
+    """Failed probes by phase and reason, the most frequent first."""
+    details: dict[str, str] = field(default_factory=dict)
+    """Detail of the first failure, by phase and reason."""
+    episode: EpisodeForecast | None
+    """Forecast of an episode; None if no attempt succeeded, because the assumed attempts alone would determine it."""
 
 
 BUDGET, LEAST = 5.0, 3
@@ -75,6 +89,7 @@ def forecast(
     """
     task, simulation = case.task, case.simulation
     reasons: Counter[str] = Counter()
+    details: dict[str, str] = {}
     seconds, lengths, begin = [], [], time.process_time()
     for index in range(min(most, len(case.layouts))):
         if index >= least and time.process_time() - begin > budget:
@@ -86,21 +101,27 @@ def forecast(
         if trajectory.outcome.success:
             lengths.append(trajectory.step_count)
         else:
-            reasons[f"{trajectory.outcome.phase}: {trajectory.outcome.reason}"] += 1
-    return _forecast(case, seconds, lengths, dict(reasons.most_common()))
+            reason = f"{trajectory.outcome.phase}: {trajectory.outcome.reason}"
+            reasons[reason] += 1
+            details.setdefault(reason, trajectory.outcome.detail)
+    return Forecast(
+        probes=len(seconds),
+        successes=len(lengths),
+        reasons=dict(reasons.most_common()),
+        details=details,
+        episode=_expect(case, seconds, lengths) if lengths else None,
+    )
 
 
-def _forecast(case: Case, seconds: list[float], lengths: list[int], reasons: dict[str, int]) -> Forecast:
+def _expect(case: Case, seconds: list[float], lengths: list[int]) -> EpisodeForecast:
     from scipy.stats import beta
 
     good, bad = _PRIOR[0] + len(lengths), _PRIOR[1] + len(seconds) - len(lengths)
     rate = expected_rate(len(lengths), len(seconds))
     low, high = beta.ppf([0.1, 0.9], good, bad)
-    steps = float(np.mean(lengths)) if lengths else 0.0
+    steps = float(np.mean(lengths))
     pixels = steps * sum(settings.size[0] * settings.size[1] for settings in case.task.cameras.values())
-    return Forecast(
-        probes=len(seconds),
-        successes=len(lengths),
+    return EpisodeForecast(
         success_rate=rate,
         low=float(low),
         high=float(high),
@@ -108,5 +129,23 @@ def _forecast(case: Case, seconds: list[float], lengths: list[int], reasons: dic
         cpu_seconds=float(np.mean(seconds)) / rate + pixels * (_RENDER + _STORE),
         byte_count=pixels * _BYTES,
         length=steps / case.task.rate,
-        reasons=reasons,
     )
+
+
+def check_attempts(case: Case, made: Forecast) -> Iterator[Diagnostic]:
+    """Report attempts of which none succeeded, at the step or the condition at which most of them failed.
+
+    Args:
+        case: The task.
+        made: The attempts.
+    """
+    if made.successes or not made.reasons:
+        return
+    first = next(iter(made.reasons))
+    skill = first.partition(" ")[0].rstrip(":")
+    keys = [step.keys for step, _ in walk(case.task.steps) if step.name == skill]
+    where = keys[0] if len(keys) == 1 else (("success",) if skill == "success" else ("steps",))
+    failed = "; ".join(f"{count} x {reason}" for reason, count in made.reasons.items())
+    what = f"none of {made.probes} attempts succeeded: {failed}"
+    instead = "change this step, the objects or the regions until an attempt succeeds"
+    yield make_finding("attempts", case.task, where, what, instead=instead)

@@ -15,8 +15,6 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.prepared.library import PreparedLibrary
 from nimbus.datagen.plan.grasp import GripperShape
 from nimbus.datagen.plan.grasp_ranking import rank_grasps
-from nimbus.datagen.tasks.statements import Skill
-from nimbus.datagen.tasks.steps import walk
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import Case
@@ -30,8 +28,6 @@ _MOST_VARIANTS = 40
 """Largest number of variants of a group that are checked, spread over its kinds."""
 ENOUGH = 5
 """Number of grasps of a variant at which counting stops."""
-_WALL = 0.012
-"""Thickness of a fixture's wall, on each side [m]."""
 
 
 def check_assets(case: Case) -> Iterator[Diagnostic]:
@@ -213,46 +209,3 @@ def _size(model: ObjectModel, shapes: list[GripperShape]) -> str:
     if narrow > opening:
         return f"'{model.kind}' is {narrow * 1000:.0f} mm across, but the fingers open only {opening * 1000:.0f} mm"
     return f"'{model.kind}' has no two opposite sides for the fingers, or none above the table"
-
-
-def check_fit(case: Case) -> Iterator[Diagnostic]:
-    """Compare the two smaller sides of objects with the space inside their receptacles."""
-    for step, loops in walk(case.task.steps):
-        statement = step.statement
-        if not isinstance(statement, Skill) or step.name != "place" or not getattr(statement, "into", None):
-            continue
-        rooms = _rooms(case, statement.into, loops)  # pyright: ignore[reportAttributeAccessIssue]
-        if not rooms:
-            continue
-        keys = (*step.keys, "into")
-        for group in case.groups(step.target, loops):
-            sides = {
-                kind: min(
-                    tuple(np.sort(np.ptp(case.library(group).model(kind, 0, scale).bounds, axis=0))[:2])
-                    for scale in case.scales(group)
-                )
-                for kind in case.kinds(group)
-            }
-            large = [kind for kind, (one, two) in sides.items() if all(one > a or two > b for a, b in rooms)]
-            if not large:
-                continue
-            (one, two), (a, b) = sides[large[0]], max(rooms)
-            what = f"'{large[0]}' is at least {one * 100:.0f} x {two * 100:.0f} cm, but only {a * 100:.0f} x "
-            what += f"{b * 100:.0f} cm are free inside"
-            rest = [kind for kind in sides if kind not in large]
-            instead = f"write objects.{group}.kinds: [{', '.join(rest)}]" if rest else "name a larger container"
-            yield make_finding("fits", case.task, keys, what, instead=instead, certain=not rest)
-
-
-def _rooms(case: Case, text: str, loops: tuple) -> list[tuple[float, float]]:
-    """Return the shorter and the longer side of the space in each possible receptacle [m]."""
-    rooms = []
-    for name in case.fixtures(text, loops):
-        size = np.ptp(np.array(case.assets.stage.fixtures[name].bounds), axis=0)[:2] - 2 * _WALL
-        rooms.append(tuple(float(side) for side in np.sort(size)))
-    for group in case.groups(text, loops):
-        for kind in case.kinds(group):
-            for scale in case.scales(group):
-                for low, high in case.library(group).model(kind, 0, scale).cavities.values():
-                    rooms.append(tuple(float(side) for side in np.sort((high - low)[:2])))
-    return rooms

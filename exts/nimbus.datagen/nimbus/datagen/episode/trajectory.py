@@ -117,6 +117,16 @@ FAULTS = (Reason.POLICY_ERROR, Reason.POLICY_TIMEOUT, Reason.BAD_ACTION)
 """Reasons that are faults of a policy or its server rather than failures at the task; the attempt is repeated."""
 
 
+ACTIVITIES = {
+    "still": "the arm did not move",
+    "reach": "no object moved",
+    "touch": "an object touched",
+    "hold": "an object held",
+    "after": "an object moved, none held",
+}
+"""State at the end of a failed rollout, by the phase of its outcome; phases of skills have several words."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Success, or the phase and reason of the failure."""

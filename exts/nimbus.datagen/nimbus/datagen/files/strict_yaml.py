@@ -33,6 +33,8 @@ FileName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_len
 
 _NODE_LIMIT, _DEPTH_LIMIT, _BYTE_LIMIT = 50_000, 40, 2**20
 _KEY_LIMIT, _DIGIT_LIMIT = 100, 40
+_TOO_LARGE = "the file is too large or nested too deeply (aliases count each time)"
+_SPLIT = "split it, or use fewer aliases"
 _SHORT = 10_000
 """Longest text whose parsed nodes are kept [characters]."""
 
@@ -116,10 +118,29 @@ class Document:
         return place.line, place.column
 
 
+class _TooManyNodesError(Exception):
+    """Raised while a text is parsed."""
+
+    def __init__(self, place: Position) -> None:
+        super().__init__()
+        self.place = place
+
+
 class _Loader(yaml.SafeLoader):
     """Loader whose plain scalars follow YAML 1.2."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._left = 2 * _NODE_LIMIT  # keys are nodes as well
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a node, unless there are too many; a composed one takes a hundred times the space of its text."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooManyNodesError(_position(self.peek_event().start_mark))
+        return super().compose_node(parent, index)
 
 
 for _tag, _pattern, _first in (
@@ -163,12 +184,7 @@ class _Builder:
     def build(self, node: yaml.Node, keys: Keys = ()) -> Any:
         self.count += 1
         if self.count > _NODE_LIMIT or len(keys) > _DEPTH_LIMIT:
-            raise self.error(
-                node,
-                (),
-                "the file is too large or nested too deeply (aliases count each time)",
-                instead="split it, or use fewer aliases",
-            )
+            raise self.error(node, (), _TOO_LARGE, instead=_SPLIT)
         self.values[keys] = _position(node.start_mark)
         if isinstance(node, yaml.MappingNode) and node.tag.endswith(":map"):
             return self._mapping(node, keys)
@@ -244,6 +260,8 @@ def parse(text: str, name: str) -> Document:
         InputError: Malformed YAML, a key given twice, a tag, or a file that is empty or too large.
     """
     builder = _Builder(name)
+    if len(text) > _BYTE_LIMIT:
+        raise InputError(_TOO_LARGE, where=f"{name}:1:1", instead=_SPLIT)
     try:
         node = (_compose_once if len(text) <= _SHORT else _compose)(text)
     except yaml.MarkedYAMLError as error:
@@ -260,6 +278,9 @@ def parse(text: str, name: str) -> Document:
             where=f"{name}:{line}:{column}",
             instead="remove this character",
         ) from None
+    except _TooManyNodesError as error:
+        where = f"{name}:{error.place.line}:{error.place.column}"
+        raise InputError(_TOO_LARGE, where=where, instead=_SPLIT) from None
     except RecursionError:
         raise InputError(
             "malformed YAML: nested too deeply", where=f"{name}:1:1", instead="write fewer nested brackets or lists"

@@ -32,6 +32,9 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
     path = _opened.get(str(name_or_path))
     if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():
         path = Path(name_or_path)
+    if path is None and str(name_or_path) not in scene_names(_ROOM) and Path(name_or_path).is_dir() and name_or_path:
+        what, instead = f"unknown object library '{name_or_path}'", f"write {name_or_path}/ for the folder of that name"
+        raise InputError(what, where=where, instead=instead)
     path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()
     if is_path(name_or_path) and path.stem in scene_names(_ROOM):
         if path.is_dir() or path != scene_file(_ROOM, path.stem, kind="object library").resolve():

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
@@ -22,13 +23,19 @@ from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
 _LIGHT = (1e-3, 1e-6)
 """Mass [kg] and inertia [kg m²] of links between several joints of one body."""
+_HEAD = 1 << 16
+"""Part of a file in which its root element begins [bytes]."""
 
 
 def is_mjcf(path: Path) -> bool:
     """Return True if a file's root element is ``<mujoco>``."""
+    parser: Any = ElementTree.XMLPullParser(events=("start",))
     try:
-        return next(ElementTree.iterparse(path, events=("start",)))[1].tag == "mujoco"
-    except (ElementTree.ParseError, StopIteration, OSError, LookupError, ValueError):
+        check_regular(path)
+        with path.open("rb") as file:
+            parser.feed(file.read(_HEAD))
+        return next(parser.read_events())[1].tag == "mujoco"
+    except (ElementTree.ParseError, StopIteration, OSError, LookupError, ValueError, InputError):
         return False
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
+from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.robot import BASE_JOINTS, BaseTravel, Piece
 
@@ -84,25 +84,41 @@ def model_path(piece: Piece, *, robot: str) -> Path:
     raise InputError(what, where=f"robot {robot}: urdf", instead="correct the path of the URDF")
 
 
+class _BoundedTree(ElementTree.TreeBuilder):
+    """Builder of a tree that refuses too many elements and too many levels."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where, self._depth, self._count = where, 0, 0
+
+    def start(self, tag: str, attrs: dict[str, str], /) -> Element:
+        """Open an element."""
+        self._depth += 1
+        self._count += 1
+        if self._count > _MOST_ELEMENTS:
+            what = f"not a URDF: more than {_MOST_ELEMENTS:,} elements"
+            raise InputError(what, where=self._where, instead="give a URDF file")
+        if self._depth > _DEEPEST:
+            raise InputError("not a URDF: nested too deeply", where=self._where, instead="give a URDF file")
+        return super().start(tag, attrs)
+
+    def end(self, tag: str, /) -> Element:
+        """Close an element."""
+        self._depth -= 1
+        return super().end(tag)
+
+
 def read_urdf(path: Path) -> Element:
     """Return the root element of a URDF.
 
     Raises:
         InputError: The file is not a URDF.
     """
-    check_regular(path, limit=TEXT_BYTES)
-    depth = count = 0
+    parser = ElementTree.XMLParser(target=_BoundedTree(str(path)))
     try:
-        reading = ElementTree.iterparse(path, events=("start", "end"))
-        for event, _ in reading:
-            depth += 1 if event == "start" else -1
-            count += event == "start"
-            if count > _MOST_ELEMENTS:
-                what = f"not a URDF: more than {_MOST_ELEMENTS:,} elements"
-                raise InputError(what, where=str(path), instead="give a URDF file")
-            if depth > _DEEPEST:
-                raise InputError("not a URDF: nested too deeply", where=str(path), instead="give a URDF file")
-        root: Element = reading.root  # pyright: ignore[reportAttributeAccessIssue]
+        # In one call, because the parser reads a long token from its beginning again in each.
+        parser.feed(read_bytes(path, limit=TEXT_BYTES))
+        root: Element = parser.close()
     except ElementTree.ParseError as error:
         line, column = error.position
         what = f"not a URDF: {str(error).rsplit(':', 1)[0]}"

@@ -42,6 +42,18 @@ Mark = TypeVar("Mark")
 
 _HANDS = ("keeps", "takes", "puts", "")
 
+MOTION_REASONS = (
+    Reason.NO_IK,
+    Reason.NO_PATH,
+    Reason.COLLISION_AT_START,
+    Reason.PLAN_REJECTED,
+    Reason.TRACKING_ERROR,
+    Reason.SLIPPED_IN_TRANSIT,
+    Reason.UNSTABLE,
+)
+"""Reasons with which every skill may fail, because any motion may: it cannot be planned, the arm meets resistance, or
+the held object slips. The list of a skill repeats those that have a special meaning for it."""
+
 
 class SkillFailure(Exception):
     """Raised by a skill that fails; the attempt ends with its reason.
@@ -224,6 +236,24 @@ class Skill(Statement):
                 cls.hand = "puts"
 
     @classmethod
+    def reasons(cls) -> list[str]:
+        """Return the failure reasons named in the docstring, then those of :meth:`check_gripper`."""
+        named = super().reasons()
+        if cls._needs_empty_gripper():
+            named.append(Reason.GRIPPER_NOT_CLEAR)
+        if cls._needs_object_in_gripper():
+            named.append(Reason.MISSED_GRASP)
+        return list(dict.fromkeys(named))
+
+    @classmethod
+    def _needs_empty_gripper(cls) -> bool:
+        return cls.hand == "takes" or cls._declares("needs", "empty_hand")
+
+    @classmethod
+    def _needs_object_in_gripper(cls) -> bool:
+        return cls.hand == "puts" or cls._declares("needs", "held")
+
+    @classmethod
     def _declares(cls, kind: str, relation: str) -> bool:
         return any(fact.relation == relation for fact in cls.facts(kind))
 
@@ -233,9 +263,9 @@ class Skill(Statement):
         Raises:
             SkillFailure: The gripper is not empty, or does not hold the main object.
         """
-        if arm.held and (self.hand == "takes" or self._declares("needs", "empty_hand")):
+        if arm.held and self._needs_empty_gripper():
             raise SkillFailure(Reason.GRIPPER_NOT_CLEAR, f"{arm.held} is still in the gripper")
-        if self.hand == "puts" or self._declares("needs", "held"):
+        if self._needs_object_in_gripper():
             if arm.held != (wanted := getattr(self, self.main)):
                 raise SkillFailure(Reason.MISSED_GRASP, f"{wanted} is not in the gripper")
 

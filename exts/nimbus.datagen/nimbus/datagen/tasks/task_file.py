@@ -190,7 +190,9 @@ class Region(Growing):
 
     on: str = Field("table", description="Surface of the scene that the region lies on.")
     center: tuple[Coordinate, Coordinate] = Field(description="Center x, y of the region in the world frame [m].")
-    size: tuple[Length, Length] = Field(description="Extent of the region along x and y [m].")
+    size: tuple[Length, Length] = Field(
+        description="Extent of the region along x and y [m]. It contains the origins of objects that start there."
+    )
 
 
 def _count(count: tuple[int, int]) -> tuple[int, int]:

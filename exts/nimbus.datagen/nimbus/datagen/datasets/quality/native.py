@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote.uploads import has_files
 
@@ -55,6 +56,7 @@ class NativeView:
 
     Args:
         folder: Folder of the dataset.
+        failures: View the kept failed attempts instead of the episodes.
 
     Raises:
         InputError: There is no dataset in the folder.
@@ -62,7 +64,7 @@ class NativeView:
 
     format = "nimbus"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, failures: bool = False) -> None:
         self._folder = folder
         self._info = read_info(folder)
         self.fps = self._info.rate
@@ -74,9 +76,12 @@ class NativeView:
         self.proofs = ("certificates",) if (folder / FILE_NAME).is_file() else ()
         ledger = Ledger(folder, read_only=True)
         try:
-            self._stored = ledger.stored()
+            kept = [attempt for attempt in ledger.walk_attempts() if attempt.failure]
+            self.failure_count = len(kept)
+            self._stored = kept if failures else ledger.stored()
         finally:
             ledger.close()
+        self._kind: Literal["episode", "failure"] = "failure" if failures else "episode"
         self.episode_count = len(self._stored)
         self.frame_count = sum(attempt.step_count for attempt in self._stored)
 
@@ -96,14 +101,19 @@ class NativeView:
                 yield fail("files", attempt.path, error.what)
         yield from check_certificates(self._folder)
 
+    def path_of(self, number: int) -> Path:
+        """Return the path of an episode's file."""
+        return self._folder / _file_of(self._stored[number])
+
     def clips(self) -> Iterator[EpisodeView | Diagnostic]:
         """Yield every episode in order, or the reason why it cannot be read."""
         for number, attempt in enumerate(self._stored):
             try:
-                with EpisodeFile(self._folder / attempt.path) as episode:
+                with EpisodeFile(self.path_of(number)) as episode:
                     layout = episode.layout()
                     yield EpisodeView(
                         number=number,
+                        kind=self._kind,
                         length=attempt.step_count,
                         columns={name: episode.array(path) for path, name in _COLUMNS.items()},
                         images={camera: _Pictures(episode, camera) for camera in episode.cameras},
@@ -112,7 +122,12 @@ class NativeView:
                         findings=tuple(check_annotations(episode, f"episode {number}")),
                     )
             except InputError as error:
-                yield fail("files", attempt.path, error.what)
+                yield fail("files", _file_of(attempt), error.what)
+
+
+def _file_of(attempt: Attempt) -> str:
+    """Return the path of an attempt's file relative to the dataset."""
+    return attempt.failure.path if attempt.failure else attempt.path
 
 
 class _Pictures:

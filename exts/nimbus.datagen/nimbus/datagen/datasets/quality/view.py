@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +47,13 @@ class EpisodeView:
     """Drawn values by name."""
     findings: tuple[Diagnostic, ...] = ()
     """Findings of checks that depend on the format."""
+    kind: Literal["episode", "failure"] = "episode"
+    """``failure`` for a kept failed attempt."""
 
     @property
     def name(self) -> str:
         """Name of the episode in findings."""
-        return f"episode {self.number}"
+        return f"{self.kind} {self.number}"
 
 
 class View(Protocol):

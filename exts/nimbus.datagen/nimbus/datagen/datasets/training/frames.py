@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.datasets.export.source import Signals
 from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.signal_view import SignalView
@@ -24,6 +25,8 @@ _OPENED = 8
 """Number of files whose first and last blocks are fetched in parallel."""
 IMAGES = "observation.images."
 """Prefix of the features of cameras."""
+_KEPT, _KEPT_BYTES = 256, 1 << 28
+"""Number and bytes of the episodes whose signals are kept in memory; usual ones have 50 kB each."""
 
 
 class Closable(Protocol):
@@ -65,6 +68,31 @@ class Recent(Generic[T]):
         """Close all objects."""
         while self._open:
             self._open.popitem()[1].close()
+
+
+class KeptSignals:
+    """Cache of the signals of the episodes that were read last, with a limit on their bytes and their number.
+
+    Args:
+        read: Reads the signals of an episode.
+    """
+
+    def __init__(self, read: Callable[[int], Signals]) -> None:
+        self._read, self._byte_count = read, 0
+        self._kept: OrderedDict[int, tuple[Signals, int]] = OrderedDict()
+
+    def __call__(self, episode: int) -> Signals:
+        """Return the signals of an episode."""
+        if episode not in self._kept:
+            found = self._read(episode)
+            arrays = (found.state, found.velocity, found.action, *found.extra.values())
+            size = sum(array.nbytes for array in arrays) + len(found.instruction)
+            self._kept[episode] = found, size
+            self._byte_count += size
+            while len(self._kept) > 1 and (self._byte_count > _KEPT_BYTES or len(self._kept) > _KEPT):
+                self._byte_count -= self._kept.popitem(last=False)[1][1]
+        self._kept.move_to_end(episode)
+        return self._kept[episode][0]
 
 
 class Frames(Protocol):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.datasets.export.source import ExportItem, Signals, read_signals
 from nimbus.datagen.datasets.export.stored_views import with_view
-from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, Recent, fetch_blocks
+from nimbus.datagen.datasets.training.frames import ACTION, STATE, VELOCITY, KeptSignals, Recent, fetch_blocks
 from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.datasets.training.stored_source import column, open_stored
 from nimbus.datagen.policies.signal_view import SignalView
@@ -23,8 +22,6 @@ from nimbus.datagen.store.remote.working_copy import is_remote
 
 FACTS = ("episode_id", "seed", "index", "variant", "success", "reason")
 COLUMNS = (STATE, VELOCITY, ACTION)
-_KEPT = 256
-"""Number of episodes whose signals are kept in memory."""
 
 
 class StoredFrames:
@@ -43,7 +40,7 @@ class StoredFrames:
         self._source = with_view(open_stored(folder), view)
         self.columns = (*COLUMNS, *self._source.extra_names)
         self._open: Recent[EpisodeFile] = Recent(open_files)
-        self._signals = lru_cache(_KEPT)(self._read)
+        self._signals = KeptSignals(self._read)
         self.fps = self._source.fps
         self.cameras = tuple(self._source.cameras)
         self.lengths = column(self._source.items, "step_count").astype(np.int64)

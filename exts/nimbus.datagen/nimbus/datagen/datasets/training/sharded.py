@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +19,7 @@ from nimbus.datagen.datasets.export.source import Signals, Source, read_signals
 from nimbus.datagen.datasets.export.stored_views import StoredViews
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table
-from nimbus.datagen.datasets.training.frames import Recent, fetch_blocks
+from nimbus.datagen.datasets.training.frames import KeptSignals, Recent, fetch_blocks
 from nimbus.datagen.datasets.training.native import COLUMNS, FACTS, by_name
 from nimbus.datagen.datasets.training.order import FrameBlock
 from nimbus.datagen.errors import InputError, suggest
@@ -32,8 +31,6 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.working_copy import is_remote
 
-_KEPT = 256
-"""Number of episodes whose signals are kept in memory."""
 _BLOCK = 1 << 20
 
 
@@ -201,7 +198,7 @@ class ShardFrames:
         self._source = Source(folder=folder, items=(), **vars(self.manifest.source), views=views)
         self.columns = (*COLUMNS, *self._source.extra_names)
         self._open: Recent[EpisodeFile] = Recent(open_files)
-        self._signals = lru_cache(_KEPT)(self._read)
+        self._signals = KeptSignals(self._read)
         self.fps = self._source.fps
         self.cameras = tuple(self._source.cameras)
         self.lengths = self.manifest.column("length").astype(np.int64)

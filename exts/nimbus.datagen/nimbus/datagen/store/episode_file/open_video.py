@@ -25,6 +25,8 @@ _MOST_BOXES = 1_000_000
 """Largest accepted number of boxes at the top level; a fragment has two."""
 _MOST_BYTES = 1 << 28
 """Largest accepted box other than the images [bytes]."""
+_MOST_IN_ALL = 1 << 30
+"""Bytes of all boxes other than the images; each of 100,000 fragments has a few hundred."""
 _ONCE = ("ftyp", "moov", "sidx")
 """Boxes of which a file has one. FFmpeg sorts the rows of several indices into one list, in quadratic time."""
 
@@ -73,7 +75,7 @@ def _check_file(file: IO[bytes] | io.RawIOBase, file_size: int) -> None:
     names: set[str] = set()
     images: list[tuple[int, int]] = []
     fragments: list[int] = []
-    samples = DeclaredSamples(file_size)
+    samples, in_all = DeclaredSamples(file_size), 0
     for place, name, begin, end in _boxes(file, file_size):
         if not names and name not in ACCEPTED:
             raise ValueError("not an MP4 file")
@@ -92,6 +94,8 @@ def _check_file(file: IO[bytes] | io.RawIOBase, file_size: int) -> None:
             raise ValueError(f"a box {name!a} whose size has 64 bits")
         if end - begin > _MOST_BYTES:
             raise ValueError(f"a box {name!a} of {end - begin} bytes; the limit is {_MOST_BYTES}")
+        if (in_all := in_all + end - begin) > _MOST_IN_ALL:
+            raise ValueError(f"boxes of more than {_MOST_IN_ALL} bytes")
         box = read_box(name, memoryview(_read(file, begin, end - begin)))
         if name == "moov":
             samples.add_movie(box)

@@ -44,6 +44,9 @@ _FASTEST = 100_000.0
 """Largest accepted rate [Hz], far above the rate of any controller."""
 _LARGEST_ARRAY = 1 << 30
 """Largest array that is read whole [bytes]; two hours of 40 bodies at 60 Hz take half of it."""
+_PLAIN, _UNPACKED = 1 << 26, 64
+"""Size of an array up to which it may be any number of times larger than what is stored for it [bytes], and the limit
+beyond that; signals are stored without compression, and measured ones deflate two to four times."""
 _LARGEST_TRAJECTORY = 1 << 31
 """Largest size of all arrays of a trajectory together [bytes]."""
 _MOST_MEMBERS = 10_000
@@ -364,11 +367,13 @@ class EpisodeFile:
         return self[path].shape
 
     def array(self, path: str) -> NDArray[Any]:
-        """Read a whole dataset of at most 1 GiB."""
+        """Read a whole dataset of at most 1 GiB, which is stored in no less than a 64th of it."""
         with self._reading(path):
             dataset = self._whole(path)
             if (size := int(dataset.size or 0) * dataset.dtype.itemsize) > _LARGEST_ARRAY:
                 raise ValueError(f"{size} bytes; the limit is {_LARGEST_ARRAY}")
+            if size > _PLAIN + _UNPACKED * (stored := dataset.id.get_storage_size()):
+                raise ValueError(f"{size} bytes of which {stored} are stored")
             return dataset[()]
 
     def _whole(self, path: str) -> h5py.Dataset:

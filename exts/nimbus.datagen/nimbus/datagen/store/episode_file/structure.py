@@ -35,6 +35,8 @@ _SINGLE = {_SHAPE, _LINK_INFO, _TYPE, _OLD_FILL, _FILL, _LAYOUT, _SYMBOLS, _ATTR
 """Types of messages that a header has once; the library would use one of several."""
 _COMPACT, _CONTIGUOUS, _CHUNKED = 0, 1, 2
 """Classes of layouts."""
+_MOST_NODES = 1_000_000
+"""Largest number of headers and nodes of a file; the index of two hours of images at 60 Hz has 14,000 for a dataset."""
 _IS_SHARED = 2
 _EARLIEST = "the earliest format of HDF5, h5py's default"
 
@@ -74,6 +76,7 @@ class _Walk:
     def __init__(self, file: SeekableFile) -> None:
         self._file = file
         self._size = self._left = file.seek(0, 2)
+        self._nodes_left = _MOST_NODES
         self._seen: set[int] = set()
         self._heaps: dict[int, dict[int, int]] = {}
         """Sizes of the objects of each global heap, by its address and their numbers [bytes]."""
@@ -116,7 +119,10 @@ class _Walk:
             raise ValueError("its structure has more bytes than the file")
 
     def _new(self, address: int, size: int, signature: bytes = b"") -> bytes:
-        """Read a node that was not read before."""
+        """Read a node that was not read before; a server could make up any number for a size that it declares."""
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            raise ValueError(f"its structure has more than {_MOST_NODES} nodes")
         self._claim([address], size)
         data = self._bytes(address, size)
         if len(data) != size or not data.startswith(signature):

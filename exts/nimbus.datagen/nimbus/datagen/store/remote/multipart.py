@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.object_store import ObjectStore
-from nimbus.datagen.store.remote.s3_client import object_key, s3_client
+from nimbus.datagen.store.remote.s3_client import LongAnswerError, object_key, s3_client
 
 LARGE = 64 << 20
 """Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
+_MOST_PAGES = 10_000
+"""Largest number of pages in a list of parts, of which an upload has 10,000."""
 PART = 16 << 20
 """Size of a part [bytes]; with S3's limit of 10,000 parts, objects have up to 160 GB."""
 
@@ -123,7 +126,8 @@ def _known(path: Path, size: int) -> str:
 
 
 def _parts(client: Any, key: dict[str, str], upload_id: str) -> Iterator[dict[str, Any]]:
-    for page in client.get_paginator("list_parts").paginate(**key, UploadId=upload_id):
+    pages = client.get_paginator("list_parts").paginate(**key, UploadId=upload_id)
+    for page in islice(pages, _MOST_PAGES):
         yield from page.get("Parts", ())
 
 
@@ -133,6 +137,8 @@ def _calling(where: str) -> Iterator[_Answers]:
 
     try:
         yield _Answers()
+    except LongAnswerError as error:
+        raise StoreAwayError(f"the store does not answer: {error}", where=where, instead="try again") from None
     except ClientError as error:
         if _code(error) in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
             instead = "grant this user access, or use other credentials (docs/object-store.md)"

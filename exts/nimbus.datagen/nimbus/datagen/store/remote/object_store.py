@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,6 +25,7 @@ from nimbus.datagen.store.remote.objects import (
 )
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
+from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -78,12 +80,11 @@ class ObjectStore:
             InputError: There is no bucket, or no permission.
             StoreAwayError: The store does not answer; either nothing or the whole object is visible.
         """
-        import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         with self._calling(name):
             try:
-                obstore.put(self._store, name, content, mode="create", use_multipart=False)
+                self._put(name, content, mode="create", use_multipart=False)
             except (AlreadyExistsError, PreconditionError, FileExistsError):
                 return False
         return True
@@ -95,10 +96,15 @@ class ObjectStore:
             InputError: There is no bucket, or no permission.
             StoreAwayError: The store does not answer.
         """
+        with self._calling(name):
+            self._put(name, content)
+
+    def _put(self, name: str, content: Path | bytes, **settings: Any) -> None:
         import obstore
 
-        with self._calling(name):
-            obstore.put(self._store, name, content)
+        put: Any = obstore.put_async
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        watched(lambda: put(self._store, name, content, **settings), where=self.place(name), sent=size)
 
     def read(self, name: str) -> bytes:
         """Read a whole object of at most 64 MiB.
@@ -146,8 +152,11 @@ class ObjectStore:
             return repeated(lambda: watched(once, where=self.place(name)))
 
     def _awaited(self, name: str, stream: AsyncIterator[T]) -> Iterator[T]:
-        """Yield what a stream of the library yields."""
+        """Yield what a stream of the library yields, for a limited time."""
+        end = time.monotonic() + OBJECT_SECONDS
         while True:
+            if time.monotonic() > end:
+                raise StoreAwayError("the store is too slow", where=self.place(name), instead=LATER)
             with self._calling(name):
                 found = watched(lambda: _next(stream), where=self.place(name))
             if found is None:

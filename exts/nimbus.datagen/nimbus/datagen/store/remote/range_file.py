@@ -11,6 +11,7 @@ from typing import Any
 from nimbus.datagen.store.byte_range import ByteRange, RangeFile
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.cache_root import stands_for
+from nimbus.datagen.store.remote.objects import LARGEST_OBJECT, check_size
 from nimbus.datagen.store.remote.working_copy import is_remote
 
 
@@ -41,7 +42,11 @@ def span_of(path: Path, *, offset: int = 0, byte_count: int, name: str = "") -> 
         offset: First byte.
         byte_count: Number of bytes.
         name: Its name in errors.
+
+    Raises:
+        InputError: It is larger than a file can be.
     """
+    check_size(byte_count, LARGEST_OBJECT, where=name or str(path))
     is_stored = not path.exists() and is_remote(path)
     kind = StoredRange if is_stored else ByteRange
     return kind(path=path, offset=offset, byte_count=byte_count, name=name)

@@ -21,6 +21,8 @@ _SECONDS = 120.0
 """Time for a call [s]; the library itself repeats a request for 20 s."""
 _MOST_MEMORY = 512 << 20
 """Memory by which this process may grow during a call [bytes]; a block of an object takes 4 MiB."""
+_LEAST_RATE = 50e3
+"""Rate of the slowest store that is written to [bytes/s]."""
 _LOOK = 0.1
 """Interval between readings of the memory [s]. Most calls are shorter, and are not watched."""
 _TRIES = 3
@@ -43,12 +45,13 @@ def repeated(read: Callable[[], T]) -> T:
     return read()
 
 
-def watched(start: Callable[[], Awaitable[T]], *, where: str) -> T:
+def watched(start: Callable[[], Awaitable[T]], *, where: str, sent: int = 0) -> T:
     """Return the result of an asynchronous call.
 
     Args:
         start: Starts the call.
         where: Address, for errors.
+        sent: Size of what it sends [bytes], which takes time and memory.
 
     Raises:
         LargeAnswerError: The process grew too much.
@@ -58,7 +61,8 @@ def watched(start: Callable[[], Awaitable[T]], *, where: str) -> T:
     async def call() -> T:
         return await start()
 
-    end, before = time.monotonic() + _SECONDS, 0
+    seconds, memory = _SECONDS + sent / _LEAST_RATE, _MOST_MEMORY + 2 * sent
+    end, before = time.monotonic() + seconds, 0
     running = asyncio.run_coroutine_threadsafe(call(), _loop(os.getpid()))
     try:
         while True:
@@ -68,11 +72,11 @@ def watched(start: Callable[[], Awaitable[T]], *, where: str) -> T:
                 if running.done():  # the library's own error
                     raise
             before = before or resident_bytes()
-            if resident_bytes() - before > _MOST_MEMORY:
-                what = f"the store sends an answer that takes more than {_MOST_MEMORY >> 20} MiB"
+            if resident_bytes() - before > memory:
+                what = f"the store sends an answer that takes more than {memory >> 20} MiB"
                 raise LargeAnswerError(what, where=where, instead="check the address of the store")
             if time.monotonic() > end:
-                raise StoreAwayError(f"no whole answer in {_SECONDS:.0f} s", where=where, instead="try again later")
+                raise StoreAwayError(f"no whole answer in {seconds:.0f} s", where=where, instead="try again later")
     finally:
         running.cancel()
 

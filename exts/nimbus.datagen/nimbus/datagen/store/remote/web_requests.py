@@ -26,6 +26,8 @@ CALL_SECONDS = 60.0
 _BLOCK = 1 << 20
 _LEAST_RATE = 50e3
 """Rate of the slowest accepted server [bytes/s]."""
+OBJECT_SECONDS = 12 * 3600.0
+"""Time for the content of one object, at whatever rate it arrives: a shard of 5 GB needs 0.12 MB/s [s]."""
 _MOST_IGNORED = 1 << 16
 """Longest content of an error that is read, so that the connection can be used again [bytes]."""
 _MOST_REDIRECTS = 5
@@ -66,10 +68,10 @@ class WebAnswer:
         Raises:
             StoreAwayError: The server does not send it in time, or sends less.
         """
-        read, next_limit = 0, 0
+        read, next_limit, end = 0, 0, time.monotonic() + OBJECT_SECONDS
         while read < byte_count:
             if read >= next_limit:
-                _limit_block(self.connection)
+                _limit_block(self.connection, end)
                 next_limit += _BLOCK
             if not (block := self.read(min(next_limit, byte_count) - read)):
                 break
@@ -199,15 +201,16 @@ def exchange_once(
 
 def _sent(content: BinaryIO, connection: TimedConnection) -> Iterator[bytes]:
     """Yield the blocks of a content to send, each with its own time limit."""
+    end = time.monotonic() + OBJECT_SECONDS
     while block := content.read(_BLOCK):
-        _limit_block(connection)
+        _limit_block(connection, end)
         yield block
     connection.limit(time.monotonic() + CALL_SECONDS)  # for the answer
 
 
-def _limit_block(connection: TimedConnection) -> None:
-    """Limit the time for the next block; a limit of the whole would grow with the size that a server declares."""
-    connection.limit(time.monotonic() + CALL_SECONDS + _BLOCK / _LEAST_RATE)
+def _limit_block(connection: TimedConnection, end: float) -> None:
+    """Limit the time for the next block, which ends with that of the object; no limit grows with a declared size."""
+    connection.limit(min(end, time.monotonic() + CALL_SECONDS + _BLOCK / _LEAST_RATE))
 
 
 def _next_url(url: str, place: str, *, where: str) -> str:
