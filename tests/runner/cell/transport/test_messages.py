@@ -93,7 +93,7 @@ WRITTEN = {"type": "EpisodeWritten", "index": 0, "lease": 1, "path": "stage/a", 
         (packed(WRITTEN), "missing required field `success`"),
         (
             packed(WRITTEN | {"attempt": WRITTEN["attempt"] | {"success": True, "path": "x"}}),
-            "'x' is not the path of an episode",
+            "'x' is not the path of an episode, episodes/NAME.hdf5",
         ),
         (packed(IDLE)[:-1], "truncated"),
         (packed(IDLE) + b"1", "trailing characters"),

@@ -113,7 +113,7 @@ class Attempt:
 
     def __post_init__(self) -> None:
         if self.path and not _PATH.fullmatch(self.path):
-            raise ValueError(f"'{self.path}' is not the path of an episode")
+            raise ValueError(f"'{self.path}' is not the path of an episode, episodes/NAME.hdf5")
 
     @property
     def split(self) -> str:
