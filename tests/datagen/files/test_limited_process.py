@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import limited_process
-from nimbus.datagen.files.limited_process import LimitedProcessError, run_limited
+from nimbus.datagen.files.limited_process import LimitedPool, LimitedProcessError, run_limited
 
 
 def test_the_result_comes_back() -> None:
@@ -78,3 +80,33 @@ def test_functions_of_an_extended_search_path_are_found(tmp_path: Path, monkeypa
     monkeypatch.setattr(limited_process, "_known", [])
     assert run_limited("only_on_this_path:answer", {}, where="x") == 42
     limited_process._known[0].end()
+
+
+def test_a_closed_pool_leaves_no_process():
+    """A killed server would leave the process of its call, which then computes up to its limit."""
+    pool, words = LimitedPool(1), ["sleep", "31.4159"]
+
+    def call() -> None:
+        with suppress(LimitedProcessError, InputError):
+            pool.run("subprocess:check_call", {"args": words}, where="a", seconds=60)
+
+    def is_there() -> bool:
+        return any(b"31.4159" in read(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
+
+    def read(path: Path) -> bytes:
+        with suppress(OSError):
+            return path.read_bytes()
+        return b""
+
+    def wait(is_wanted: bool) -> bool:
+        end = time.monotonic() + 20.0
+        while is_there() != is_wanted and time.monotonic() < end:
+            time.sleep(0.02)
+        return is_there() == is_wanted
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    assert wait(True)
+    pool.close()
+    assert wait(False)
+    thread.join()

@@ -34,6 +34,8 @@ FILE_BYTES = 16 << 30
 """Limit of the files that a call writes [bytes]."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
+_ENDING = 2.0
+"""Time for a server to end [s]."""
 _SIMPLER = "make it smaller or simpler, or export it again"
 
 
@@ -124,8 +126,13 @@ class _Server:
 
     def end(self) -> None:
         """End the process, and any call that is running in it."""
-        self._process.kill()
-        self._process.wait()
+        with suppress(OSError):
+            self._process.stdin.close() if self._process.stdin else None  # the server then kills the call's process
+        try:
+            self._process.wait(_ENDING)
+        except subprocess.TimeoutExpired:  # a forked process of this one keeps the input open
+            self._process.kill()
+            self._process.wait()
 
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
         """Request a call, and wait for its end."""
