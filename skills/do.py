@@ -43,8 +43,10 @@ class Do(Skill):
         return self.model_copy(update={"demo": find_demonstration(self.demo, folder)})
 
     def check_files(self) -> None:
-        """Check that the demonstration can be read."""
-        read_demonstration(self.demo)
+        """Check that the demonstration can be read, and that the step names the thing on which a hand closes."""
+        if read_demonstration(self.demo).closes_on_thing and self.on is None:
+            what, instead = "closes a hand on a thing, and the step names none", "add 'on: NAME' to the step"
+            raise InputError(what, where=self.demo, instead=instead)
 
     def run(self, arm: Workcell) -> None:
         """Choose a take, reach its start and repeat it."""

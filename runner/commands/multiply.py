@@ -88,7 +88,7 @@ def command(
     folder = (Path("out") / f"multiplied_{loaded.name}" if out is None else out).absolute()
     path = write_task(cut, task=loaded, robot=robot, stage=stage, folder=folder.with_name(f"{folder.name}{BESIDE}"))
     first = [subtasks[0] for subtasks in cut.columns.values()]
-    write_out(f"{len(cut.used)} demonstrations: {describe(first)}\n")
+    write_out(f"{len(cut.used)} demonstration{'s' * (len(cut.used) != 1)}: {describe(first)}\n")
     for name, reason in cut.left_out.items():
         write_out(f"left out: {name}: {reason}\n")
     write_out(f"task: {shown_path(path)}\n")

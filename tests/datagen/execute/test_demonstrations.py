@@ -197,6 +197,14 @@ def test_a_missing_demonstration_has_a_location(tmp_path: Path):
         load_task(tmp_path / "t.yaml")
 
 
+def test_closing_a_hand_needs_a_thing(tmp_path: Path):
+    """Without ``on``, the motion is in the world, and there is nothing on which the hand could close."""
+    demonstration(above(0.1, 0.0)).write(tmp_path / "DEMO.demo.json")
+    (tmp_path / "t.yaml").write_text(TASK.replace(", on: block", ""))
+    with pytest.raises(InputError, match=r"t.yaml:9:.*closes a hand on a thing, and the step names none"):
+        load_task(tmp_path / "t.yaml")
+
+
 def test_a_stored_task_needs_no_demonstration():
     """A task stored in an episode is parsed for replays, which only need its conditions."""
     assert parse_task(TASK, name="t").success

@@ -17,7 +17,7 @@ TASK = ROOT / "docs/examples/cube_to_goal.yaml"
 
 @pytest.mark.slow
 def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["close-the-loop", str(TASK), "--episodes", "2", "--steps", "200", "--layouts", "2", "--videos", "1"]
+    words = ["close-the-loop", str(TASK), "--episodes", "20", "--steps", "200", "--layouts", "2", "--videos", "1"]
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0
     printed = capsys.readouterr()
     stages = [line for line in printed.err.splitlines() if line.startswith("stage ")]
@@ -26,17 +26,17 @@ def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest
     assert len(read_evaluation(tmp_path / "loop/evaluation").judged) == 2
     assert read_evaluation(tmp_path / "loop/demonstrator").success_count >= 1
     losses = read_typed(TrainingLog, tmp_path / "loop/policy/training.json").losses
-    assert losses[0][1] > 10 * losses[-1][1]
+    assert losses[0][1] > 5 * losses[-1][1]
     weights = (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns
     page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
-    assert "2 episodes" in page and "polyline" in page and "the demonstrator" in page
+    assert "20 episodes" in page and "polyline" in page and "the demonstrator" in page
     assert "Where objects started" in page and page.count("<circle") + page.count('"bad"') == 2
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # everything exists
     assert (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns == weights
     known = ["evaluate", str(TASK), "--layouts", f"train:{tmp_path}/loop/demonstrations", "--serial", "--videos", "0"]
     assert main([*known, "--policy", f"{tmp_path}/loop/policy", "--out", str(tmp_path / "known")]) == 0
     found = read_evaluation(tmp_path / "known")
-    assert (found.split, len(found.judged), found.trained_layouts) == ("run", 2, 2)
+    assert (found.split, len(found.judged), found.trained_layouts) == ("run", 20, 20)
     capsys.readouterr()
     assert main([*known[:1], "pick_and_place", *known[2:], "--policy", "demonstrator"]) == 2
     assert "its task differs from the evaluated pick_and_place" in capsys.readouterr().err

@@ -86,7 +86,9 @@ def story(hands: dict[str, Hand], *things: PlacedObject) -> tuple[Demonstration,
         tool[:, :3, 3] = hand.places
         share = np.array(hand.opening) / OPEN
         grips = tuple(frozenset({held} - {""}) for held in hand.held)
-        arms[name] = ArmRows(tool=tool, touched=tuple(hand.touched), gripped=grips, shares=share, commanded=share)
+        arms[name] = ArmRows(
+            tool=tool, touched=tuple(hand.touched), gripped=grips, shares=share, commanded=share.copy()
+        )
     demonstration = Demonstration(
         name="by hand",
         task="t",
@@ -195,6 +197,46 @@ def test_a_handle_that_slips_off_is_not_a_release(opens: bool):
     close, release = found[0].take.tracks["arm"].events
     assert (close.action, release.action) == ("close", "open")
     assert found[0].take.tracks["arm"].poses[release.row - 1][0] < 0.3 - 0.7 - 0.01
+
+
+def test_a_finger_may_leave_a_thing_that_is_pressed_down():
+    """The fingers do not move while one of them loses contact with the cup on the table for 2 s."""
+    demonstration, rows = take_and_put(near=("world",))
+    arm = rows.arms["arm"]
+    last = max(row for row, held in enumerate(arm.gripped) if held)
+    count, pause = demonstration.row_count, 30
+    order = [*range(last), *([last - 1] * pause), *range(last, count)]
+    lost = range(last, last + pause)
+    arms = {
+        "arm": ArmRows(
+            tool=arm.tool[order],
+            touched=tuple(arm.touched[row] for row in order),
+            gripped=tuple(frozenset() if place in lost else arm.gripped[row] for place, row in enumerate(order)),
+            shares=arm.shares[order],
+            commanded=arm.commanded[order],
+        )
+    }
+    longer = replace(
+        demonstration,
+        joint_positions=demonstration.joint_positions[order],
+        openings={"arm": demonstration.openings["arm"][order]},
+        bodies={name: poses[order] for name, poses in demonstration.bodies.items()},
+    )
+    near = tuple(rows.neighbours[row] for row in order)
+    taken, put = cut_demonstration(longer, ContactRows(arms=arms, neighbours=near, base=rows.base), related={})
+    assert [event.action for event in taken.take.tracks["arm"].events] == ["close"]
+    assert put.frame == "" and [event.action for event in put.take.tracks["arm"].events] == ["open"]
+
+
+def test_fingers_may_open_long_after_their_command():
+    """Fingers that press on the table let go of the cup 2 s after the command; the release begins with the command."""
+    demonstration, rows = take_and_put()
+    arm = rows.arms["arm"]
+    last = max(row for row, held in enumerate(arm.gripped) if held) + 1
+    late = last - np.count_nonzero(arm.gripped[last - 6 : last]) - 30
+    arm.commanded[late:last] = 1.0
+    put = cut_demonstration(demonstration, rows, related={})[1]
+    assert [event.action for event in put.take.tracks["arm"].events] == ["open"]
 
 
 def test_the_frame_of_a_drawer_is_the_drawer():

@@ -22,6 +22,8 @@ _PAUSE = 0.35
 """Longest gap without contact within an interval [s]."""
 _LEAST_GRIP = 0.2
 """Shortest grasp [s]; shorter contacts of all fingers are accidental."""
+_STEADY_GRIP = 0.05
+"""Largest change of the opening with which fingers that touch an object still hold it, as a fraction of the full."""
 _TILT = np.radians(25)
 """Smallest tilt of a carried object, relative to its pose when lifted, that counts as intended, as in pouring [rad]."""
 _OPENING = 0.97
@@ -58,7 +60,12 @@ def find_grips(arm: ArmRows, rate: float) -> list[str]:
     for name in names:
         gripping = np.array([name in arm.gripped[row] and arm.shares[row] < _OPENING for row in range(count)])
         touching = np.array([name in arm.touched[row] for row in range(count)])
-        for start, stop in runs(_fill(gripping, touching, gap=least)):
+        # An object that is pressed onto a table may leave one finger for seconds; the fingers do not move then.
+        for (_, stop), (start, _) in zip(runs(gripping)[:-1], runs(gripping)[1:], strict=True):
+            is_steady = np.ptp(arm.shares[stop - 1 : start + 1]) <= _STEADY_GRIP
+            if touching[stop:start].all() and (start - stop <= least or is_steady):
+                gripping[stop:start] = True
+        for start, stop in runs(gripping):
             if stop - start >= least:
                 held[start:stop] = [name] * (stop - start)
     return held
@@ -74,7 +81,7 @@ def find_intervals(demonstration: Demonstration, rows: ContactRows, name: str) -
     """
     arm = rows.arms[name]
     held = find_grips(arm, demonstration.rate)
-    works = _fill(_working(demonstration, rows, name, held), None, gap=round(_PAUSE * demonstration.rate))
+    works = _fill(_working(demonstration, rows, name, held), gap=round(_PAUSE * demonstration.rate))
     spans = _merge(runs(works), arm.tool)
     spans = _cut_at_labels(spans, demonstration, held)
     found: list[WorkInterval] = []
@@ -106,11 +113,11 @@ def runs(values: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
-def _fill(values: NDArray[np.bool_], where: NDArray[np.bool_] | None, *, gap: int) -> NDArray[np.bool_]:
-    """Fill gaps of up to ``gap`` rows between True values; with ``where``, only gaps in which it is True."""
+def _fill(values: NDArray[np.bool_], *, gap: int) -> NDArray[np.bool_]:
+    """Fill gaps of up to ``gap`` rows between True values."""
     filled = values.copy()
     for (_, stop), (start, _) in zip(runs(values)[:-1], runs(values)[1:], strict=True):
-        if start - stop <= gap and (where is None or where[stop:start].all()):
+        if start - stop <= gap:
             filled[stop:start] = True
     return filled
 

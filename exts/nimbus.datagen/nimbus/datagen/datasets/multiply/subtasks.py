@@ -250,9 +250,12 @@ def _events(
         least = found[-1][0][0] if found else start  # a grip may slip and close again
         if held[row]:
             begin = max(_closing_began(one.commanded, row, start), least)
-            found.append(
-                ((begin, row), GripperEvent(row=0, action="close", opening=0.0, on=_role(rows, grips, arm, frame, row)))
-            )
+            role = _role(rows, grips, arm, frame, row)
+            if frame or role.startswith(HAND):
+                event = GripperEvent(row=0, action="close", opening=0.0, on=role)
+            else:  # a motion in the world has no object on which the fingers could close
+                event = GripperEvent(row=0, action="set", opening=round(float(one.commanded[row]), 3), on="")
+            found.append(((begin, row), event))
         elif (began := _opening_began(one.commanded, row, near=near, stop=stop)) is not None:
             begin = max(began, least)
             end = max(begin, row)
@@ -272,7 +275,10 @@ def _opening_began(commanded: FloatArray, row: int, *, near: int, stop: int) -> 
     Fingers that slip off a handle lose it without a command; they are opened later.
     """
     begin = row
-    while begin > max(row - near, 0) and abs(commanded[begin] - commanded[begin - 1]) < _STEADY:
+    # Fingers that press on a table may open long after their command.
+    while begin > 0 and (row - begin < near or commanded[begin] > _CLOSED):
+        if abs(commanded[begin] - commanded[begin - 1]) >= _STEADY:
+            break
         begin -= 1
     end = begin
     while begin > 0 and commanded[begin - 1] < commanded[begin] - _STEADY:

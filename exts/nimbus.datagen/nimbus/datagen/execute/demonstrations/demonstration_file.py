@@ -118,6 +118,12 @@ class DemonstrationFile(StrictModel):
         """Names of the arms that move."""
         return tuple(self.takes[0].tracks)
 
+    @property
+    def closes_on_thing(self) -> bool:
+        """True if a hand closes on the thing that a step names in ``on``."""
+        events = (event for take in self.takes for track in take.tracks.values() for event in track.events)
+        return any(event.action == "close" and event.on.startswith(ON) for event in events)
+
     def text(self) -> str:
         """Return the content of its file."""
         return self.model_dump_json(indent=None) + "\n"
