@@ -260,7 +260,7 @@ def _first_array(**changes: Any) -> Any:
             lambda header: header["fields"]["trajectory"].update(time=None),
             "time: expected an array of float64, found NoneType",
         ),
-        (lambda header: header["fields"]["trajectory"]["outcome"].update(reason="bored"), "Invalid enum value 'bored'"),
+        (lambda header: header["fields"]["trajectory"]["outcome"].update(reason="Bored"), "Invalid enum value 'Bored'"),
         (
             lambda header: header["fields"]["layouts"][0]["visual"]["light"]["color"].pop(),
             "Expected `array` of length 3",
