@@ -87,7 +87,7 @@ def command(
 
                 read_device(device, load_robot(studio.task().robot))
             studio.teleoperation.start(device)
-        write_out(f"{page_url(studio.address, sharpness)}\n")
+        write_out(f"open: {page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
             write_error("anyone with this address can change task files and start runs; it is sent unencrypted\n")
         sys.stdout.flush()

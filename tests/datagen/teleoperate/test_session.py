@@ -69,6 +69,17 @@ def test_an_operator_throws_a_can_away(session: TeleoperationSession):
     assert len(recording.actions) == state.step_count
 
 
+def test_the_state_names_the_hand_and_the_missing_condition(session: TeleoperationSession):
+    state = session.state()
+    assert state.openings == pytest.approx({"arm": 1.0}) and state.held == {}
+    assert state.failure == "inside items_0: items_0 is not in recycling"
+    session.record()
+    for given in throw_away(session, "items_0", "recycling"):
+        if (state := session.step(given)).held:
+            break
+    assert state.openings == pytest.approx({"arm": 0.0}) and state.held == {"arm": "items_0"}
+
+
 def test_same_input_gives_the_same_commands(session: TeleoperationSession):
     rows = []
     for _ in range(2):

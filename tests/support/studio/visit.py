@@ -33,10 +33,10 @@ def served(folder: Path, *words: str) -> Iterator[str]:
         )
     try:
         deadline = time.monotonic() + 300
-        while not (found := re.search(r"^http://\S+$", log.read_text(), re.MULTILINE)):
+        while not (found := re.search(r"^open: (http://\S+)$", log.read_text(), re.MULTILINE)):
             assert process.poll() is None and time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
-        yield found[0]
+        yield found[1]
         assert process.poll() is None, log.read_text()
         assert "Traceback" not in log.read_text(), log.read_text()
     finally:

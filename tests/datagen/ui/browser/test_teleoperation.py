@@ -62,6 +62,7 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         hold(browser, "KeyQ", until=2)
         press(browser, "Space", is_down=True)
         press(browser, "Space", is_down=False)
+        browser.wait_for("gripper: closed")
         hold(browser, "KeyA", until=4)
         browser.wait_for("input to image")
         shoot(browser, "teleoperation_2_recording")
@@ -74,7 +75,9 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         folder = RecordingFolder.beside(tmp_path / "out" / "demonstrations_tiny")
         recording = folder.read(0)
         assert recording.operator == "Ada" and recording.device == "keyboard" and recording.undone == 1
+        browser.wait_for("gripper: open")
         wait_for_episode(folder.folder.with_name("demonstrations_tiny"))
+        browser.wait_for("dataset ready")
         shoot(browser, "teleoperation_4_kept")
         assert browser.errors == []
 
@@ -85,4 +88,4 @@ def wait_for_episode(folder: Path, *, within: float = 300.0) -> None:
     while not list(folder.glob("failures/*.hdf5")):
         assert time.monotonic() < deadline
         time.sleep(0.5)
-    assert read_info(folder).task == "tiny" and sound(folder) == {}
+    assert read_info(folder).task == "tiny" and read_info(folder).episode_count == 0 and sound(folder)

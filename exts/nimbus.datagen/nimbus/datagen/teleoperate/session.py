@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
@@ -53,6 +54,10 @@ class SessionState:
     """True if the conditions of success have held for the required steps."""
     failure: str
     """First condition that does not hold; empty if all hold."""
+    openings: Mapping[str, float] = field(default_factory=dict)
+    """Requested opening of each gripper, from 0 (closed) to 1 (open), by name of the arm."""
+    held: Mapping[str, str] = field(default_factory=dict)
+    """Name of the object in each hand, by name of the arm; empty hands are omitted."""
     blocked: tuple[str, ...] = ()
     """Arms whose target is out of reach."""
     message: str = ""
@@ -252,6 +257,8 @@ class TeleoperationSession:
             seconds=self.step_count / self.task.rate,
             is_success=self._is_success,
             failure=_describe(self._failure),
+            openings={name: one.opening for name, one in self._followers.items()},
+            held=self.environment.scene.find_held(),
             blocked=tuple(name for name, one in self._followers.items() if one.reach_error > _OUT_OF_REACH),
             message=self._message,
         )
@@ -279,7 +286,8 @@ def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: i
 def _describe(failure: Outcome | None) -> str:
     if failure is None:
         return ""
-    return " ".join(part for part in (f"{failure.phase}:", str(failure.reason), failure.detail) if part)
+    # The detail says the same as the reason, which is a code for statistics.
+    return f"{failure.phase}: {failure.detail or failure.reason.replace('_', ' ')}"
 
 
 def with_prompt(layout: Layout, prompt: str) -> Layout:

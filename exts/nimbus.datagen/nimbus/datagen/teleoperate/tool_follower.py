@@ -82,6 +82,12 @@ class ToolFollower:
         return self._kinematics.tool_pose(self._q)
 
     @property
+    def opening(self) -> float:
+        """Requested opening of the gripper, from 0 (closed) to 1 (open); the fingers take some time to get there."""
+        gripper = self._arm.gripper
+        return (self._opening_target - gripper.closed) / (gripper.open - gripper.closed)
+
+    @property
     def reach_error(self) -> float:
         """Distance of the target from the commanded tool [m]."""
         return float(np.linalg.norm(self.target[:3, 3] - self.commanded_pose[:3, 3]))

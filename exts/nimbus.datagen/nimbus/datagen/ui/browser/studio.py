@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import os
 import socket
@@ -108,7 +109,9 @@ class Studio:
             script = script_of(self._answer_page)
             with guarded_websockets(self._gate, script):
                 label = f"nimbus studio: {own.name}"
-                self.server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+                # It prints addresses without the secret, which the gate refuses.
+                with contextlib.redirect_stdout(io.StringIO()):
+                    self.server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
         except OSError as error:
             what, instead = f"cannot listen: {error.strerror or error}", "give another --host or --port"
             raise InputError(what, where=f"{host}:{port}", instead=instead) from None

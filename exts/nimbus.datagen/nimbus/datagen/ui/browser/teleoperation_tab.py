@@ -16,7 +16,7 @@ from nimbus.datagen.teleoperate.device_process import JoinedInput, ProcessDevice
 from nimbus.datagen.teleoperate.operator_input import InputDevice
 from nimbus.datagen.teleoperate.page_input import PageInput, read_report
 from nimbus.datagen.teleoperate.recording import RecordingFolder
-from nimbus.datagen.teleoperate.session import SessionPhase, TeleoperationSession
+from nimbus.datagen.teleoperate.session import SessionPhase, SessionState, TeleoperationSession
 from nimbus.datagen.ui.browser.live_cameras import LiveCameras
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.page_script import PageScript
@@ -32,9 +32,11 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
 
 _SCRIPT = Path(__file__).with_name("scripts") / "teleoperation.js"
-_HELP = """Drag the frame at the tool, or use keys: **W S A D Q E** move, **I K J L U O** turn, **space** grips,
-**1 2** choose the arm, **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
+_HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away from the robot and back, **A D** along y,
+**E Q** up and down; **U O**, **I K**, **J L** turn about x, y and z; **space** closes and opens the gripper;
+**1 2** choose the arm; **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
 _BUTTONS = ("Record", "Keep", "Discard")
+_OFF, _MAKING = "Press *Start*.", "making episodes …"
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -78,6 +80,8 @@ class TeleoperationTab:
         self._device_file: Path | None = None
         self._frames: dict[str, Any] = {}
         self._dragging: set[str] = set()
+        self._seen: tuple[int, tuple[bool, ...]] = (0, ())
+        """Number of the last report that the robot followed, and for each arm, True if its hand is closed since."""
         self._images: dict[str, Any] = {}
         self._process: RunningProcess | None = None
         gui = server.gui
@@ -90,8 +94,10 @@ class TeleoperationTab:
         buttons.on_click(lambda event: self._press(event.target.value))
         back = gui.add_button_group("undo", ("1 s", "5 s", "Pause"))
         back.on_click(lambda event: self._go_back(event.target.value))
-        self._line = gui.add_markdown(_HELP)
+        self._line = gui.add_markdown(_OFF)
         self._made = gui.add_markdown("")
+        with gui.add_folder("Keys", expand_by_default=True):
+            gui.add_markdown(_HELP)
         self._applied = gui.add_html('<span id="nimbus-applied" hidden>0</span>')
         self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
 
@@ -116,26 +122,30 @@ class TeleoperationTab:
         self._frames.clear()
 
     def answer(self, text: str) -> str:
-        """Answer a report of the page.
+        """Answer a report of the page with the number of the last report that was followed, and the closed hands.
 
         Raises:
             InputError: The text is not a report.
         """
         self._input.report(read_report(text))
-        return to_json({"is_on": self._loop is not None})
+        number, closed = self._seen
+        return to_json({"is_on": self._loop is not None, "number": number, "closed": closed})
 
     def refresh(self) -> None:
         """Show the process that makes episodes; this is called a few times per second."""
         if self._process is None or (code := self._process.poll()) is None:
             return
         output, self._process = self._process.output().strip().splitlines(), None
-        failed = f"making episodes failed: {output[-1] if output else code}"
-        self._made.content = escape(self._count_line() if code in (0, 1) else failed)
-        if code in (0, 1) and len(self._folder.indices()) > self._asked:
+        if code not in (0, 1):
+            self._made.content = escape(f"making episodes failed: {output[-1] if output else code}")
+        elif len(self._folder.indices()) > self._asked:
             try:
                 self._make_episodes()
             except InputError as error:
                 self._report(str(error))
+        else:
+            failed = "; not every recording succeeds" if code else ""
+            self._show_count(f"dataset ready: {self._dataset}{failed}")
 
     def _turn(self, is_on: bool) -> None:
         if is_on and self._loop is None:
@@ -143,7 +153,7 @@ class TeleoperationTab:
             self._tasks.submit("teleoperation", self._begin)
         elif not is_on:
             self.close()
-            self._line.content = _HELP
+            self._line.content = _OFF
 
     def _begin(self) -> None:
         if self._loop is not None:
@@ -166,7 +176,7 @@ class TeleoperationTab:
             self._frames[name] = self._add_frame(name, pose)
         self._loop = ControlLoop(session, self._device, self._folder, show=self._show)
         self._loop.start()
-        self._made.content = escape(self._count_line())
+        self._show_count(_MAKING if self._process is not None else "")
 
     def _open_device(self, page: PageInput, robot: Robot) -> InputDevice:
         """Return the page's input, combined with that of the device if there is one."""
@@ -175,9 +185,11 @@ class TeleoperationTab:
         settings = read_device(self._device_file, robot)
         return JoinedInput((page, ProcessDevice(settings, robot, where=str(self._device_file))))
 
-    def _count_line(self) -> str:
+    def _show_count(self, state: str) -> None:
+        """Show the number of kept recordings, and the state of the episodes that are made from them."""
         count = len(self._folder.indices())
-        return f"{count} kept, in {self._folder.folder}" if count else ""
+        lines = (f"{count} kept, in {self._folder.folder}" if count else "", state)
+        self._made.content = "  \n".join(escape(line) for line in lines if line)
 
     def _add_frame(self, arm: str, pose: FloatArray) -> Any:
         frame = self._server.scene.add_transform_controls(
@@ -216,6 +228,8 @@ class TeleoperationTab:
     def _show(self, state: LoopState) -> None:
         """Show a period, in the thread of the loop."""
         assert self._loop is not None
+        closed = tuple(opening < 0.5 for opening in state.session.openings.values())
+        self._seen = self._input.number, closed
         # The lock of the loop is needed, because keeping a demonstration resets physics in another thread.
         motion, targets, drawn = self._loop.do(lambda session: (self._motion(), session.targets(), session.drawn))
         with self._server.atomic():
@@ -239,6 +253,7 @@ class TeleoperationTab:
         }
         lines = [f"Layout {now.index}: {names[now.phase]}"]
         lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
+        lines.append(escape(_gripper_line(now)))
         if now.blocked:
             lines.append(f"out of reach: {', '.join(now.blocked)}")
         latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
@@ -299,16 +314,30 @@ class TeleoperationTab:
         session.reset(self._folder.next_index())
         self._prompt.value = ""
         self._show_layout()
-        self._made.content = escape(self._count_line())
         self._make_episodes()
 
     def _make_episodes(self) -> None:
         if self._process is not None:
+            self._show_count(_MAKING)
             return  # the next process starts when this one has ended
+        self._show_count("")
         self._asked = len(self._folder.indices())
         task, folder = self._session.task, self._folder.folder
+        self._dataset = self._out(task.name)
         words = ["demonstrate", str(self._file()), "--recordings", str(folder.absolute()), "--serial"]
-        self._process = self._launcher.start([*words, "--out", str(self._out(task.name).absolute())])
+        self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
+        self._show_count(_MAKING)
+
+
+def _gripper_line(state: SessionState) -> str:
+    """Return the state of each gripper, with the name of its arm if there are several."""
+    words: list[str] = []
+    for arm, opening in state.openings.items():
+        percent = round(100 * opening)
+        word = {0: "closed", 100: "open"}.get(percent, f"{percent} % open")
+        word += f", holds {state.held[arm]}" if arm in state.held else ""
+        words.append(word if len(state.openings) == 1 else f"{arm} {word}")
+    return f"gripper: {'; '.join(words)}"
 
 
 def _own_prompt(session: TeleoperationSession, text: str) -> str:

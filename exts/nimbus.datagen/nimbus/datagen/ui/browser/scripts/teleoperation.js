@@ -29,8 +29,14 @@
     event.stopImmediatePropagation(); // the page moves its own view by the same keys
     event.preventDefault();
   };
-  const grip = () => { closed = !closed; changed = true; };
-  let changed = false;
+  // Undo and a new layout open a hand, and each arm has its own, so the robot's state counts once it has the last press.
+  const grip = () => {
+    closed = applied < awaited ? !closed : !gripped[arm];
+    changed = true;
+    presses += 1;
+    awaited = number + 1; // the number of the next report
+  };
+  let changed = false, presses = 0, awaited = 0, applied = 0, gripped = [];
   for (const kind of ["keydown", "keyup"]) window.addEventListener(kind, onKey, true);
   window.addEventListener("blur", () => held.clear());
   window.addEventListener("gamepaddisconnected", event => { lost = `gamepad ${event.gamepad.id}`.slice(0, 80); });
@@ -82,7 +88,7 @@
   };
 
   const report = async () => {
-    const axes = read(), now = JSON.stringify([axes, closed, arm]);
+    const axes = read(), now = JSON.stringify([axes, presses, arm]);
     if (isOn && now !== last) { number += 1; waits.set(number, performance.now()); }
     last = now;
     if (busy) return;
@@ -91,7 +97,7 @@
     if (changed) { own.closed = closed; changed = false; }
     try {
       const answer = await fetch(`${base}?${encodeURIComponent(JSON.stringify(own))}`, { cache: "no-store" });
-      if (answer.ok) isOn = (await answer.json()).is_on;
+      if (answer.ok) ({ is_on: isOn = false, number: applied = 0, closed: gripped = [] } = await answer.json());
     } catch { isOn = false; }
     busy = false;
   };
