@@ -228,6 +228,17 @@ def test_a_finger_may_leave_a_thing_that_is_pressed_down():
     assert put.frame == "" and [event.action for event in put.take.tracks["arm"].events] == ["open"]
 
 
+def test_a_second_grip_in_the_world_only_moves_the_fingers():
+    """The cup is put on the table, gripped there again, and left; no object gives the frame of this subtask."""
+    hand = Hand().go(0.3, 0, 0.3).go(0.3, 0, 0.02).stay(20, holds="cup_0", near=("world",))
+    hand.go(0.3, 0, 0.3, rows=15, holds="cup_0").go(0.3, 0.4, 0.3, rows=15, holds="cup_0")
+    hand.go(0.3, 0.4, 0.03, rows=15, holds="cup_0").stay(holds="cup_0", near=("world",)).stay(20, on="cup_0")
+    hand.stay(20, holds="cup_0", near=("world",)).stay(20, on="cup_0").go(0.3, 0.4, 0.3)
+    found = cut_demonstration(*story({"arm": hand}, thing("cup_0", 0.3, 0, 0.02)), related={})
+    assert found[1].frame == ""
+    assert [event.action for event in found[1].take.tracks["arm"].events] == ["open", "set", "open"]
+
+
 def test_fingers_may_open_long_after_their_command():
     """Fingers that press on the table let go of the cup 2 s after the command; the release begins with the command."""
     demonstration, rows = take_and_put()

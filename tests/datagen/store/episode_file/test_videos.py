@@ -288,15 +288,21 @@ def test_list_of_other_files_is_no_video(tmp_path: Path) -> None:
         VideoReader(listed, fps=15).frame(0)
 
 
+def write_blank(path: Path, *, pixels: str) -> Path:
+    """Write a video of one blank image of 320 x 240, in a pixel format of FFmpeg."""
+    with av.open(str(path), "w") as container:
+        stream: Any = container.add_stream("libx264", rate=10)
+        stream.width, stream.height, stream.pix_fmt = 320, 240, pixels
+        for packet in (*stream.encode(av.VideoFrame(320, 240, pixels)), *stream.encode()):
+            container.mux(packet)
+    return path
+
+
 def test_images_larger_than_declared_are_refused(tmp_path: Path) -> None:
     """A decoder keeps up to 17 images of the size in the stream, whatever the container declares."""
-    with av.open(str(path := tmp_path / "a.mp4"), "w") as container:
-        stream: Any = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv420p"
-        for packet in (*stream.encode(av.VideoFrame(320, 240, "yuv420p")), *stream.encode()):
-            container.mux(packet)
+    path = write_blank(tmp_path / "a.mp4", pixels="yuv420p")
     with av.open(str(path), format="mp4", options=QUICK) as container:
-        stream = container.streams.video[0]
+        stream: Any = container.streams.video[0]
         limit_pixels(SimpleNamespace(codec_context=stream.codec_context, width=8, height=8))
         with pytest.raises(FFmpegError):
             next(container.decode(stream))
@@ -330,12 +336,7 @@ def test_decoders_together_have_a_limit(written: Path, monkeypatch: pytest.Monke
 
 
 def test_images_of_more_bytes_count_as_such(tmp_path: Path) -> None:
-    with av.open(str(path := tmp_path / "a.mp4"), "w") as container:
-        stream: Any = container.add_stream("libx264", rate=10)
-        stream.width, stream.height, stream.pix_fmt = 320, 240, "yuv444p10le"
-        for packet in (*stream.encode(av.VideoFrame(320, 240, "yuv444p10le")), *stream.encode()):
-            container.mux(packet)
-    reader = VideoReader(path, fps=10.0)
+    reader = VideoReader(write_blank(tmp_path / "a.mp4", pixels="yuv444p10le"), fps=10.0)
     reader.frame(0)
     assert reader._image_bytes >= 6 * 320 * 240
     reader.close()

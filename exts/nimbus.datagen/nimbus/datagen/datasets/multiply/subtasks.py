@@ -251,11 +251,9 @@ def _events(
         if held[row]:
             begin = max(_closing_began(one.commanded, row, start), least)
             role = _role(rows, grips, arm, frame, row)
+            # A motion in the world has no object on which the fingers could close; only their motion is repeated.
             if frame or role.startswith(HAND):
-                event = GripperEvent(row=0, action="close", opening=0.0, on=role)
-            else:  # a motion in the world has no object on which the fingers could close
-                event = GripperEvent(row=0, action="set", opening=round(float(one.commanded[row]), 3), on="")
-            found.append(((begin, row), event))
+                found.append(((begin, row), GripperEvent(row=0, action="close", opening=0.0, on=role)))
         elif (began := _opening_began(one.commanded, row, near=near, stop=stop)) is not None:
             begin = max(began, least)
             end = max(begin, row)
