@@ -14,7 +14,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.machine import resident_bytes
-from nimbus.datagen.store.episode_file import read
+from nimbus.datagen.store.episode_file import checked_file
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
@@ -139,7 +139,7 @@ def episode(folder: Path) -> Path:
 
 def test_many_arrays_that_are_not_stored_are_not_read(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them is small enough for an array."""
-    monkeypatch.setattr(read, "_LARGEST_TRAJECTORY", 100 << 20)
+    monkeypatch.setattr(checked_file, "_LARGEST_TRAJECTORY", 100 << 20)
     with h5py.File(episode, "r+") as file:
         del file["plan_statistics"]
         for number in range(200):
@@ -152,7 +152,7 @@ def test_many_arrays_that_are_not_stored_are_not_read(episode: Path, monkeypatch
 
 def test_an_array_of_zeros_is_not_unpacked(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deflate stores zeros in a thousandth of their size; signals are stored as they are."""
-    monkeypatch.setattr(read, "_PLAIN", 1 << 20)
+    monkeypatch.setattr(checked_file, "_PLAIN", 1 << 20)
     with h5py.File(episode, "r+") as file:
         del file["observations/qvel"]
         file.create_dataset("observations/qvel", data=np.zeros((8, 40_000)), chunks=(8, 40_000), compression="gzip")
@@ -161,7 +161,7 @@ def test_an_array_of_zeros_is_not_unpacked(episode: Path, monkeypatch: pytest.Mo
 
 
 def test_a_group_of_many_entries_is_refused(episode: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read, "_MOST_MEMBERS", 2)
+    monkeypatch.setattr(checked_file, "_MOST_MEMBERS", 2)
     with EpisodeFile(episode) as opened, pytest.raises(InputError, match="entries; the limit is 2"):
         opened.members("observations")
 
