@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from nimbus.datagen.datasets.multiply.cuts import SubtaskCut
 from nimbus.datagen.datasets.multiply.intervals import runs
-from nimbus.datagen.ui.cuts_source import ArmContacts
+
+if TYPE_CHECKING:
+    from nimbus.datagen.datasets.multiply.cuts import SubtaskCut
+    from nimbus.datagen.ui.cuts_source import ArmContacts
 
 COLORS = ((46, 117, 182), (214, 112, 29), (46, 139, 87), (148, 84, 176), (196, 61, 74), (120, 110, 30))
 """Colors of subtasks, which repeat."""
