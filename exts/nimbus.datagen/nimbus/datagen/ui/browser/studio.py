@@ -18,6 +18,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.teleoperate.recording import demonstrations_folder
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
+from nimbus.datagen.ui.browser.cuts_tab import CutsTab
 from nimbus.datagen.ui.browser.data_tab import DataTab
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.message_events import make_thread_safe
@@ -157,6 +158,17 @@ class Studio:
                 launcher=launcher,
                 report=self.editor.report,
             )
+        with tabs.add_tab("Cuts"):
+            self.cuts = CutsTab(
+                self.server,
+                self.task,
+                self._name_or_path,
+                self._demonstrations,
+                player=self.player,
+                tasks=self.tasks,
+                allowed=allowed,
+                report=self.editor.report,
+            )
         with tabs.add_tab("Data"):
             self.data = DataTab(self.server, self._dataset, self.player, self.tasks, allowed=allowed)
         self._used = ""
@@ -227,6 +239,13 @@ class Studio:
     def _task_file(self) -> Path:
         self.runs.save_once()
         return self.draft.path
+
+    def _name_or_path(self) -> str:
+        """Return the task for a command line: its file, or its name if it has none yet."""
+        path = self.draft.path
+        if not path.exists():
+            return self.draft.name
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
     def _demonstrations(self, task: str) -> Path:
         """Return the folder of the demonstrations of a task.
