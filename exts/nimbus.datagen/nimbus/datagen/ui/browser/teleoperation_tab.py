@@ -105,12 +105,14 @@ class TeleoperationTab:
         self._applied = gui.add_html('<span id="nimbus-applied" hidden>0</span>')
         self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
 
-    def start(self, device: Path | None = None) -> None:
+    def start(self, device: Path | None = None, *, has_images: bool = True) -> None:
         """Start with the first layout that has no recording.
 
         Args:
             device: File of a device that moves the robot in addition to the page.
+            has_images: False to make episodes of states only.
         """
+        self._renders.value = has_images
         self._device_file = device
         self._turn(True)
 
