@@ -21,6 +21,7 @@ from nimbus.datagen.ui.browser.browser_scene import BrowserScene
 from nimbus.datagen.ui.browser.cuts_tab import CutsTab
 from nimbus.datagen.ui.browser.data_tab import DataTab
 from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.browser.message_events import make_thread_safe
 from nimbus.datagen.ui.browser.navigation_view import BrowserNavigation
 from nimbus.datagen.ui.browser.player import Player
 from nimbus.datagen.ui.browser.render_form import BrowserForm
@@ -121,6 +122,7 @@ class Studio:
         except BaseException:
             self.server.stop()
             raise
+        make_thread_safe(self.server)
         gui = self.server.gui
         gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
