@@ -65,9 +65,9 @@ def test_the_surface_of_a_heap_moves_with_its_grains():
 
 
 def test_grains_settle_in_a_cup_and_are_counted_there(simulation: NewtonSimulation):
-    ends = []
+    world, ends = layout(), []
     for _ in range(2):
-        simulation.load(world := layout())
+        simulation.load(world)
         for _ in range(4):
             simulation.advance(simulation.present_action())
         ends.append(simulation.body_positions())
@@ -77,7 +77,7 @@ def test_grains_settle_in_a_cup_and_are_counted_there(simulation: NewtonSimulati
     scene = SimulatedWorld(simulation, world)
     assert scene.contents("cup_0") == ["peas_0"]
     assert PouredFraction(objects=("peas_0",), container="cup_0", at_least=1.0).failure(scene) is None
-    failure = PouredFraction(objects=("peas_0",), container="cup_1").failure(scene)
+    failure = PouredFraction(objects=("peas_0",), container="cup_1", at_least=0.8).failure(scene)
     assert failure is not None
     assert failure.detail == "0 of 200 are in cup_1"
 
