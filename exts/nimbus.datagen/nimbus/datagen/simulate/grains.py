@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.simulate.cloth import LAYERS, ROBOT, SURFACES
 
 if TYPE_CHECKING:
