@@ -189,6 +189,19 @@ def test_blocked_tool_turns_around_at_once(session: TeleoperationSession, device
     assert session.tool_poses()["arm"][2, 3] > low + 0.03
 
 
+def test_pressed_fingers_are_named(session: TeleoperationSession):
+    """Fingers that stand on the table do not close; they do once the tool is raised."""
+    move(session, (0.05, 0.0, -0.1), 25)
+    high = session.state().heights["arm"]
+    assert high == pytest.approx(session.tool_poses()["arm"][2, 3], abs=0.01), "above the table, whose top is at 0"
+    down = ToolTwist(linear=np.array([0.0, 0.0, -0.25]), angular=np.zeros(3))
+    press_on_table(session, give(down), seconds=2.5)
+    press_on_table(session, give(None, opening=0.0), seconds=1.0)
+    assert session.state().pressing == ("arm",) and session.state().heights["arm"] < 0.03
+    press_on_table(session, give(ToolTwist(linear=np.array([0.0, 0.0, 0.1]), angular=np.zeros(3))), seconds=1.0)
+    assert session.state().pressing == ()
+
+
 def test_leader_arm_sets_the_posture(session: TeleoperationSession):
     wanted = np.array(session.assets.robot.arm.home) + 0.05
     for _ in range(20):

@@ -24,6 +24,7 @@ from nimbus.datagen.tasks.task import Task
 
 if TYPE_CHECKING:
     from nimbus.datagen.render.scene_renderer import SceneRenderer
+    from nimbus.datagen.tasks.statements import Predicate
 
 HOLD = 3
 """Number of consecutive steps in which all conditions must hold; a moment of success does not count."""
@@ -206,6 +207,10 @@ class Environment:
         """Return to an earlier state of the same episode."""
         self.scene.rewind(snapshot.scene)
         self._done_for, self._is_still = snapshot.done_for, snapshot.is_still
+
+    def resolve(self, condition: Predicate) -> Predicate:
+        """Resolve the references of a condition of success to names of this layout."""
+        return self._judge.resolved(condition, self._judge.scope)
 
     def judge(self) -> Outcome | None:
         """Return the first condition of success that does not hold; None when all hold and everything is at rest."""

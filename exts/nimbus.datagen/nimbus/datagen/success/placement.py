@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     BESIDE,
     LEAN,
@@ -94,6 +96,15 @@ class On(Predicate):
     def _off_thing(self, world: World, name: str) -> str:
         supports = find_supports(world, name)
         return "" if self.support in supports else f"{name} rests on {_listed(supports)}, not on {self.support}"
+
+    def ways(self, world: World) -> Iterator[tuple[str, FloatArray]]:
+        """Yield each object with its horizontal way (2,) into the region [m]; 0 for an object above it."""
+        if (region := world.regions.get(self.support)) is None:
+            return
+        for name in each(self.object):
+            low, high = world.bounds(name)
+            away, half = (low + high)[:2] / 2 - region.center, np.array(region.size) / 2
+            yield name, np.clip(away, -half, half) - away
 
     def _off_region(self, world: World, name: str) -> str:
         region = world.regions[self.support]

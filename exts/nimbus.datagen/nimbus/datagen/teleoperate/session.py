@@ -19,6 +19,7 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.teleoperate.history import CommandHistory
+from nimbus.datagen.teleoperate.operator_hints import find_pressing, height_below, way_to_region
 from nimbus.datagen.teleoperate.operator_input import OperatorInput, ToolCommand, check_input
 from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecording
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
@@ -60,6 +61,12 @@ class SessionState:
     """Name of the object in each hand, by name of the arm; empty hands are omitted."""
     blocked: tuple[str, ...] = ()
     """Arms that do not get to their targets: something is in the way, or they are out of reach."""
+    pressing: tuple[str, ...] = ()
+    """Arms whose fingers do not close, because they press on something that is no object."""
+    heights: Mapping[str, float] = field(default_factory=dict)
+    """Height of each tool above the surface below it [m], by name of the arm."""
+    way: str = ""
+    """Way of the first object that is beside its region, with the keys; empty if none is."""
     message: str = ""
 
 
@@ -260,6 +267,11 @@ class TeleoperationSession:
             openings={name: one.opening for name, one in self._followers.items()},
             held=self.environment.scene.find_held(),
             blocked=tuple(name for name, one in self._followers.items() if one.is_blocked),
+            pressing=find_pressing(self.environment, {name: one.finger_gap for name, one in self._followers.items()}),
+            heights={
+                name: way for name in self._followers if (way := height_below(self.environment, name)) is not None
+            },
+            way="" if self._failure is None else way_to_region(self.environment),
             message=self._message,
         )
 

@@ -106,6 +106,14 @@ class ToolFollower:
         gripper = self._arm.gripper
         return (self._opening_target - gripper.closed) / (gripper.open - gripper.closed)
 
+    @property
+    def finger_gap(self) -> float:
+        """Part of the travel by which the fingers are wider open than commanded."""
+        gripper = self._arm.gripper
+        first = self._simulation.joint_names.index(gripper.joints[0])
+        measured = float(self._simulation.joint_positions()[first])
+        return (measured - self._opening) / (gripper.open - gripper.closed)
+
     def step(self, command: ToolCommand) -> FloatArray:
         """Return the positions (J + 1,) of the arm and the gripper to command in the next period [rad or m]."""
         self._aim(command)

@@ -40,6 +40,8 @@ _OFF, _MAKING = "Press *Start*.", "making episodes …"
 _FAILED = "**stopped by an internal error; press *Start*: the recording is kept** (details in the terminal)"
 _SHORTEST = 0.1
 """Resolution of the time to go back to [s]."""
+_LINES = 7
+"""Smallest number of lines of the state."""
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -275,14 +277,21 @@ class TeleoperationTab:
         }
         lines = [f"Layout {now.index}: {names[now.phase]}"]
         lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
+        lines.append(escape(now.way))
         lines.append(escape(_gripper_line(now)))
+        if now.heights:
+            lines.append(escape(f"above the surface below: {_heights_line(now)}"))
+        if now.pressing:
+            lines.append("**the fingers press on something: raise the tool (E)**")
         if now.blocked:
             arms = "" if len(now.openings) == 1 else f" ({', '.join(now.blocked)})"
             lines.append(f"does not get further: something is in the way, or out of reach{escape(arms)}")
         latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
         lines.append(f"control {state.rate:.0f} Hz{latency}")
         lines += [f"**{escape(now.message)}**"] if now.message else []
-        return "  \n".join(filter(None, lines))
+        shown = [line for line in lines if line]
+        # A constant number of lines keeps the images below in place.
+        return "  \n".join(shown + ["&nbsp;"] * (_LINES - len(shown)))
 
     def _show_picture(self, camera: str, picture: ImageArray) -> None:
         if camera in self._images:
@@ -357,6 +366,12 @@ class TeleoperationTab:
         words += ["--recordings", str(folder.absolute()), "--serial"]
         self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
         self._show_count(_MAKING)
+
+
+def _heights_line(state: SessionState) -> str:
+    """Return the height of each tool, with the name of its arm if there are several."""
+    words = [f"{arm} {height * 100:.1f} cm" for arm, height in state.heights.items()]
+    return ", ".join(words) if len(state.openings) > 1 else words[0].split(maxsplit=1)[1]
 
 
 def _gripper_line(state: SessionState) -> str:
