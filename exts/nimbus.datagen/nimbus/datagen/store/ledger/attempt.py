@@ -21,6 +21,8 @@ from nimbus.datagen.files.bounded import Count, Finite, Int64, Seconds
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
 _FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
+_ID = re.compile(r"[^./\\\0][^/\\\0]*")
+"""Form of an episode's id, which is a part of names of files."""
 _Coordinate = Annotated[str, Meta(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$")]
 PlacedNote = TypedDict(
     "PlacedNote",
@@ -112,6 +114,8 @@ class Attempt:
     """File of the failed attempt, where it was kept."""
 
     def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.episode_id):
+            raise ValueError(f"{self.episode_id[:200]!a} is not the id of an episode")
         if self.path and not _PATH.fullmatch(self.path):
             raise ValueError(f"'{self.path}' is not the path of an episode, episodes/NAME.hdf5")
 

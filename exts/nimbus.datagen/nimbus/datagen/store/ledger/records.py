@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,6 +10,9 @@ from typing import Any
 
 from nimbus.datagen.files.bounded import Count, Index, Seconds
 from nimbus.datagen.store.ledger.attempt import Attempt
+
+_INCIDENT = re.compile(r"incidents/[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Form of an incident's path. Nodes copy its folder, and reports link to it."""
 
 
 class EpisodeStatus(StrEnum):
@@ -85,7 +89,11 @@ class Fault:
     lease: Count = 0
     detail: str = ""
     incident: str = ""
-    """Folder of the incident, relative to the dataset."""
+    """Folder of the incident, relative to the dataset; empty if there is none."""
+
+    def __post_init__(self) -> None:
+        if self.incident and not _INCIDENT.fullmatch(self.incident):
+            raise ValueError(f"{self.incident[:200]!a} is not the path of an incident, incidents/NAME")
 
 
 @dataclass(frozen=True, kw_only=True)
