@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tools.sources import modules, parse
@@ -114,3 +115,11 @@ def test_filled_names_lead_to_no_other_folder():
         if ast.unparse(node.right.func).endswith((".format", "fill_template"))
     ]
     assert not others
+
+
+def test_mujoco_has_one_importer():
+    """Its warnings are written to a file in the current folder unless the process has set a callback."""
+    importers = {
+        name for name, path in modules().items() if re.search(r"^ *(import|from) mujoco\b", path.read_text(), re.M)
+    }
+    assert importers == {"nimbus.datagen.geometry.mujoco_library"}

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
@@ -17,6 +16,7 @@ from nimbus.datagen.episode.layout import EpisodeKey, Layout, Light, PhysicalLay
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE

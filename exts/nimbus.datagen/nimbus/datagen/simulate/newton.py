@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick

@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.multiply.source import Demonstration
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 from nimbus.datagen.simulate.newton import NewtonSimulation
 
