@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -189,6 +190,20 @@ def test_a_flipped_bit_of_an_export_is_found(sound: Path, tmp_path: Path, kind: 
         found = [finding.where for finding in check_sums(folder)]
         assert found == [victim.relative_to(folder).as_posix()]
         victim.write_bytes(whole)
+
+
+def test_names_of_an_export_lead_to_its_files_only(sound: Path, tmp_path: Path):
+    """The manifest of a foreign dataset once named any file, and the finding said if a digest was the right one."""
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    (tmp_path / "mine").write_text("mine")
+    manifest = json.loads((folder / "nimbus.json").read_text())
+    entry = [4, hashlib.sha256(b"mine").hexdigest()]
+    names = (str(tmp_path / "mine"), "../mine", "./meta/info.json")
+    manifest["files"] |= dict.fromkeys(names, entry)
+    (folder / "nimbus.json").write_text(json.dumps(manifest))
+    found = list(check_sums(folder))
+    assert [finding.where for finding in found] == [ascii(name) for name in names]
+    assert all("not a path in this folder" in finding.what for finding in found)
 
 
 def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:

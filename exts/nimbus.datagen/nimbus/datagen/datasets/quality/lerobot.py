@@ -19,6 +19,7 @@ from nimbus.datagen.datasets.quality.video import VideoPictures
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.bounded import read_plain
+from nimbus.datagen.files.own_files import own_path
 from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
 
 _NO_NUMBERS = ("video", "image", "string")
@@ -38,8 +39,13 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
     except InputError as error:
         yield fail("checksums", NAME, error.what)
         return
+    inside = DatasetPaths(folder)
     for name, (size, digest) in manifest.files.items():
-        path = folder / name
+        try:
+            path = inside.path(own_path(folder, name).relative_to(folder).as_posix())
+        except InputError as error:
+            yield fail("checksums", ascii(name), error.what)
+            continue
         if not path.is_file():
             yield fail("checksums", name, "the file is missing")
         elif path.stat().st_size != size or _sum(path) != digest:

@@ -26,6 +26,7 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import Pixels, as_typed, check_regular, parse_plain
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.range_file import span_of
@@ -134,6 +135,7 @@ class ShardManifest:
             return span
         if not path.exists():
             raise InputError("the file is missing", where=str(path), instead=_AGAIN)
+        resolve_inside(self.folder, SHARD.format(number=number))
         if offset + size > check_regular(path):
             what = f"the manifest ends {name} at byte {offset + size}, but the file has {path.stat().st_size} bytes"
             raise InputError(what, where=str(path), instead=_AGAIN)

@@ -23,6 +23,8 @@ _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
 _FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
 _ID = re.compile(r"[^./\\\0][^/\\\0]*")
 """Form of an episode's id, which is a part of names of files."""
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-z]{0,64}\Z")]
+"""SHA-256 in hexadecimal digits; it is a part of names of files."""
 _Coordinate = Annotated[str, Meta(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$")]
 PlacedNote = TypedDict(
     "PlacedNote",
@@ -48,7 +50,7 @@ class Video:
     path: str
     """Path relative to the dataset."""
     byte_count: Count
-    sha256: str
+    sha256: Digest
     """SHA-256 of the file."""
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class KeptFailure:
     path: str
     """Path relative to the dataset."""
     byte_count: Count
-    sha256: str
+    sha256: Digest
     """Content hash at level D1."""
 
     def __post_init__(self) -> None:
@@ -94,7 +96,7 @@ class Attempt:
     """Size of the file at ``path``."""
     path: str = ""
     """Path relative to the dataset; empty when nothing is stored."""
-    sha256: str = ""
+    sha256: Digest = ""
     """Content hash at level D1; empty when nothing is stored."""
     videos: tuple[Video, ...] = ()
     """Its videos, where images are stored as video."""
@@ -156,7 +158,7 @@ class WrittenFiles:
     path: str
     """Final path, relative to the dataset."""
     byte_count: int
-    sha256: str
+    sha256: Digest
     """Content hash at level D1."""
     videos: tuple[Video, ...] = ()
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from nimbus.datagen.files.bounded import Count, Index, Seconds
-from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.attempt import Attempt, Digest
 
 _INCIDENT = re.compile(r"incidents/[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Form of an incident's path. Nodes copy its folder, and reports link to it."""
@@ -47,7 +47,7 @@ class EpisodeState:
     """Worker that holds the lease."""
     stage: str = ""
     """Staged file, relative to the dataset, while its intent is open."""
-    sha256: str = ""
+    sha256: Digest = ""
     byte_count: Count = 0
     detail: str = ""
     """Further data by status; for an intent the attempt as JSON."""

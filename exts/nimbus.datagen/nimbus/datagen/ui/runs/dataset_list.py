@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 
 ALL, STORED, FAILED = "all", "stored", "failed"
+_MOST_REASONS = 200
+"""Largest number of reasons that are listed; a ledger of another user may have one for each attempt."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,10 @@ class DatasetList:
             ledger.close()
 
     @property
-    def reasons(self) -> list[str]:
-        """Reasons of failed attempts, the most frequent first."""
-        found = [attempt.reason for attempt in self.attempts if not attempt.success]
-        return sorted(set(found), key=lambda reason: (-found.count(reason), reason))
+    def reasons(self) -> dict[str, int]:
+        """Number of failed attempts by reason, the most frequent first; at most :data:`_MOST_REASONS`."""
+        found = Counter(attempt.reason for attempt in self.attempts if not attempt.success)
+        return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_REASONS])
 
     def filtered(self, *, outcome: str = ALL, reason: str = "") -> list[Attempt]:
         """Return attempts by outcome (``all``, ``stored``, ``failed``) and, if given, by reason."""
