@@ -110,15 +110,17 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
         report: Called with the number of remaining episodes.
 
     Raises:
+        InputError: A file leads out of its dataset through a link, or two rows name one file.
         StorageError: The disk is full.
     """
     left = sum(len(source.stored) for source in sources)
     with disk(tree):
         for source in sources:
+            inside = DatasetPaths(source.folder)
             for attempt in source.attempts:
                 names = [*(attempt.files if attempt.path else ()), *([attempt.failure.path] if attempt.failure else ())]
                 for name in names:
-                    copy_new(local(source.folder / name).resolve(), tree, name, may_link=True)
+                    copy_new(local(inside.path(name)).resolve(), tree, name, may_link=True)
                 if attempt.path:
                     report(left := left - 1)
     ledger = Ledger(tree)
