@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
@@ -70,7 +71,7 @@ class DataTab:
         folder = Path(typed) if typed else self._default()
         self._list = found = DatasetList.open(folder)
         stored = len(found.filtered(outcome=STORED))
-        reasons = ", ".join(f"{reason} {len(found.filtered(reason=reason))}" for reason in found.reasons)
+        reasons = ", ".join(f"{reason} {count}" for reason, count in found.reasons.items())
         lines = [f"{escape(folder.resolve().name)}: {len(found.attempts)} attempts, {stored} stored."]
         lines += [f"Failed: {escape(reasons)}."] if reasons else []
         with self._lock:
@@ -99,6 +100,7 @@ class DataTab:
         with EpisodeFile(path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()
             task = parse_any_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
+            check_stored_files(task, episode.provenance.assets, where=str(path))
         if isinstance(task, NavigationTask):
             look = NavigationPreview().look(task, layout, trajectory)
         else:
