@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +14,7 @@ from nimbus.datagen.policies.open_policy import WEIGHTS_ONLY
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.info import read_info
-from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -27,9 +26,21 @@ from nimbus.runner.system.threads import prepare_libraries
 if TYPE_CHECKING:
     from nimbus.datagen.policies.state_policy import StatePolicy
     from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 Stop = Callable[[], bool]
+
+
+def refuse_quarantined(ledger: Ledger, folder: Path) -> None:
+    """Refuse a dataset in which a run of workers has given up an episode, for which a round would wait forever.
+
+    Raises:
+        InputError: The ledger has a quarantined episode.
+    """
+    if lost := ledger.episodes(EpisodeStatus.QUARANTINED):
+        what = f"episode {lost[0].idx} is quarantined, and a round waits for all its episodes"
+        raise InputError(what, where=str(folder), instead="remove this folder; the same command makes it again")
 
 
 class EpisodeMaker:
@@ -57,6 +68,7 @@ class EpisodeMaker:
         self._assets = assets_of(job.context)
         began = time.monotonic()
         with job.origin.open(spec.folder) as dataset:
+            refuse_quarantined(dataset.ledger, Path(spec.folder))
             run = dataset.ledger.start_run(mode="serial", cores=1, settings={"seed": spec.seed})
             with job.chain(dataset) as chain:
                 for _ in chain.run(_requests(dataset, spec, stop)):
@@ -71,7 +83,7 @@ class EpisodeMaker:
         """Make the rollouts of a part of a round, until ``stop`` returns True."""
         version = self.loop.acting_version(number)
         spec = self._policy_run(part.rollouts, version, number=number, split=SPLIT, indices=part.indices)
-        self._make_part(part, spec, stop)
+        self.make(spec, stop=stop)
 
     def correct(self, number: int) -> None:
         """Make corrections of the rollouts of a round that have failed so far."""
@@ -97,16 +109,7 @@ class EpisodeMaker:
     def evaluate_part(self, version: int, part: LayoutPart, *, stop: Stop = lambda: False) -> None:
         """Evaluate a version on the held-out layouts of a part, until ``stop`` returns True."""
         spec = self._policy_run(part.rollouts, version, number=version, split=EVALUATION, indices=part.indices)
-        self._make_part(part, spec, stop)
-
-    def _make_part(self, part: LayoutPart, spec: CellSpec, stop: Stop) -> None:
         self.make(spec, stop=stop)
-        if part.is_done:
-            return
-        with closing(Ledger(part.rollouts, read_only=True)) as ledger:
-            if not any(missing_work(ledger, spec)):
-                what = "layouts without an outcome count as finished, so they would be waited for endlessly"
-                raise InputError(what, where=str(part.rollouts), instead="remove this folder")
 
     def finish_evaluation(self, version: int) -> None:
         """Write the results of a version whose parts are all done; a repeated call writes the same results."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -58,7 +59,8 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
     from nimbus.datagen.render.stacked import find_device
 
     warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
-    if warp.config.kernel_cache_dir is None:  # not yet initialized
+    # Warp itself reads WARP_CACHE_PATH, but only where no folder is set. A folder is set once Warp is initialized.
+    if warp.config.kernel_cache_dir is None and not os.environ.get("WARP_CACHE_PATH"):
         warp.config.kernel_cache_dir = str(cache_folder("warp"))
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()

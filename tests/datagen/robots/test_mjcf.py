@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files import limited_process
+from nimbus.datagen.files.limited_process import LimitedPool
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
@@ -20,15 +20,6 @@ from tests.support.refusals import refusal
 from tests.support.six_joint_robot import robot_file
 from tests.support.task_attempts import first_success
 
-WARNED = """<mujoco>
-  <option><flag sleep="enable"/></option>
-  <worldbody>
-    <geom type="plane" size="1 1 1"/>
-    <body name="'; touch file #" pos="0 0 0.05" sleep="init"><freejoint/><geom size="0.1"/></body>
-    <body name="other" pos="0 0 0.15"><freejoint/><geom size="0.1"/></body>
-  </worldbody>
-</mujoco>"""
-"""Model of a body that cannot sleep, of which MuJoCo warns with its name."""
 ODD = """<mujoco>
   <compiler angle="degree"/>
   <worldbody>
@@ -147,21 +138,23 @@ def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch:
             Path(found.pop()).unlink()
 
 
-def test_a_warning_changes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """MuJoCo's library appends warnings, which contain names of the model, to a file in the current folder."""
-    monkeypatch.setattr(limited_process, "_known", [])  # a server starts in the current folder
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "MUJOCO_LOG.TXT").symlink_to(tmp_path / "mine")
-    (tmp_path / "arm.xml").write_text(WARNED)
-    convert_to_urdf(tmp_path / "arm.xml")
-    limited_process._known[0].end()
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
 def test_a_height_field_of_any_size_is_one_line(tmp_path: Path) -> None:
     field = '<hfield name="f" nrow="60000" ncol="60000" size="1 1 1 1"/>'
     (tmp_path / "arm.xml").write_text(f"<mujoco><asset>{field}</asset></mujoco>")
     with pytest.raises(InputError, match="not an MJCF that MuJoCo reads"):
         convert_to_urdf(tmp_path / "arm.xml")
+
+
+def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "private").write_text("mine")
+    (tmp_path / "MUJOCO_LOG.TXT").symlink_to("private")
+    model = tmp_path / "arm.xml"
+    model.write_text('<mujoco><compiler settotalmass="3"/>' + ARM.removeprefix("<mujoco>"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    pool = LimitedPool(1)  # a new server starts in this folder
+    try:
+        pool.run(f"{convert_into_cache.__module__}:convert_into_cache", {"file": str(model)}, where="arm", seconds=20)
+    finally:
+        pool.close()
+    assert (tmp_path / "private").read_text() == "mine"

@@ -192,18 +192,24 @@ def test_a_flipped_bit_of_an_export_is_found(sound: Path, tmp_path: Path, kind: 
         victim.write_bytes(whole)
 
 
-def test_names_of_an_export_lead_to_its_files_only(sound: Path, tmp_path: Path):
-    """The manifest of a foreign dataset once named any file, and the finding said if a digest was the right one."""
+@pytest.mark.parametrize("name", ["../private", "/etc/hostname", "./data", "a//b"])
+def test_a_checksum_of_a_file_outside_of_the_export_is_refused(sound: Path, tmp_path: Path, name: str):
     folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
-    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "private").write_text("secret")
     manifest = json.loads((folder / "nimbus.json").read_text())
-    entry = [4, hashlib.sha256(b"mine").hexdigest()]
-    names = (str(tmp_path / "mine"), "../mine", "./meta/info.json")
-    manifest["files"] |= dict.fromkeys(names, entry)
+    manifest["files"] = {name: [6, hashlib.sha256(b"secret").hexdigest()]}
     (folder / "nimbus.json").write_text(json.dumps(manifest))
-    found = list(check_sums(folder))
-    assert [finding.where for finding in found] == [ascii(name) for name in names]
-    assert all("not a path in this folder" in finding.what for finding in found)
+    assert [finding.what for finding in check_sums(folder)] == [
+        f"nimbus.json: '{name}' is not the name of a file in this folder"
+    ]
+
+
+def test_a_checksum_of_a_link_out_of_the_export_is_refused(sound: Path, tmp_path: Path):
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    info = folder / "meta/info.json"
+    info.rename(tmp_path / "info.json")
+    info.symlink_to(tmp_path / "info.json")
+    assert [finding.what for finding in check_sums(folder)] == ["'meta/info.json' leads out of the dataset"]
 
 
 def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:

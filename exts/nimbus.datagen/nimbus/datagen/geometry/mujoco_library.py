@@ -1,25 +1,24 @@
-"""MuJoCo without its effects on and from the current folder. All modules import it from here.
+"""MuJoCo without its windows and its log file; all modules import MuJoCo from here.
 
-By default, its library appends each warning to ``MUJOCO_LOG.TXT`` in the current folder, through links. A warning may
-contain a name from the model, so a folder of another user with a robot and such a link could write to any file of this
-user. Its Python package imports GLFW for windows, which Nimbus does not open. GLFW runs an interpreter that imports
-modules from the current folder, and it loads ``libglfw.so`` from there. Both are prevented with the import, because
-every process that imports MuJoCo needs it, also short ones.
+The current folder may be a dataset of other people. MuJoCo's window library, which Nimbus does not use, would load
+shared libraries and Python modules from it, and MuJoCo would append each warning to a file ``MUJOCO_LOG.TXT`` there.
+That file may be a link to a private file, and a warning may contain names from a foreign model.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
-
-_WINDOWS = "glfw"
-_is_hidden = sys.modules.setdefault(_WINDOWS, None) is None  # pyright: ignore[reportArgumentType, reportCallIssue]
-try:
-    import mujoco
-finally:
-    if _is_hidden:
-        del sys.modules[_WINDOWS]
+import os
 
 __all__ = ["mujoco"]
 
+_GL = "MUJOCO_GL"
+_asked = os.environ.get(_GL)
+if _asked not in ("egl", "osmesa"):  # these two render without windows
+    os.environ[_GL] = "disable"
+import mujoco  # noqa: E402
+
+os.environ.pop(_GL, None)
+if _asked is not None:
+    os.environ[_GL] = _asked
 mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)

@@ -138,11 +138,6 @@ class IsaacSimSimulation(NewtonSimulation):
         self._free_velocities = model.jnt_dofadr[joints][:, None] + np.arange(6)
         """(N, 6) indices of their linear and angular velocities."""
 
-    def _base_bodies(self) -> list[int]:
-        """Return the base bodies that the drawn offset moves; in this stage, it moves all arms together."""
-        model = self.model
-        return sorted({int(model.body_rootid[model.joint(name).bodyid[0]]) for name in self.robot.joint_names})
-
     def _part_joint(self, item: str, part: str) -> tuple[int, int]:
         """Return the indices of a part's joint in the model's positions and velocities."""
         joint = self.model.joint(f"{item}.{part}")

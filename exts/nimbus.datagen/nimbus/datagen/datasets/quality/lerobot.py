@@ -19,7 +19,6 @@ from nimbus.datagen.datasets.quality.video import VideoPictures
 from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.bounded import read_plain
-from nimbus.datagen.files.own_files import own_path
 from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
 
 _NO_NUMBERS = ("video", "image", "string")
@@ -42,9 +41,9 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
     inside = DatasetPaths(folder)
     for name, (size, digest) in manifest.files.items():
         try:
-            path = inside.path(own_path(folder, name).relative_to(folder).as_posix())
+            path = inside.path(name)
         except InputError as error:
-            yield fail("checksums", ascii(name), error.what)
+            yield fail("checksums", name, error.what)
             continue
         if not path.is_file():
             yield fail("checksums", name, "the file is missing")

@@ -12,7 +12,6 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 
 ALL, STORED, FAILED = "all", "stored", "failed"
 _MOST_REASONS = 200
-"""Largest number of reasons that are listed; a ledger of another user may have one for each attempt."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,10 @@ class DatasetList:
         finally:
             ledger.close()
 
-    @property
-    def reasons(self) -> dict[str, int]:
-        """Number of failed attempts by reason, the most frequent first; at most :data:`_MOST_REASONS`."""
-        found = Counter(attempt.reason for attempt in self.attempts if not attempt.success)
-        return dict(sorted(found.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_REASONS])
+    def reasons(self) -> list[tuple[str, int]]:
+        """Return the reasons of failed attempts with their counts: the most frequent first, at most 200."""
+        counts = Counter(attempt.reason for attempt in self.attempts if not attempt.success)
+        return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_REASONS]
 
     def filtered(self, *, outcome: str = ALL, reason: str = "") -> list[Attempt]:
         """Return attempts by outcome (``all``, ``stored``, ``failed``) and, if given, by reason."""
