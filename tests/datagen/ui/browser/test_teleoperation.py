@@ -61,6 +61,9 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         shoot(browser, "teleoperation_1_practice")
         browser.click("Record", kind="label, button")
         browser.wait_for("armed")
+        press(browser, "KeyE", is_down=True)
+        press(browser, "KeyE", is_down=False)
+        browser.wait_for("recording 0 s")  # a press of a millisecond is a motion
         hold(browser, "KeyQ", until=2)
         press(browser, "Space", is_down=True)
         press(browser, "Space", is_down=False)

@@ -37,6 +37,7 @@ _HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away f
 **1 2** choose the arm; **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
 _BUTTONS = ("Record", "Keep", "Discard")
 _OFF, _MAKING = "Press *Start*.", "making episodes …"
+_FAILED = "**stopped by an internal error; press *Start*: the recording is kept** (details in the terminal)"
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -125,6 +126,11 @@ class TeleoperationTab:
             frame.remove()
         self._frames.clear()
 
+    def _end(self) -> None:
+        """Report an unexpected error of the loop, in the thread of the loop."""
+        self._line.content = _FAILED
+        self.close()
+
     def answer(self, text: str) -> str:
         """Answer a report of the page with the number of the last report that was followed, and the closed hands.
 
@@ -179,7 +185,7 @@ class TeleoperationTab:
         self._show_layout()
         for name, pose in session.targets().items():
             self._frames[name] = self._add_frame(name, pose)
-        self._loop = ControlLoop(session, self._device, self._folder, show=self._show)
+        self._loop = ControlLoop(session, self._device, self._folder, show=self._show, fail=self._end)
         self._loop.start()
         if not self._is_wanted:  # stopped while the scene was loaded
             return self._turn(False)
@@ -262,7 +268,8 @@ class TeleoperationTab:
         lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
         lines.append(escape(_gripper_line(now)))
         if now.blocked:
-            lines.append(f"out of reach: {', '.join(now.blocked)}")
+            arms = "" if len(now.openings) == 1 else f" ({', '.join(now.blocked)})"
+            lines.append(f"does not get further: something is in the way, or out of reach{escape(arms)}")
         latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
         lines.append(f"control {state.rate:.0f} Hz{latency}")
         lines += [f"**{escape(now.message)}**"] if now.message else []
