@@ -179,8 +179,12 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
         )
 
 
-def stored_task(episode: Any) -> Any:
+def stored_task(episode: Any, *, step_folder: Path | None = None) -> Any:
     """Parse the task that is stored with an episode.
+
+    Args:
+        episode: The episode.
+        step_folder: Folder at which the paths of its steps begin; by default the working directory.
 
     Raises:
         InputError: The task is not valid on this machine, for example because a custom skill is missing.
@@ -188,7 +192,7 @@ def stored_task(episode: Any) -> Any:
     from nimbus.datagen.tasks.task import parse_any_task
 
     try:
-        return parse_any_task(episode.provenance.task_text, name=episode.layout().key.task)
+        return parse_any_task(episode.provenance.task_text, name=episode.layout().key.task, step_folder=step_folder)
     except InputError as error:
         instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None

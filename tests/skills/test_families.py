@@ -25,6 +25,7 @@ OTHERS = [
     "fold_cloth",
     "route_cable",
     "pour_beads",
+    "pour_grains",
 ]
 """Families whose skills ``tests/golden`` executes without physics in less time."""
 

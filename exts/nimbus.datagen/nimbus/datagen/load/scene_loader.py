@@ -115,7 +115,7 @@ def load_assets(task: Task) -> SceneAssets:
 
 
 def _check_flexible(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
-    """Refuse what a task with cloth or cables cannot have: rates that do not divide its physics, rigid labels."""
+    """Refuse what a task with flexible objects cannot have: rates that do not divide its physics, rigid labels."""
     found = {name: _find_flexible(libraries[group.library], group.kinds) for name, group in task.objects.items()}
     name, noun = next(((name, FLEXIBLE_NOUNS[bends]) for name, bends in found.items() if bends), ("", ""))
     if not name:

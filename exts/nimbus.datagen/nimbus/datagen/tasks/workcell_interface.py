@@ -92,7 +92,7 @@ class SceneState(Protocol):
     def points(self, name: str) -> FloatArray:
         """Return the points (V, 3) of a flexible object in the world frame [m]; empty for a rigid object.
 
-        These are the vertices of a cloth, row after row, or the ends of the links of a cable.
+        These are the vertices of a cloth, row after row, the ends of the links of a cable, or the centers of grains.
         """
         ...
 
