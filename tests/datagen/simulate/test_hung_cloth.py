@@ -69,7 +69,9 @@ def move_points(simulation: NewtonSimulation, points: FloatArray) -> None:
 
 
 def detail(simulation: NewtonSimulation) -> str:
-    failure = Draped(object="towel_0", over="rail_0").failure(SimulatedWorld(simulation, LAYOUT))
+    failure = Draped(object="towel_0", over="rail_0", share=0.08, lying=0.15).failure(
+        SimulatedWorld(simulation, LAYOUT)
+    )
     return failure.detail if failure else ""
 
 
