@@ -1,11 +1,11 @@
 """Spread of releases: differences between demonstrations of one layout with different random streams.
 
-Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--times N]``; without a task, it measures all
-shipped tasks that place, push, stack, insert or pour. Each layout is attempted several times with different streams;
-nothing is rendered. Each row describes the beginning of one phase of a task. For each layout, the largest distance
-between hand positions is computed; the row has the maximum and the median over all layouts. A choice that does not
-depend on an observation should not vary by more than 1 cm. A task file can request such variation (``spread``); the
-position is then stored with the episode.
+Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--first N] [--times N]``; without a task, it
+measures all shipped tasks that move an object to a goal, and ``--list`` prints their names. Each layout is attempted
+several times with different streams; nothing is rendered. Each row describes the beginning of one phase of a task. For
+each layout, the largest distance between hand positions is computed; the row has the maximum and the median over all
+layouts. A choice that does not depend on an observation should not vary by more than 1 cm. A task file can request such
+variation (``spread``); the position is then stored with the episode.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from nimbus.datagen.randomize.tabletop import draw_physical  # noqa: E402
 from nimbus.datagen.simulate.newton import NewtonSimulation  # noqa: E402
 from nimbus.datagen.tasks.plugins import discover_components  # noqa: E402
 from nimbus.datagen.tasks.steps import walk  # noqa: E402
-from nimbus.datagen.tasks.task import Task, load_task, task_names  # noqa: E402
+from nimbus.datagen.tasks.task import Task, load_any_task, load_task, task_names  # noqa: E402
 from nimbus.runner.system.threads import prepare_libraries  # noqa: E402
 
-SKILLS = {"place", "push", "insert", "pour", "hang", "slide", "flip", "rotate"}
+SKILLS = {"place", "push", "pull", "sweep", "insert", "pour", "hang", "slide", "flip", "rotate"}
 """Skills that move an object to a goal."""
 PHASES = {"grasp", "release", "pour", "insert", "push"}
 """Phases whose first row is compared."""
@@ -48,22 +48,25 @@ def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArra
     """Return positions (A, 3) of the hands at the beginning of each phase, by skill, target, phase and count [m]."""
     found: dict[str, FloatArray] = {}
     bodies = [trajectory.body_names.index(link) for link in links]
+    before: set[str] = set()
     for segment in trajectory.segments:
-        if segment.phase.split("+")[0] in PHASES:
+        phases = set(segment.phase.split("+"))  # of several arms
+        begun, before = phases - before, phases
+        if begun & PHASES:
             name = f"{segment.skill} {segment.target} {segment.phase}"
             count = sum(key.startswith(name) for key in found)
             found[f"{name} {count}"] = trajectory.body_positions[max(0, segment.start - 1), bodies]
     return found
 
 
-def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list[float], int]]:
+def spreads(task: Task, *, layouts: range, times: int) -> Iterator[tuple[str, list[float], int]]:
     """Return spreads of the hand's position by phase, one per layout [m], and the number of compared attempts."""
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     links = [arm.tool.link for arm in assets.robot.arms]
     apart: dict[str, list[float]] = defaultdict(list)
     compared = 0
-    for index in range(layouts):
+    for index in layouts:
         layout = draw_physical(task, assets, seed=0, index=index)
         places: dict[str, list[FloatArray]] = defaultdict(list)
         for time in range(times):
@@ -81,22 +84,32 @@ def spreads(task: Task, *, layouts: int, times: int) -> Iterator[tuple[str, list
         yield name, values, compared
 
 
+def covered_tasks() -> list[str]:
+    """List the shipped tasks that move an object to a goal."""
+    tasks = {name: task for name in task_names() if isinstance(task := load_any_task(name), Task)}
+    return [name for name, task in tasks.items() if not SKILLS.isdisjoint(step.name for step, _ in walk(task.steps))]
+
+
 def main() -> int:
     """Print a row for each phase; return 1 if any spread exceeds the limit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="names or paths of tasks")
     parser.add_argument("--layouts", type=int, default=5)
+    parser.add_argument("--first", type=int, default=0, help="index of the first layout")
     parser.add_argument("--times", type=int, default=6)
+    parser.add_argument("--list", action="store_true", help="only print the names of the tasks")
     args = parser.parse_args()
     discover_components()
+    names = args.tasks or covered_tasks()
+    if args.list:
+        sys.stdout.write("\n".join(names) + "\n")
+        return 0
     prepare_libraries()
-    worst = 0.0
+    layouts, worst = range(args.first, args.first + args.layouts), 0.0
     sys.stdout.write(f"{'task':<20} {'skill, target, phase':<36} {'largest':>9} {'median':>9}  attempts\n")
-    for name in args.tasks or task_names():
+    for name in names:
         task = load_task(name)
-        if not args.tasks and SKILLS.isdisjoint(step.name for step, _ in walk(task.steps)):
-            continue
-        for phase, values, compared in spreads(task, layouts=args.layouts, times=args.times):
+        for phase, values, compared in spreads(task, layouts=layouts, times=args.times):
             largest, median = 100 * max(values), 100 * float(np.median(values))
             mark = " *" if max(values) > LIMIT else ""
             sys.stdout.write(f"{name:<20} {phase:<36} {largest:6.2f} cm {median:6.2f} cm  {compared}{mark}\n")

@@ -83,7 +83,11 @@ def measure_loop(task: str, folder: Path, *, seconds: float) -> dict[str, float]
     session = TeleoperationSession(loaded, load_assets(loaded))
     states: list[LoopState] = []
     loop = ControlLoop(
-        session, SwayingHand(session.assets.robot.arm_names), RecordingFolder(folder / "recordings"), show=states.append
+        session,
+        SwayingHand(session.assets.robot.arm_names),
+        RecordingFolder(folder / "recordings"),
+        show=states.append,
+        fail=lambda: None,
     )
     loop.start()
     time.sleep(2.0)  # first steps load kernels

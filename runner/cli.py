@@ -114,7 +114,10 @@ def report_crash(error: Exception, *, in_full: bool = False) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     open_closed_streams()
-    words = sys.argv[1:] if words is None else words
+    if words is None:
+        # Libraries start interpreters, which would import from the current folder; it may be a dataset of others.
+        os.environ["PYTHONSAFEPATH"] = "1"
+        words = sys.argv[1:]
     try:
         code = _obey(words)
         sys.stdout.flush()

@@ -149,6 +149,12 @@ def test_imports_in_functions_are_of_heavy_modules():
     assert not light
 
 
+def test_mujoco_is_imported_by_one_module():
+    """It would append its warnings to a file in the current folder, which may be a link in the folder of others."""
+    found = [name for name, path in modules().items() if "mujoco" in _run_time_packages(path)]
+    assert found == ["nimbus.datagen.geometry.mujoco_library"]
+
+
 def test_chains_of_imports_are_short():
     names = {name: number for number, name in enumerate(modules())}
     pairs = [(names[arrow.importer], names[arrow.imported]) for arrow in arrows() if not arrow.for_types]
@@ -174,6 +180,15 @@ def _packages(path: Path) -> set[str]:
             assert not node.level, f"{path}: relative import"
             names.add(str(node.module).split(".")[0])
     return names
+
+
+def _run_time_packages(path: Path) -> set[str]:
+    """Return the packages that a module imports, without those for types."""
+    tree = parse(path)
+    for_types = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    skipped = {id(node) for block in for_types for node in ast.walk(block)}
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import) and id(node) not in skipped)
+    return {alias.name.split(".")[0] for node in nodes for alias in node.names}
 
 
 def test_importing_datagen_writes_nothing_and_starts_nothing(tmp_path: Path):

@@ -56,6 +56,26 @@ def test_scripts_of_foreign_interpreters_are_safe(tmp_path):
         assert "from the folder" not in done.stdout
 
 
+def test_mujoco_starts_no_interpreter_and_loads_no_library_of_windows(tmp_path):
+    """Its window library searches the current folder for libraries, and checks their version in ``python -c``."""
+    for name in ("ctypes", "glfw", "json", "os"):
+        (tmp_path / f"{name}.py").write_text("from pathlib import Path; Path('ran').touch()")
+    (tmp_path / "libglfw.so").write_bytes(b"not a library")
+    code = "import sys, nimbus.datagen.geometry.mujoco_library; print('glfw' in sys.modules)"
+    words = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_interpreters_of_libraries_start_safely(tmp_path):
+    """A command sets the environment for the interpreters that libraries start."""
+    code = "import os, sys; from nimbus.runner.cli import main; main(); print(os.environ['PYTHONSAFEPATH'])"
+    words = [sys.executable, "-P", "-c", code, "--version"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "1"
+
+
 def test_studio_starts_commands_safely(tmp_path, monkeypatch):
     (tmp_path / "argparse.py").write_text("raise SystemExit('from the folder')")
     (tmp_path / "errno.py").write_text("raise SystemExit('from the folder')")

@@ -32,6 +32,7 @@ ALLOWED = {
     "datagen.store.episode_file.h264": STAGED,
     "datagen.store.folder": "makes the folder that the user gave for the dataset",
     "datagen.store.remote.episode_manifest": "writes a private copy, which is then sent to the store",
+    "datagen.ui.browser.cuts_tab": "saves cuts through their draft, which calls `atomic` and follows no link",
     "datagen.ui.browser.run_tab": "saves a task through its draft, which calls `atomic`",
     "datagen.ui.runs.launch": "writes into the private folder of its host",
     "runner.cell.incidents": "makes a folder that was not there, in one that is no link",

@@ -10,8 +10,6 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
-import mujoco
-
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.trajectory import DISTURBED, TELEOPERATION, Outcome, Trajectory
@@ -22,6 +20,7 @@ from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
 from nimbus.datagen.files.own_files import has_links
 from nimbus.datagen.files.scene_files import is_path
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.load.engines import check_engine
 from nimbus.datagen.load.navigation_loader import open_navigation
 from nimbus.datagen.policies.correction import POLICY

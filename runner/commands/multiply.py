@@ -46,8 +46,17 @@ def command(
             help="file with the meaning of the columns of a LeRobot or robomimic dataset",
         ),
     ] = None,
+    cuts: Annotated[
+        Path | None,
+        typer.Option(
+            "--cuts",
+            metavar="FILE",
+            parser=path,
+            help="file with the subtasks, as --cut-only or the studio writes it",
+        ),
+    ] = None,
     cut_only: Annotated[
-        bool, typer.Option("--cut-only", help="write the cut demonstrations and their task, and stop")
+        bool, typer.Option("--cut-only", help="write the cut demonstrations, their task and a file of the cuts; stop")
     ] = False,
     seed: Seed = 0,
     images: Images = "lossless",
@@ -62,8 +71,10 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
+    from nimbus.datagen.datasets.multiply.cuts_file import read_cuts, write_cuts
+    from nimbus.datagen.datasets.multiply.cutting import cut_all, describe
     from nimbus.datagen.datasets.multiply.foreign_sets import is_foreign_set, read_foreign_set
-    from nimbus.datagen.datasets.multiply.multiplied_task import cut_all, describe, write_task
+    from nimbus.datagen.datasets.multiply.multiplied_task import keep_cuts, write_task
     from nimbus.datagen.datasets.multiply.source import read_nimbus_set
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.tasks.task import load_task
@@ -78,19 +89,28 @@ def command(
         raise InputError(what, where=f"DEMOS {demos}", instead="give --mapping FILE, see docs/multiply.md")
     if mapping is not None and not is_foreign:
         raise InputError("a dataset of Nimbus needs no mapping", where="--mapping", instead="leave it out")
+    if cuts is not None and use is not None:
+        what = "a cuts file chooses the demonstrations"
+        raise InputError(what, where="--use", instead="leave it out, or write use: false in the cuts file")
+    cuts_file = None if cuts is None else read_cuts(cuts)
     loaded = load_task(task, skill_folders=skills or ())
     robot, stage = load_robot(loaded.robot), read_stage(loaded.scene)
     if mapping is not None:
         found = read_foreign_set(demos, mapping, task=loaded, robot=robot, limit=use)
     else:
         found = read_nimbus_set(demos, task=loaded, robot=robot, limit=use)
-    cut = cut_all(found, task=loaded, stage=stage, robot=robot)
+    cut = cut_all(found, task=loaded, stage=stage, robot=robot, cuts_file=cuts_file)
     folder = (Path("out") / f"multiplied_{loaded.name}" if out is None else out).absolute()
-    path = write_task(cut, task=loaded, robot=robot, stage=stage, folder=folder.with_name(f"{folder.name}{BESIDE}"))
+    beside = folder.with_name(f"{folder.name}{BESIDE}")
+    names = {"task": loaded.name, "robot": robot.name}
+    kept = keep_cuts(beside, write_cuts(cut.cuts, found, **names)) if cut_only and cuts is None else cuts
+    path = write_task(cut, task=loaded, robot=robot, stage=stage, folder=beside)
     first = [subtasks[0] for subtasks in cut.columns.values()]
     write_out(f"{len(cut.used)} demonstration{'s' * (len(cut.used) != 1)}: {describe(first)}\n")
     for name, reason in cut.left_out.items():
         write_out(f"left out: {name}: {reason}\n")
+    if kept is not None:
+        write_out(f"cuts: {shown_path(kept)}\n")
     write_out(f"task: {shown_path(path)}\n")
     if cut_only:
         return 0

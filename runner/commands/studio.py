@@ -61,6 +61,12 @@ def command(
             help="teleoperation device that runs in another Python, such as LeRobot's",
         ),
     ] = None,
+    cuts: Annotated[
+        Path | None,
+        typer.Option(
+            "--cuts", metavar="DEMOS", parser=path, help="dataset of demonstrations, whose subtasks the tab Cuts edits"
+        ),
+    ] = None,
     skills: Skills = None,
 ) -> int:
     """Serve the page until interrupted."""
@@ -69,6 +75,8 @@ def command(
 
     if device is not None and not teleoperate:
         raise InputError("a device needs teleoperation", where="--device", instead="add --teleoperate")
+    if cuts is not None and not cuts.is_dir():
+        raise InputError("no such dataset", where=f"--cuts {cuts}", instead="give the folder of demonstrations")
     prepare_libraries(skill_folders=skills or [])
     from nimbus.datagen.ui.browser.studio import QUICK, SHARP, Studio, has_gpu, page_url
 
@@ -76,10 +84,11 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     sharpness = sharpness or (SHARP if has_gpu() or host != LOOPBACK else QUICK)
-    studio = Studio(
-        task, host=host, port=port, folders=folders or [], interpreter=sys.executable, simple=sharpness < SHARP
-    )
+    named = [*(folders or []), *([] if cuts is None else [cuts])]
+    studio = Studio(task, host=host, port=port, folders=named, interpreter=sys.executable, simple=sharpness < SHARP)
     with contextlib.closing(studio):
+        if cuts is not None:
+            studio.cuts.open(cuts)
         if teleoperate:
             if device is not None:
                 from nimbus.datagen.robots.robot import load_robot

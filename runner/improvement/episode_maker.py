@@ -9,10 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.open_policy import WEIGHTS_ONLY
 from nimbus.datagen.random_streams import EVALUATION
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -24,9 +26,21 @@ from nimbus.runner.system.threads import prepare_libraries
 if TYPE_CHECKING:
     from nimbus.datagen.policies.state_policy import StatePolicy
     from nimbus.datagen.store.dataset import Dataset
+    from nimbus.datagen.store.ledger.ledger import Ledger
     from nimbus.datagen.tasks.scene_assets import SceneAssets
 
 Stop = Callable[[], bool]
+
+
+def refuse_quarantined(ledger: Ledger, folder: Path) -> None:
+    """Refuse a dataset in which a run of workers has given up an episode, for which a round would wait forever.
+
+    Raises:
+        InputError: The ledger has a quarantined episode.
+    """
+    if lost := ledger.episodes(EpisodeStatus.QUARANTINED):
+        what = f"episode {lost[0].idx} is quarantined, and a round waits for all its episodes"
+        raise InputError(what, where=str(folder), instead="remove this folder; the same command makes it again")
 
 
 class EpisodeMaker:
@@ -54,6 +68,7 @@ class EpisodeMaker:
         self._assets = assets_of(job.context)
         began = time.monotonic()
         with job.origin.open(spec.folder) as dataset:
+            refuse_quarantined(dataset.ledger, Path(spec.folder))
             run = dataset.ledger.start_run(mode="serial", cores=1, settings={"seed": spec.seed})
             with job.chain(dataset) as chain:
                 for _ in chain.run(_requests(dataset, spec, stop)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -52,18 +53,14 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
         InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
             the cache folder is not writable.
     """
-    import logging
-
-    import mujoco
     import warp
 
     from nimbus.datagen.files.cache import cache_folder
     from nimbus.datagen.render.stacked import find_device
 
-    # By default, MuJoCo writes a log file to the current folder; unstable attempts are recorded with a reason instead.
-    mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)
     warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
-    if warp.config.kernel_cache_dir is None:  # not yet initialized
+    # Warp itself reads WARP_CACHE_PATH, but only where no folder is set. A folder is set once Warp is initialized.
+    if warp.config.kernel_cache_dir is None and not os.environ.get("WARP_CACHE_PATH"):
         warp.config.kernel_cache_dir = str(cache_folder("warp"))
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()

@@ -106,6 +106,10 @@ class NotedScene(ScenePreview):
     def stop(self) -> None:
         self.asked.append(("stop", {}))
 
+    @property
+    def stop_count(self) -> int:
+        return self.asked.count(("stop", {}))
+
     def __getattribute__(self, name: str) -> Any:
         if name in NOTED:
             return self._note(name)

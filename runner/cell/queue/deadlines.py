@@ -65,7 +65,7 @@ def _learned(gap: float, total: float, *, least: float, most: tuple[float, float
 
 
 CPU: Mapping[str, Bounds] = {
-    "start": _learned(60, 120, least=120, most=(120, 300)),
+    "start": _learned(300, 600, least=600, most=(600, 900)),
     "load": _learned(30, 120, least=60, most=(120, 600)),
     "randomize": _learned(10, 60, least=30, most=(30, 300)),
     "plan": _learned(10, 120, least=60, most=(30, 600)),
@@ -78,6 +78,9 @@ CPU: Mapping[str, Bounds] = {
 
 Phases without an entry (``wait``, ``none``) are unlimited; ``order`` limits the time until a waiting worker reacts to
 an order.
+
+A worker that starts sends no heartbeats. Where it is not forked, it imports the libraries and loads the job meanwhile:
+9 CPU-seconds, which took 50 s on two cores at a load of 9.
 
 The floor of a gap is its initial value: a machine that pages or shares its cores stops healthy workers for seconds,
 however fast they usually are, and a shorter limit would gain little."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -164,6 +165,17 @@ def test_plan_is_stopped_at_its_next_step(live: Started, preview: OneCan):
     look_until(live, lambda: live.label("message").startswith("stopped after"))
     look_until(live, lambda: live.kit.settings[PLAYS] is True)
     assert live.kit.timeline == "paused" and not live.extension._panel.is_live
+
+
+def test_plan_stopped_before_its_turn_never_begins(live: Started):
+    """The editor plans in its thread after other work, here a task that waits."""
+    released = threading.Event()
+    cast(ThreadedChannel, live.channel).tasks.submit("drawing a layout", lambda: released.wait(60.0))
+    live.press("live Plan live")
+    live.press("live Stop")
+    released.set()
+    look_until(live, lambda: live.label("message") == "stopped before it began")
+    assert live.kit.settings[PLAYS] is True and not live.extension._panel.is_live
 
 
 def test_stopped_timeline_ends_the_plan(live: Started, preview: OneCan):

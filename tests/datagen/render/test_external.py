@@ -118,6 +118,18 @@ def test_programs_that_read_nothing_are_lost():
         made.close()
 
 
+def test_a_script_imports_the_files_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Commands of Nimbus set ``PYTHONSAFEPATH``, which would remove the folder of the script."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    (tmp_path / "beside.py").write_text('answer = \'{"type": "ready"}\'')
+    (tmp_path / "script.py").write_text("import beside, sys\nsys.stdin.readline()\nprint(beside.answer, flush=True)")
+    made = ExternalProgram(["python", str(tmp_path / "script.py")], patience=5.0)
+    try:
+        assert ask(made, "anything") == {"type": "ready"}
+    finally:
+        made.close()
+
+
 def test_a_scene_is_sent_for_each_episode():
     """The object of an episode may be created at the memory address of the previous one, and then has the same
     ``id()``.

@@ -23,6 +23,15 @@ def test_joints_of_the_base_come_first():
     assert range_of(joints["base_y"]) == (-0.8, 0.8) and robot.arm.acceleration_limits[0] == 1.0
 
 
+def test_links_of_the_base_have_a_center_of_mass():
+    """Without one, USD warned of each of them at every start."""
+    model = assemble(load_robot("tiago_base").pieces, robot="t")
+    links = {link.get("name"): link for link in model.findall("link")}
+    for name in ("base_origin", "base_x_link", "base_y_link"):
+        inertial = links[name].find("inertial")
+        assert inertial is not None and inertial.find("origin") is not None
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

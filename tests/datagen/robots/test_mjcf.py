@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.limited_process import LimitedPool
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
@@ -142,3 +143,18 @@ def test_a_height_field_of_any_size_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "arm.xml").write_text(f"<mujoco><asset>{field}</asset></mujoco>")
     with pytest.raises(InputError, match="not an MJCF that MuJoCo reads"):
         convert_to_urdf(tmp_path / "arm.xml")
+
+
+def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "private").write_text("mine")
+    (tmp_path / "MUJOCO_LOG.TXT").symlink_to("private")
+    model = tmp_path / "arm.xml"
+    model.write_text('<mujoco><compiler settotalmass="3"/>' + ARM.removeprefix("<mujoco>"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    pool = LimitedPool(1)  # a new server starts in this folder
+    try:
+        pool.run(f"{convert_into_cache.__module__}:convert_into_cache", {"file": str(model)}, where="arm", seconds=20)
+    finally:
+        pool.close()
+    assert (tmp_path / "private").read_text() == "mine"

@@ -16,7 +16,7 @@ from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_an
 from nimbus.datagen.robots import urdf
 from nimbus.datagen.robots.defaults import compute_joint_inertias
 from nimbus.datagen.robots.mjcf import is_mjcf
-from nimbus.datagen.robots.robot import Piece
+from nimbus.datagen.robots.robot import Adapter, Piece
 from nimbus.datagen.robots.urdf import (
     assemble,
     child_of,
@@ -130,3 +130,15 @@ def test_a_long_token_takes_linear_time(tmp_path: Path):
     assert not is_mjcf(tmp_path / "a.urdf")
     assert read_urdf(tmp_path / "a.urdf").tag == "robot"
     assert time.process_time() - begin < 2.0
+
+
+def test_adapter_is_a_cylinder_on_the_mount(arm: Piece):
+    """The hand of a second model is fixed to the first one with an adapter between them."""
+    hand = arm.model_copy(update={"prefix": "hand_", "mount": "lower", "adapter": Adapter(radius=0.03, length=0.04)})
+    root = assemble([arm, hand], robot="both")
+    fixed = joints(root)["lower_to_hand_base_adapter"]
+    assert (parent_of(fixed), child_of(fixed)) == ("lower", "hand_base_adapter")
+    (link,) = (link for link in root.findall("link") if link.get("name") == "hand_base_adapter")
+    for shape in (link.find("visual"), link.find("collision")):
+        assert shape is not None and origin_of(shape)[2, 3] == pytest.approx(0.02), "it begins at the mount"
+        assert [found.attrib for found in shape.iter("cylinder")] == [{"radius": "0.03", "length": "0.04"}]

@@ -67,6 +67,17 @@ def test_the_base_of_a_robot_is_moved_and_turned_with_all_that_hangs_on_it():
     assert after[2, 3] == pytest.approx(before[2, 3] + 0.03)
 
 
+def test_all_arms_move_with_the_base_of_the_robot():
+    """Two arms on separate bases keep their distance."""
+    simulation = NewtonSimulation(read_stage("tabletop"), load_robot("dual_panda"), rate=15.0)
+    found: list[np.ndarray] = []
+    for setup in (RobotSetup(), RobotSetup(offset=(0.02, -0.01, 0.03), yaw=math.radians(10))):
+        simulation.load(PhysicalLayout(objects=(), robot=setup))
+        left, right = (simulation.body_pose(f"{arm}_panda_hand") for arm in ("left", "right"))
+        found.append(np.linalg.inv(left) @ right)
+    np.testing.assert_allclose(found[1], found[0], atol=1e-6)
+
+
 def test_a_layout_without_a_setup_loads_as_ever():
     made = simulator()
     made.load(PhysicalLayout(objects=(thing(),)))

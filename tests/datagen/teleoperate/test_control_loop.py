@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.task import load_task
@@ -61,7 +62,7 @@ def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
         if state.session.phase is SessionPhase.PAUSED and len(seen) > 12:
             paused.set()
 
-    loop = ControlLoop(session, Unplugged(), folder, show=show)
+    loop = ControlLoop(session, Unplugged(), folder, show=show, fail=paused.set)
     loop.start()
     assert paused.wait(300)
     assert press_within_press(loop).wait(60)  # viser sets values, and so calls back, within a button
@@ -69,3 +70,25 @@ def test_lost_device_pauses_and_loses_nothing(tmp_path: Path):
     assert session.step_count == 9 and "stick: is disconnected; nothing is lost" in seen[-1].session.message
     found = folder.unfinished()
     assert found and len(found.actions) == 9
+
+
+def test_error_ends_the_loop_and_keeps_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """Display fails, as when a thread changes the page at the same time."""
+    task = load_task(TINY)
+    session, folder = TeleoperationSession(task, load_assets(task)), RecordingFolder(tmp_path / "recordings")
+    session.record()
+    failed = threading.Event()
+
+    def show(state: LoopState) -> None:
+        if state.session.step_count == 7:
+            raise RuntimeError("deque mutated during iteration")
+
+    def fail() -> None:
+        loop.close()
+        failed.set()
+
+    loop = ControlLoop(session, Unplugged(), folder, show=show, fail=fail)
+    loop.start()
+    assert failed.wait(300)
+    found = folder.unfinished()
+    assert found and len(found.actions) == 7 and "Traceback" in caplog.text

@@ -48,6 +48,33 @@ def test_grip_and_drag_are_given_once():
     assert page.poll().is_idle() and page.name == "keyboard+mouse"
 
 
+def test_short_press_moves_for_one_period():
+    """A key goes down and up between two polls, in one report or in two."""
+    page = PageInput(("arm",))
+    page.report(PageReport(number=1, presses=(0, 0, -1, 0, 0, 0)))
+    page.report(PageReport(number=2, axes=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0), presses=(1, 0, 0, 0, 0, 0)))
+    page.report(PageReport(number=3))
+    motion = page.poll().arms["arm"].motion
+    assert isinstance(motion, ToolTwist) and np.allclose(motion.linear, (SPEED, 0, -SPEED))
+    assert page.poll().is_idle() and page.name == "keyboard"
+
+
+def test_held_key_stops_when_released():
+    """A press counts once: polls while the key is down are part of it."""
+    page = PageInput(("arm",))
+    page.report(PageReport(number=1, axes=(0.0, 1.0, 0.0, 0.0, 0.0, 0.0), presses=(0, 1, 0, 0, 0, 0)))
+    assert not page.poll().is_idle() and not page.poll().is_idle()
+    page.report(PageReport(number=2))
+    assert page.poll().is_idle()
+
+
+def test_many_short_presses_are_limited():
+    page = PageInput(("arm",))
+    page.report(PageReport(number=1, presses=(0, 0, 9, 0, 0, 0)))
+    moved = [not page.poll().is_idle() for _ in range(5)]
+    assert moved == [True, True, True, False, False]
+
+
 def test_disconnected_device_is_reported_once():
     page = PageInput(("arm",))
     for _ in range(2):
@@ -60,7 +87,12 @@ def test_disconnected_device_is_reported_once():
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[]", '{"number": -1}', '{"number": 1, "axes": [2, 0, 0, 0, 0, 0]}', '{"number": 1, "axes": [0]}']
-    + ['{"number": 1, "arm": 99}', '{"number": 1, "latency": NaN}', '{"number": 1, "device": 3}'],
+    + [
+        '{"number": 1, "arm": 99}',
+        '{"number": 1, "presses": [0.5, 0, 0, 0, 0, 0]}',
+        '{"number": 1, "latency": NaN}',
+        '{"number": 1, "device": 3}',
+    ],
 )
 def test_text_that_is_no_report_is_refused(text: str):
     with pytest.raises(InputError):

@@ -156,6 +156,39 @@ def test_twist_stops_when_the_stick_is_released(session: TeleoperationSession):
     assert np.allclose(session.targets()["arm"][:3, 3], one[:3, 3], atol=2e-3)
 
 
+def press_on_table(session: TeleoperationSession, given: OperatorInput, *, seconds: float) -> float:
+    """Give the same input until the hand stands on the table and some time has passed; return the tool's height [m]."""
+    for _ in range(round(seconds * session.task.rate)):
+        session.step(given)
+    return float(session.tool_poses()["arm"][2, 3])
+
+
+@pytest.mark.parametrize("device", ["keys", "frame", "handle"])
+def test_blocked_tool_turns_around_at_once(session: TeleoperationSession, device: str):
+    """The operator pushes the hand onto the table for two seconds, and then lifts it by a short motion."""
+    down, start = np.array([0.0, 0.0, -0.25]), session.tool_poses()["arm"]
+    move(session, (0.05, 0.0, -0.1), 25)  # above a free place
+    press_on_table(session, give(ToolTwist(linear=down, angular=np.zeros(3))), seconds=2.5)
+    start = session.tool_poses()["arm"]
+    handle = np.eye(4)
+    if device == "frame":
+        move(session, (0.0, 0.0, -0.3), 30)
+    elif device == "handle":
+        for _ in range(30):
+            handle = pointing(handle, handle[:3, 3] + down / session.task.rate)
+            session.step(give(HandlePose(space_T_handle=handle, is_engaged=True)))
+    low = session.tool_poses()["arm"][2, 3]
+    assert abs(low - start[2, 3]) < 0.005, "the hand stands on the table"
+    assert np.linalg.norm(session.targets()["arm"][:3, 3] - session.tool_poses()["arm"][:3, 3]) < 0.03
+    for _ in range(5):  # 8 cm
+        handle = pointing(handle, handle[:3, 3] - down / session.task.rate)
+        up = ToolTwist(linear=-down, angular=np.zeros(3))
+        session.step(give(HandlePose(space_T_handle=handle, is_engaged=True) if device == "handle" else up))
+    for _ in range(5):
+        session.step(IDLE)
+    assert session.tool_poses()["arm"][2, 3] > low + 0.03
+
+
 def test_leader_arm_sets_the_posture(session: TeleoperationSession):
     wanted = np.array(session.assets.robot.arm.home) + 0.05
     for _ in range(20):

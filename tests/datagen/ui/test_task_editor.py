@@ -63,7 +63,7 @@ WORK = {
     ("check", "Reach"): ("reach", {}),
     ("check", "Plan one"): ("plan", {"seed": 5, "index": 2}),
     ("check", "Pictures"): ("photograph", {}),
-    ("live", "Plan live"): ("plan_live", {"seed": 5, "index": 2}),
+    ("live", "Plan live"): ("plan_live", {"seed": 5, "index": 2, "stops_before": 0}),
     ("live", "Stop"): ("stop", {}),
     ("vary", "Randomize"): ("vary", {"seed": 5, "index": 3}),
     ("vary", "Restore"): ("restore", {}),

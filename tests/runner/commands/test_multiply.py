@@ -15,6 +15,7 @@ import pytest
 from nimbus.datagen.datasets.multiply.foreign_sets import read_foreign_set
 from nimbus.datagen.datasets.multiply.source import read_nimbus_set
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.demonstrations.demonstration_file import read_demonstration
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks.task import load_task
@@ -92,6 +93,37 @@ def test_foreign_sets_give_the_demonstrations_of_the_dataset(shown: Path, tmp_pa
     assert np.allclose(found.joint_positions[:, :7], own[0].joint_positions[:, :7], atol=1e-5)
     for name in kinds:
         assert np.allclose(found.bodies[name], own[0].bodies[name], atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_cuts_are_written_edited_and_used(shown: Path, tmp_path: Path, capsys):
+    """Unchanged cuts give the same takes; a later start of the first subtask removes rows of one take."""
+    words = ["multiply", str(shown), "--task", "insert_peg", "--cut-only", "--out"]
+    assert main([*words, str(tmp_path / "found")]) == 0
+    cuts, same, moved = (tmp_path / f"{name}.demonstrations" for name in ("found", "same", "moved"))
+    assert main([*words, str(tmp_path / "same"), "--cuts", str(cuts / "cuts.yaml")]) == 0
+    takes = sorted(path.name for path in cuts.glob("*.demo.json"))
+    assert len(takes) == 2
+    for name in takes:
+        assert (same / name).read_bytes() == (cuts / name).read_bytes()
+    text = (cuts / "cuts.yaml").read_text()
+    first = re.search(r"first: ([\d.]+)", text)
+    assert first
+    text = text.replace(first[0], f"first: {float(first[1]) + 0.4:.3f}", 1)
+    (cuts / "cuts.yaml").write_text(text)
+    assert main([*words, str(tmp_path / "found")]) == 2
+    assert "there is already a cuts file" in capsys.readouterr().err
+    assert (cuts / "cuts.yaml").read_text() == text
+    assert main([*words, str(tmp_path / "moved"), "--cuts", str(cuts / "cuts.yaml")]) == 0
+    before, after = (read_demonstration(folder / takes[0]).takes for folder in (cuts, moved))
+    rows = [[int(row) for row in re.findall(r"\d+(?=[:\]])", take[0].source)[-2:]] for take in (before, after)]
+    assert rows[1] == [rows[0][0] + 6, rows[0][1]]
+    assert before[1] == after[1]
+    (cuts / "cuts.yaml").write_text(text.replace("    subtasks:", "    use: false\n    subtasks:", 1))
+    assert main([*words, str(tmp_path / "one"), "--cuts", str(cuts / "cuts.yaml")]) == 0
+    assert "the cuts file does not use it" in capsys.readouterr().out
+    assert len(read_demonstration(tmp_path / "one.demonstrations" / takes[0]).takes) == 1
 
 
 def robomimic_file(path: Path, *, rows: int = 40) -> Path:
@@ -185,6 +217,21 @@ def test_a_hostile_robomimic_file_is_one_line(tmp_path: Path, spoil: Callable[[h
         spoil(content)
     words = {"task": load_task("insert_peg"), "robot": load_robot("panda")}
     assert what in refusal(read_foreign_set, file, tmp_path / "map.yaml", **words)
+
+
+def test_a_wrong_cuts_file_is_one_line(tmp_path: Path, capsys):
+    file = robomimic_file(tmp_path / "low_dim.hdf5")
+    (tmp_path / "map.yaml").write_text(MAPPING)
+    words = ["multiply", str(file), "--task", "insert_peg", "--mapping", str(tmp_path / "map.yaml")]
+    words += ["--out", str(tmp_path / "many"), "--cuts", str(tmp_path / "cuts.yaml")]
+    assert main(words) == 2
+    assert "cuts.yaml: no such file or directory" in capsys.readouterr().err
+    (tmp_path / "cuts.yaml").write_text("robot: panda\n")
+    assert main([*words, "--use", "1"]) == 2
+    assert "--use: a cuts file chooses the demonstrations" in capsys.readouterr().err
+    assert main(words) == 2
+    assert "is not a cuts file: it has no nimbus_cuts: 1; make one with nimbus multiply" in capsys.readouterr().err
+    assert not list(tmp_path.glob("many*"))
 
 
 def test_a_set_without_mapping_is_one_line(tmp_path: Path, capsys):

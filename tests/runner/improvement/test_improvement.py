@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,12 @@ from nimbus.datagen.policies.state_policy import StatePolicy, input_width
 from nimbus.datagen.policies.state_training import Demonstrations
 from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
 from nimbus.runner.checks.replay import replay
 from nimbus.runner.cli import main
 from nimbus.runner.evaluation.results import NAME as EVALUATION_NAME
-from nimbus.runner.improvement.episode_maker import EpisodeMaker
+from nimbus.runner.improvement.episode_maker import EpisodeMaker, refuse_quarantined
 from nimbus.runner.improvement.learner import RECORD, PolicyRecord, read_record
 from nimbus.runner.improvement.lineage import _policy_lines
 from nimbus.runner.improvement.loop import SPLIT, Improvement, LayoutPart, LoopSettings
@@ -167,6 +170,14 @@ def test_roles_share_the_rollouts_of_a_round(tmp_path: Path, monkeypatch: pytest
     assert role.find_work() is None
     with_another_role.release()
     assert role.find_work() and roll_out_one(loop, maker) and loop.has_rollouts(1)
+
+
+def test_a_quarantined_layout_is_refused(tmp_path: Path):
+    with closing(Ledger(tmp_path)) as ledger:
+        refuse_quarantined(ledger, tmp_path)
+        ledger.record(EpisodeState(idx=3, variant=0, state=EpisodeStatus.QUARANTINED))
+        with pytest.raises(InputError, match="episode 3 is quarantined"):
+            refuse_quarantined(ledger, tmp_path)
 
 
 def test_quick_success_weighs_more_than_failure():

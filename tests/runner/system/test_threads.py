@@ -10,6 +10,7 @@ from pathlib import Path
 import mujoco
 import pytest
 
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.pipeline import load_pipeline
 from nimbus.runner.monitor.dashboard import LOADING
 from nimbus.runner.system import threads
@@ -58,6 +59,20 @@ def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch:
     assert kernels_are_compiled("cpu")
     monkeypatch.setattr(warp.config, "kernel_cache_dir", str(tmp_path))
     assert not kernels_are_compiled("cpu")
+
+
+def test_folder_of_warp_cache_path_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Warp reads ``WARP_CACHE_PATH`` itself, unless a folder is set before it starts."""
+    import warp
+
+    prepare_libraries()
+    monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
+    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
+    prepare_libraries()
+    assert warp.config.kernel_cache_dir is None
+    monkeypatch.delenv("WARP_CACHE_PATH")
+    prepare_libraries()
+    assert warp.config.kernel_cache_dir == str(cache_folder("warp"))
 
 
 def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():

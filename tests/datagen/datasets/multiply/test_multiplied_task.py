@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.datasets.multiply.axes import agree_on_axes
-from nimbus.datagen.datasets.multiply.multiplied_task import find_related, write_task
+from nimbus.datagen.datasets.multiply.cutting import find_related
+from nimbus.datagen.datasets.multiply.multiplied_task import write_task
 from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, Track, matrix_of, pose_row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Callable
@@ -189,6 +190,26 @@ def test_a_flipped_bit_of_an_export_is_found(sound: Path, tmp_path: Path, kind: 
         found = [finding.where for finding in check_sums(folder)]
         assert found == [victim.relative_to(folder).as_posix()]
         victim.write_bytes(whole)
+
+
+@pytest.mark.parametrize("name", ["../private", "/etc/hostname", "./data", "a//b"])
+def test_a_checksum_of_a_file_outside_of_the_export_is_refused(sound: Path, tmp_path: Path, name: str):
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    (tmp_path / "private").write_text("secret")
+    manifest = json.loads((folder / "nimbus.json").read_text())
+    manifest["files"] = {name: [6, hashlib.sha256(b"secret").hexdigest()]}
+    (folder / "nimbus.json").write_text(json.dumps(manifest))
+    assert [finding.what for finding in check_sums(folder)] == [
+        f"nimbus.json: '{name}' is not the name of a file in this folder"
+    ]
+
+
+def test_a_checksum_of_a_link_out_of_the_export_is_refused(sound: Path, tmp_path: Path):
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    info = folder / "meta/info.json"
+    info.rename(tmp_path / "info.json")
+    info.symlink_to(tmp_path / "info.json")
+    assert [finding.what for finding in check_sums(folder)] == ["'meta/info.json' leads out of the dataset"]
 
 
 def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:

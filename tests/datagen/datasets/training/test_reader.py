@@ -153,12 +153,18 @@ def test_a_manifest_is_filtered_before_anything_else_is_read(root: Path) -> None
             reader.again()
 
 
+def _link_shard(out: Path) -> None:
+    shard = out / "shards/000000.tar"
+    shard.symlink_to(shard.rename(out.parent / "private.tar"))
+
+
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
         (lambda out: (out / "manifest.parquet").write_bytes(b"PAR1 no"), "not a manifest of shards"),
         (lambda out: next((out / "shards").iterdir()).unlink(), "000000.tar: the file is missing"),
         (lambda out: next((out / "shards").iterdir()).write_bytes(b""), "but the file has 0"),
+        (_link_shard, "'shards/000000.tar' leads out of the dataset"),
     ],
 )
 def test_damaged_shards_are_one_line(root: Path, tmp_path: Path, harm: Any, told: str) -> None:

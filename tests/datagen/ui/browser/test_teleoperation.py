@@ -11,6 +11,7 @@ import re
 import time
 from pathlib import Path
 
+import h5py
 import pytest
 
 from nimbus.datagen.store.info import read_info
@@ -55,10 +56,14 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         browser.tab("Teleoperate")
         browser.wait_for("practice, nothing is recorded")
         browser.fill("operator", "Ada")
+        browser.click("images", kind="label, [type=checkbox]")
         browser.run("document.activeElement.blur()")
         shoot(browser, "teleoperation_1_practice")
         browser.click("Record", kind="label, button")
         browser.wait_for("armed")
+        press(browser, "KeyE", is_down=True)
+        press(browser, "KeyE", is_down=False)
+        browser.wait_for("recording 0 s")  # a press of a millisecond is a motion
         hold(browser, "KeyQ", until=2)
         press(browser, "Space", is_down=True)
         press(browser, "Space", is_down=False)
@@ -76,10 +81,16 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         recording = folder.read(0)
         assert recording.operator == "Ada" and recording.device == "keyboard" and recording.undone == 1
         browser.wait_for("gripper: open")
-        wait_for_episode(folder.folder.with_name("demonstrations_tiny"))
+        wait_for_episode(folder.folder.with_name("demonstrations_tiny-states"))
         browser.wait_for("dataset ready")
         shoot(browser, "teleoperation_4_kept")
         assert browser.errors == []
+
+
+def names_of(file: h5py.File) -> list[str]:
+    found: list[str] = []
+    file.visit(found.append)
+    return found
 
 
 def wait_for_episode(folder: Path, *, within: float = 300.0) -> None:
@@ -89,3 +100,5 @@ def wait_for_episode(folder: Path, *, within: float = 300.0) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.5)
     assert read_info(folder).task == "tiny" and read_info(folder).episode_count == 0 and sound(folder)
+    with h5py.File(next(folder.glob("failures/*.hdf5"))) as file:
+        assert not [name for name in names_of(file) if "images" in name], "the episodes have states only"

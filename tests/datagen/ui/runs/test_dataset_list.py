@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ def test_attempts_are_filtered_by_outcome_and_by_reason(tmp_path: Path):
     items += [make_rendered(5, outcome=failure(Reason.NO_IK))]
     write_dataset(tmp_path, items)
     found = DatasetList.open(tmp_path)
-    assert found.reasons == ["no_ik", "on_floor"]
+    assert found.reasons() == [("no_ik", 2), ("on_floor", 1)]
     assert [attempt.idx for attempt in found.filtered(outcome=STORED)] == [0, 1, 2]
     assert [attempt.idx for attempt in found.filtered(outcome=FAILED)] == [3, 4, 5]
     assert [attempt.idx for attempt in found.filtered(reason="no_ik")] == [3, 5]
@@ -30,3 +32,16 @@ def test_attempts_are_filtered_by_outcome_and_by_reason(tmp_path: Path):
 def test_a_folder_without_a_dataset_is_one_line(tmp_path: Path):
     with pytest.raises(InputError, match="no dataset"):
         DatasetList.open(tmp_path)
+
+
+def test_thousands_of_reasons_are_counted_once_and_200_are_listed(tmp_path: Path):
+    write_dataset(tmp_path, [make_rendered(0, outcome=failure(Reason.NO_IK))])
+    found = DatasetList.open(tmp_path)
+    many = DatasetList(
+        tmp_path, tuple(replace(found.attempts[0], reason=f"reason_{n % 50_000}") for n in range(60_000))
+    )
+    start = time.process_time()
+    reasons = many.reasons()
+    assert len(reasons) == 200
+    assert reasons[0] == ("reason_0", 2)
+    assert time.process_time() - start < 2.0

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.motions.grasps import find_model_axes
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_matrix, quat_to_matrix
 from nimbus.datagen.objects.model import ObjectModel, RestPose, TriedGrasp
 from nimbus.datagen.plan.grasp import Grasp, GraspAxes

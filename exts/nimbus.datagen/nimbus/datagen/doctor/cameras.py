@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,6 +14,7 @@ from nimbus.datagen.doctor.case import make_finding
 from nimbus.datagen.episode.layout import Camera, PhysicalLayout
 from nimbus.datagen.errors import Diagnostic
 from nimbus.datagen.geometry.cameras import is_in_picture, project, world_T_camera
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.random_streams import generator
 from nimbus.datagen.randomize.base import Draft
 from nimbus.datagen.randomize.camera import CameraRandomization

@@ -6,10 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.cable import roots_of_links
 

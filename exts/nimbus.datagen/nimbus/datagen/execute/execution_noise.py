@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.plan.scene import PlanningScene
 
 NOISY_PHASES = ("approach", "reach")

@@ -21,6 +21,11 @@ _LONGEST_NAME = 100
 """Longest name [characters]; file systems allow 255 bytes, and suffixes are appended."""
 
 
+def is_own_name(name: str) -> bool:
+    """Return True if a name from a file of a dataset is the path of a file below its folder, with slashes."""
+    return "\0" not in name and "\\" not in name and not any(part in ("", ".", "..") for part in name.split("/"))
+
+
 def own_path(folder: Path, name: str) -> Path:
     """Resolve a name from a file of a dataset, for writing or deleting.
 
@@ -31,16 +36,16 @@ def own_path(folder: Path, name: str) -> Path:
     Raises:
         InputError: The name is absolute, leads out of the folder, or passes through a link.
     """
-    parts = name.split("/")
-    if not name or "\0" in name or "\\" in name or any(part in ("", ".", "..") for part in parts):
+    if not is_own_name(name):
         raise InputError(
             f"{name!a} is not a path in this folder", where=str(folder), instead="restore the dataset from a copy"
         )
+    *folders, last = name.split("/")
     place = folder
-    for part in parts[:-1]:
+    for part in folders:
         place /= part
         check_own(place)
-    return place / parts[-1]
+    return place / last
 
 
 def file_name(name: str) -> str:

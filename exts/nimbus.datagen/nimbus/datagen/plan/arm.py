@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_matrix
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_matrix
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
 from nimbus.datagen.plan.parts import SceneParts

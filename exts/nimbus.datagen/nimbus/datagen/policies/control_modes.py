@@ -11,13 +11,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.planning_scenes import planning_scene
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.rotations import ROTATION_LIMITS, ROTATION_NAMES, rotation_matrix, rotation_numbers
 from nimbus.datagen.robots.robot import Robot

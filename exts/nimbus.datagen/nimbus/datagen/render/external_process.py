@@ -55,9 +55,12 @@ class ExternalProgram:
         self.folder = self._place.path
         self._unread, self._heard = b"", b""
         words = [sys.executable if word == "python" and not at else word for at, word in enumerate(command)]
+        # A Python script may import files beside it, which commands of Nimbus prevent.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
         try:
             self._process = subprocess.Popen(
                 words,
+                env=environment,
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

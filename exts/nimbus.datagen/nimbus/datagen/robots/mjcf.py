@@ -90,7 +90,7 @@ def convert_into_cache(file: str, angles: str = "") -> str:
 
 def _read(path: Path, angles: str) -> Any:
     """Compile an MJCF file; with ``angles``, compile it as a part of a model, where asset names may be repeated."""
-    import mujoco
+    from nimbus.datagen.geometry.mujoco_library import mujoco
 
     if not angles:
         return mujoco.MjModel.from_xml_path(str(path))
@@ -195,7 +195,7 @@ class _Conversion:
 
     def _shapes(self, geom: int) -> Iterator[tuple[float, Element]]:
         """Yield the URDF shapes of a geom, each with its position along the geom's z axis [m]."""
-        import mujoco
+        from nimbus.datagen.geometry.mujoco_library import mujoco
 
         model, kind = self.model, int(self.model.geom_type[geom])
         radius, half, depth = (float(value) for value in model.geom_size[geom])

@@ -223,6 +223,13 @@ class BaseTravel(StrictModel):
         return self
 
 
+class Adapter(StrictModel):
+    """Cylinder between a flange and a hand, from the origin of the mount link along its z axis."""
+
+    radius: Metres = Field(gt=0, le=_LARGEST_HAND, description="radius of the cylinder [m]")
+    length: Metres = Field(gt=0, le=_LARGEST_HAND, description="length of the cylinder [m]")
+
+
 class Piece(StrictModel):
     """URDF, or a part of one, from which a robot is assembled."""
 
@@ -243,6 +250,9 @@ class Piece(StrictModel):
     )
     travel: BaseTravel | None = Field(
         default=None, exclude_if=lambda travel: travel is None, description="ranges of a driving base"
+    )
+    adapter: Adapter | None = Field(
+        default=None, exclude_if=lambda adapter: adapter is None, description="cylinder between the mount and the piece"
     )
     position: Vector = (0.0, 0.0, 0.0)
     wxyz: Quaternion = (1.0, 0.0, 0.0, 0.0)

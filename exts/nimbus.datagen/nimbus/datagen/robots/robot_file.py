@@ -24,6 +24,7 @@ from nimbus.datagen.robots.model_checks import MOST_LINKS, check_model
 from nimbus.datagen.robots.robot import (
     BASE_JOINTS,
     ONLY_ARM,
+    Adapter,
     Arm,
     BaseTravel,
     Gripper,
@@ -100,6 +101,7 @@ class BorrowedHand(MountPose, RobotModelFile):
         "", description="Robot with the gripper: a name from scenes/robots, or a path; empty if 'urdf' names a model."
     )
     mount: str = Field(description="Link to which the gripper is fixed.")
+    adapter: Adapter | None = Field(None, description="Cylinder that fills the space between mount and gripper.")
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:
@@ -321,7 +323,7 @@ class _Completion:
         if not hand.of:
             assert entry.tool is not None and entry.gripper is not None
             own = self._piece(hand, self._at(name, "hand"))
-            place = {"mount": hand.mount, "position": hand.position, "wxyz": hand.wxyz}
+            place = {"mount": hand.mount, "adapter": hand.adapter, "position": hand.position, "wxyz": hand.wxyz}
             manipulator = Manipulator(name=name, tool=entry.tool, arm=own_arm, gripper=entry.gripper)
             return manipulator, [own.model_copy(update=place)], []
         other = self._borrowed(hand.of, self._at(name, "hand", "of"))
@@ -334,6 +336,7 @@ class _Completion:
             root=other.tool.link.removeprefix(source.prefix),
             prefix=prefix + source.prefix,
             mount=hand.mount,
+            adapter=hand.adapter,
             position=hand.position,
             wxyz=hand.wxyz,
         )

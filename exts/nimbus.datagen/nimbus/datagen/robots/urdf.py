@@ -17,7 +17,7 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
-from nimbus.datagen.robots.robot import BASE_JOINTS, BaseTravel, Piece
+from nimbus.datagen.robots.robot import BASE_JOINTS, Adapter, BaseTravel, Piece
 
 Element = ElementTree.Element
 
@@ -150,8 +150,25 @@ def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
         if mount := piece.mount or ("base_of_all" if several_bases else ""):
             root = root_link(part)
             whole.append(_fixed_joint(f"{mount}_to_{root}", mount, root, make_transform(piece.position, piece.wxyz)))
+            if piece.adapter is not None:
+                link = f"{root}_adapter"
+                whole.append(_adapter_link(link, piece.adapter))
+                whole.append(_fixed_joint(f"{mount}_to_{link}", mount, link, np.eye(4)))
         whole.extend(part)
     return whole
+
+
+def _adapter_link(name: str, adapter: Adapter) -> Element:
+    """Return the link of an adapter, whose mass comes from its shape."""
+    link = Element("link", name=name)
+    for kind in ("visual", "collision"):
+        shape = ElementTree.SubElement(link, kind)
+        set_origin(shape, make_transform((0.0, 0.0, adapter.length / 2), (1.0, 0.0, 0.0, 0.0)))
+        size = {"radius": f"{adapter.radius}", "length": f"{adapter.length}"}
+        ElementTree.SubElement(ElementTree.SubElement(shape, "geometry"), "cylinder", size)
+    material = ElementTree.SubElement(link[0], "material", name=f"{name}_color")
+    ElementTree.SubElement(material, "color", rgba="0.15 0.15 0.15 1")
+    return link
 
 
 def drop_inertials(root: Element, links: Iterable[str]) -> None:
@@ -217,6 +234,8 @@ def _add_travel(root: Element, travel: BaseTravel) -> None:
     ranges = (("prismatic", "1 0 0", travel.x), ("prismatic", "0 1 0", travel.y), ("revolute", "0 0 1", travel.turn))
     for link in links[:3]:
         inertial = ElementTree.SubElement(ElementTree.SubElement(root, "link", name=link), "inertial")
+        # Without a center of mass, USD computes one from colliders, and warns because these links have none.
+        ElementTree.SubElement(inertial, "origin", xyz="0 0 0")
         ElementTree.SubElement(inertial, "mass", value="1e-3")
         ElementTree.SubElement(
             inertial, "inertia", {"ixx": "1e-6", "iyy": "1e-6", "izz": "1e-6", "ixy": "0", "ixz": "0", "iyz": "0"}

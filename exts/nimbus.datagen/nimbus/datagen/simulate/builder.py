@@ -9,13 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import PlacedObject, Vector, part_label
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.simulate.cloth import LAYERS, ROBOT, SURFACES
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.geometry.mujoco_library import mujoco
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.model import Sheet

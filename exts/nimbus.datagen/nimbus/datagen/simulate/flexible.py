@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject, part_label
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.simulate.cable import add_chain

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
@@ -17,6 +16,7 @@ from nimbus.datagen.episode.layout import EpisodeKey, Layout, Light, PhysicalLay
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.registry import register
 from nimbus.datagen.simulate.newton import STEP_RATE as REFERENCE_RATE
@@ -137,11 +137,6 @@ class IsaacSimSimulation(NewtonSimulation):
         """(N, 7) indices of the free bodies' positions and orientations in the model's state."""
         self._free_velocities = model.jnt_dofadr[joints][:, None] + np.arange(6)
         """(N, 6) indices of their linear and angular velocities."""
-
-    def _base_bodies(self) -> list[int]:
-        """Return the base bodies that the drawn offset moves; in this stage, it moves all arms together."""
-        model = self.model
-        return sorted({int(model.body_rootid[model.joint(name).bodyid[0]]) for name in self.robot.joint_names})
 
     def _part_joint(self, item: str, part: str) -> tuple[int, int]:
         """Return the indices of a part's joint in the model's positions and velocities."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.episode.trajectory import StartState
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.progress import tick
@@ -148,17 +148,14 @@ class NewtonSimulation:
         model.actuator_biasprm[rows, 2] *= setup.damping
         self._delay_steps = round(setup.delay * self.step_rate)
 
-    def _base_bodies(self) -> list[int]:
-        """Return the base bodies that the drawn offset moves: only the first one of several bases."""
-        return [int(self.model.body_rootid[self.model.joint(self.robot.joint_names[0]).bodyid[0]])]
-
     def _move_base(self, setup: RobotSetup) -> None:
-        """Move the base of the robot by the drawn offset and rotation about its mount."""
+        """Move the bases of all arms together, by the drawn offset and rotation about the robot's mount."""
         pivot, turn = np.array(self.stage.robot_position), quat_from_axis_angle((0, 0, 1), setup.yaw)
-        for first in self._base_bodies():
+        bases = {int(self.model.body_rootid[self.model.joint(name).bodyid[0]]) for name in self.robot.joint_names}
+        for base in sorted(bases):
             for model in {id(one): one for one in (self.model, self.rigid_model)}.values():
-                model.body_pos[first] = pivot + quat_to_matrix(turn) @ (model.body_pos[first] - pivot) + setup.offset
-                model.body_quat[first] = quat_multiply(turn, tuple(model.body_quat[first]))
+                model.body_pos[base] = pivot + quat_to_matrix(turn) @ (model.body_pos[base] - pivot) + setup.offset
+                model.body_quat[base] = quat_multiply(turn, tuple(model.body_quat[base]))
 
     def _part_joints(self, layout: PhysicalLayout) -> list[int]:
         """Return the joints of objects, including those of free bodies."""

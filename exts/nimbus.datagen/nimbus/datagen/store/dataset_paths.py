@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 
-_MARKS = ("dataset.json", "ledger.sqlite")
+_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
 """Names of files that make a folder a dataset."""
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 

@@ -45,6 +45,8 @@ class ControlLoop:
         device: Source of the operator's input.
         folder: Folder of recordings, including unfinished ones.
         show: Called after each period, in the loop's thread.
+        fail: Called in the loop's thread when an unexpected error ends the loop; the unfinished recording is saved
+            before.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class ControlLoop:
         folder: RecordingFolder,
         *,
         show: Callable[[LoopState], None],
+        fail: Callable[[], None],
     ) -> None:
-        self._session, self._device, self._folder, self._show = session, device, folder, show
+        self._session, self._device, self._folder = session, device, folder
+        self._show, self._fail = show, fail
         # The lock is reentrant, because viser runs the callbacks of a value in the thread that sets it, even inside
         # ``do``.
         self._lock = threading.RLock()
@@ -79,15 +83,25 @@ class ControlLoop:
             return act(self._session)
 
     def close(self) -> None:
-        """Stop the loop; an unfinished recording stays on disk."""
+        """Stop the loop; an unfinished recording stays on disk. The loop's thread may also call this."""
         self._closed.set()
-        if self._thread.is_alive():
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
         self._saved_count = 0  # save even if only the prompt has changed
         self._save()
         self._device.close()
 
     def _run(self) -> None:
+        try:
+            self._control()
+        except Exception:  # at the top of a thread, no caller sees the error
+            _log.exception("teleoperation stopped")
+            try:
+                self._save()
+            finally:
+                self._fail()
+
+    def _control(self) -> None:
         period = 1.0 / self._session.task.rate
         due = time.monotonic()
         while not self._closed.is_set():

@@ -31,7 +31,11 @@ _STALE = 0.5
 _SILENCE = 10.0
 """Age of a report above which a page with deflected axes counts as lost [s]; pages report thirty times per second."""
 
+_MOST_OWED = 3
+"""Largest number of periods that short presses of a key can request in advance; more would move the tool long after."""
+
 Axis: TypeAlias = Annotated[float, Meta(ge=-1.0, le=1.0)]
+Presses: TypeAlias = Annotated[int, Meta(ge=-100, le=100)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,8 @@ class PageReport:
     """Number of the last change of the input, used to measure the latency."""
     axes: tuple[Axis, Axis, Axis, Axis, Axis, Axis] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     """Deflections along and about the axes x, y and z of the world."""
+    presses: tuple[Presses, Presses, Presses, Presses, Presses, Presses] = (0, 0, 0, 0, 0, 0)
+    """Number of key presses since the last report for each axis: those of its positive key minus the others."""
     closed: bool | None = None
     """Requested state of the gripper; None keeps it."""
     arm: Annotated[int, Meta(ge=0, le=15)] = 0
@@ -66,6 +72,8 @@ class PageInput(InputDevice):
         self._reported = 0.0
         self._dragged: dict[str, FloatArray] = {}
         self._openings: dict[str, float] = {}
+        self._owed = np.zeros(6, dtype=int)
+        """Number of periods at full deflection that presses of keys still request for each axis, with sign."""
         self._names: dict[str, None] = {}
         self._lost = ""
         self.number = 0
@@ -85,7 +93,8 @@ class PageInput(InputDevice):
         """Accept a report of the page."""
         with self._lock:
             before, self._report, self._reported = self._report, report, time.monotonic()
-            if any(report.axes) or report.closed is not None:
+            self._owed = np.clip(self._owed + report.presses, -_MOST_OWED, _MOST_OWED)
+            if any(report.axes) or any(report.presses) or report.closed is not None:
                 self._names[report.device] = None
             if report.closed is not None and report.arm < len(self._arms):
                 self._openings[self._arms[report.arm]] = 0.0 if report.closed else 1.0
@@ -100,6 +109,8 @@ class PageInput(InputDevice):
 
     def poll(self) -> OperatorInput:
         """Return the input since the last poll; axes stay deflected until they are reported as released.
+
+        A key that was released before a poll deflects its axis in one poll for each press.
 
         Raises:
             DeviceLost: A device was disconnected, or the page disappeared while axes were deflected.
@@ -117,6 +128,7 @@ class PageInput(InputDevice):
                 raise DeviceLost("no longer reports", where="the page", instead="open it again")
             if age > _STALE:
                 axes = np.zeros(6)
+            axes = self._with_presses(axes)
             self.number = report.number if report else 0
         motions: dict[str, ToolMotion] = {arm: PoseTarget(world_T_tool=pose) for arm, pose in dragged.items()}
         if report and axes.any() and report.arm < len(self._arms):
@@ -125,6 +137,12 @@ class PageInput(InputDevice):
         return OperatorInput(
             arms={arm: ToolCommand(motion=motions.get(arm), opening=openings.get(arm)) for arm in names}
         )
+
+    def _with_presses(self, axes: FloatArray) -> FloatArray:
+        """Deflect axes (6,) of keys that were released before this poll, and count this poll as one of the presses."""
+        given = np.where(axes == 0, np.sign(self._owed), axes)
+        self._owed = np.where(np.sign(given) == np.sign(self._owed), self._owed - np.sign(self._owed), self._owed)
+        return given
 
     def _axes(self, report: PageReport | None) -> FloatArray:
         axes = np.array(report.axes if report else (0.0,) * 6)

@@ -59,7 +59,7 @@ class SessionState:
     held: Mapping[str, str] = field(default_factory=dict)
     """Name of the object in each hand, by name of the arm; empty hands are omitted."""
     blocked: tuple[str, ...] = ()
-    """Arms whose target is out of reach."""
+    """Arms that do not get to their targets: something is in the way, or they are out of reach."""
     message: str = ""
 
 
@@ -259,13 +259,9 @@ class TeleoperationSession:
             failure=_describe(self._failure),
             openings={name: one.opening for name, one in self._followers.items()},
             held=self.environment.scene.find_held(),
-            blocked=tuple(name for name, one in self._followers.items() if one.reach_error > _OUT_OF_REACH),
+            blocked=tuple(name for name, one in self._followers.items() if one.is_blocked),
             message=self._message,
         )
-
-
-_OUT_OF_REACH = 0.15
-"""Distance of a target from the commanded tool above which it counts as out of reach [m]."""
 
 
 def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: int) -> Layout:

@@ -10,7 +10,14 @@ from scipy.spatial.transform import Rotation
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.plan.arm import ArmKinematics, arm_model
-from nimbus.datagen.teleoperate.operator_input import HandlePose, JointTarget, PoseTarget, ToolCommand, ToolTwist
+from nimbus.datagen.teleoperate.operator_input import (
+    HandlePose,
+    JointTarget,
+    PoseTarget,
+    ToolCommand,
+    ToolMotion,
+    ToolTwist,
+)
 
 if TYPE_CHECKING:
     from nimbus.datagen.robots.robot import Manipulator
@@ -20,8 +27,14 @@ FASTEST, FASTEST_TURN = 0.6, 2.5
 """Largest speed [m/s] and angular speed [rad/s] of a tool: those of quick human motion, faster than tremor."""
 _PACE = 0.8
 """Fraction of the joint limits that an operator can use, so that physics can follow."""
-_AHEAD, _AHEAD_TURN = 0.10, 0.6
-"""Largest distance of a target from the commanded tool [m, rad], so that the target does not run away out of reach."""
+_AHEAD, _AHEAD_TURN = 0.05, 0.4
+"""Largest distance from the commanded tool to a target that a velocity moves [m, rad]."""
+_LEASH, _LEASH_TURN = 0.025, 0.26
+"""Largest distance of a target from the reached pose of a blocked tool [m, rad], so that little must be undone."""
+_CREEP, _CREEP_TURN = 0.02, 0.15
+"""Speed toward the target below which a tool beyond its leash counts as blocked [m/s, rad/s]."""
+_STALLED = 0.2
+"""Time of creeping after which a tool is blocked [s]; a tool at rest needs about half of it to speed up."""
 _BLOCKED = 0.04
 """Deviation of a posture from its reference above which a joint counts as blocked [rad or m]."""
 _ITERATIONS, _MAX_STEP = 6, 0.3
@@ -64,6 +77,12 @@ class ToolFollower:
         self._joint_target: FloatArray | None = None
         self._anchor: tuple[FloatArray, FloatArray] | None = None
         """Pose of the handle and target of the tool at the time when the clutch was engaged."""
+        self._reached = self.target.copy()
+        """(4, 4) pose of the tool in the last period, ``world_T_tool`` [m]."""
+        self._stalled = [0, 0]
+        """Number of periods for which the tool has crept: its position, its rotation."""
+        self.is_blocked = False
+        """True if the tool does not get to its target: something is in the way, or the target is out of reach."""
         first = self._simulation.joint_names.index(self._arm.gripper.joints[0])
         self._opening = float(np.clip(self._simulation.joint_positions()[first], self._low, self._high))
         self._opening_target = self._opening
@@ -87,14 +106,10 @@ class ToolFollower:
         gripper = self._arm.gripper
         return (self._opening_target - gripper.closed) / (gripper.open - gripper.closed)
 
-    @property
-    def reach_error(self) -> float:
-        """Distance of the target from the commanded tool [m]."""
-        return float(np.linalg.norm(self.target[:3, 3] - self.commanded_pose[:3, 3]))
-
     def step(self, command: ToolCommand) -> FloatArray:
         """Return the positions (J + 1,) of the arm and the gripper to command in the next period [rad or m]."""
         self._aim(command)
+        self._shorten_leash(command.motion)
         wanted = self._joint_target
         if wanted is None:
             wanted = self._kinematics.approach(self._limited(), self._q, iterations=_ITERATIONS, max_step=_MAX_STEP)
@@ -141,6 +156,37 @@ class ToolFollower:
         pose[:3, :3] = handle[:3, :3] @ from_handle[:3, :3].T @ from_target[:3, :3]
         self._set_target(pose)
 
+    def _shorten_leash(self, motion: ToolMotion | None) -> None:
+        """Bring the target of a blocked tool back to its leash."""
+        before, self._reached = (
+            self._reached,
+            self._kinematics.tool_pose(self._simulation.joint_positions()[self._columns]),
+        )
+        self.is_blocked = False
+        if self._joint_target is not None:
+            return
+        way, turn = _difference(self._reached, self.target)
+        moved, turned = _difference(before, self._reached)
+        for part, (error, motion_of, most, creep) in enumerate(
+            ((way, moved, _LEASH, _CREEP), (turn, turned, _LEASH_TURN, _CREEP_TURN))
+        ):
+            length = float(np.linalg.norm(error))
+            is_creeping = length > most and motion_of @ error < creep * self._period * length
+            self._stalled[part] = self._stalled[part] + 1 if is_creeping else 0
+        is_stalled = [count * self._period > _STALLED for count in self._stalled]
+        if not any(is_stalled):
+            return
+        self.is_blocked = True
+        self.target = _between(
+            self._reached,
+            self.target,
+            most=_LEASH if is_stalled[0] else np.inf,
+            most_turn=_LEASH_TURN if is_stalled[1] else np.inf,
+        )
+        if isinstance(motion, HandlePose) and self._anchor is not None:
+            # The part of the handle's motion that the tool could not follow does not have to be undone.
+            self._anchor = np.array(motion.space_T_handle, dtype=float), self.target.copy()
+
     def _held_back(self, pose: FloatArray) -> FloatArray:
         """Limit the distance of a target from the commanded tool."""
         here = self.commanded_pose
@@ -169,10 +215,14 @@ class ToolFollower:
         return step
 
 
+def _difference(start: FloatArray, end: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the way (3,) [m] and the rotation vector (3,) [rad] from one pose to another."""
+    return end[:3, 3] - start[:3, 3], Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).as_rotvec()
+
+
 def _between(start: FloatArray, end: FloatArray, *, most: float, most_turn: float) -> FloatArray:
     """Interpolate from one pose toward another, up to some distance and angle from the first [m, rad]."""
-    way = end[:3, 3] - start[:3, 3]
-    turn = Rotation.from_matrix(end[:3, :3] @ start[:3, :3].T).as_rotvec()
+    way, turn = _difference(start, end)
     length, angle = float(np.linalg.norm(way)), float(np.linalg.norm(turn))
     pose = start.copy()
     pose[:3, 3] += way * min(1.0, most / max(length, 1e-12))

@@ -60,12 +60,20 @@ class TaskScene(Protocol):
 class HostedScene(Protocol):
     """Further functions of a scene in a host that has a USD stage open, such as Isaac Sim."""
 
-    def plan_live(self, task: Task, *, seed: int, index: int) -> str:
-        """Plan one attempt and execute it in the open stage."""
+    @property
+    def stop_count(self) -> int:
+        """Number of calls of :meth:`stop`."""
+        ...
+
+    def plan_live(self, task: Task, *, seed: int, index: int, stops_before: int) -> str:
+        """Plan one attempt and execute it in the open stage, unless :attr:`stop_count` exceeds ``stops_before``."""
         ...
 
     def stop(self) -> None:
-        """End a live plan before its next step of physics; this returns at once, and may be called from any thread."""
+        """End a live plan before its next step of physics, and a waiting one before it begins.
+
+        This returns at once, and may be called from any thread.
+        """
         ...
 
     def vary(self, task: Task, *, seed: int, index: int) -> str:
@@ -169,8 +177,8 @@ class LayoutSection:
         self._start("planning", lambda task: self._scene.plan(task, seed=seed, index=index))
 
     def _plan_live(self, scene: HostedScene) -> None:
-        seed, index = self._seed, self._index
-        self._start("planning live", lambda task: scene.plan_live(task, seed=seed, index=index))
+        seed, index, stops = self._seed, self._index, scene.stop_count
+        self._start("planning live", lambda task: scene.plan_live(task, seed=seed, index=index, stops_before=stops))
 
     def _vary(self, scene: HostedScene) -> None:
         self._set_index(self._index + 1)

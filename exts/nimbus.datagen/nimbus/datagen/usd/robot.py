@@ -76,6 +76,10 @@ def robot_hash(robot: Robot) -> str:
     content.append(importlib.metadata.version("urdf-usd-converter").encode())
     if not all(np.array_equal(arm.tool.link_T_hand, np.eye(4)) for arm in robot.arms):
         content.append(b"cameras on the hand have the axes of the tool")  # before, those of the link
+    if sum(not piece.mount for piece in robot.pieces) > 1:
+        content.append(b"robot_base moves all bases")  # before, only the first
+    if any(piece.travel for piece in robot.pieces):
+        content.append(b"links of the base have a center of mass")
     return versioned_hash(b"".join(content), CONVERSION_VERSION)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.objects.model import MovingPart
 from nimbus.datagen.objects.shapes.contact import Piece
 

@@ -18,6 +18,7 @@ from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.files.own_files import (
     check_own,
     has_links,
+    is_own_name,
     make_subfolder,
     move,
     refuse_other_owner,
@@ -72,9 +73,13 @@ def read_manifest(folder: Path) -> Manifest:
         InputError: The manifest cannot be read.
     """
     try:
-        return read_typed(Manifest, folder / NAME)
+        manifest = read_typed(Manifest, folder / NAME)
     except InputError as error:
         raise InputError(f"{NAME}: {error.what}", where=str(folder), instead=OTHER_OUT) from None
+    if strange := next((name for name in manifest.files if not is_own_name(name)), None):
+        what = f"{NAME}: '{strange}' is not the name of a file in this folder"
+        raise InputError(what, where=str(folder), instead=OTHER_OUT)
+    return manifest
 
 
 def is_whole(out: Path, manifest: Manifest) -> bool:

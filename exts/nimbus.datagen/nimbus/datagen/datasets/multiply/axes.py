@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, matrix_of, pose_row
+
+if TYPE_CHECKING:
+    from nimbus.datagen.datasets.multiply.subtasks import Subtask
 
 _LEAST_TAKES = 3
 """Smallest number of takes from which the axes of a motion can be determined."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.multiply.source import Demonstration
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
-from nimbus.datagen.simulate.newton import NewtonSimulation
+
+if TYPE_CHECKING:
+    from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"
 _TOUCHING = 0.0015

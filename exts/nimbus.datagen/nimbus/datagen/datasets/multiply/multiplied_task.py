@@ -3,104 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
-import numpy as np
-
-from nimbus.datagen.datasets.multiply.axes import agree_on_axes
-from nimbus.datagen.datasets.multiply.contact_rows import find_contact_rows
-from nimbus.datagen.datasets.multiply.source import Demonstration
-from nimbus.datagen.datasets.multiply.subtasks import Subtask, cut_demonstration
-from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.datasets.multiply.cuts_file import CUTS_NAME
+from nimbus.datagen.datasets.multiply.cutting import CutDemonstrations, Key
+from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.demonstration_file import SUFFIX, DemonstrationFile
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.own_files import make_subfolder, refuse_other_owner
+from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.files.own_files import check_own, make_subfolder, refuse_other_owner
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.robots.robot import Robot
-from nimbus.datagen.simulate.newton import NewtonSimulation
-from nimbus.datagen.tasks.checks.references import references_of
-from nimbus.datagen.tasks.references import GroupRef, RegionRef, build_environment, evaluate
-from nimbus.datagen.tasks.steps import Scope, Step, Steps, stored_choices
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
-
-Key = tuple[tuple[str, ...], int]
-"""Arms of a subtask, and its index among the subtasks of the same arms."""
-_SAME_VERB = {"work on": "move"}
-"""Verbs that count as another verb when demonstrations are compared: a drawer may be pulled with all fingers on the
-handle, or with one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CutDemonstrations:
-    """Demonstrations of the same procedure, cut into subtasks."""
-
-    columns: Mapping[Key, tuple[Subtask, ...]]
-    """Subtasks in order, each with one take per used demonstration."""
-    used: tuple[str, ...]
-    """Names of the demonstrations that are used."""
-    left_out: Mapping[str, str]
-    """Reasons why demonstrations are not used, by their name."""
-
-
-def cut_all(
-    demonstrations: Sequence[Demonstration], *, task: Task, stage: StageInfo, robot: Robot
-) -> CutDemonstrations:
-    """Cut demonstrations into subtasks, and keep the demonstrations with the most common sequence.
-
-    Args:
-        demonstrations: Demonstrations of the task.
-        task: Task of all demonstrations.
-        stage: Scene of the task.
-        robot: Robot of the task.
-
-    Raises:
-        InputError: No demonstration can be used; the message gives the reason for the first one.
-    """
-    simulation = NewtonSimulation(stage, robot, rate=task.rate)
-    cut: dict[str, dict[Key, Subtask]] = {}
-    left_out: dict[str, str] = {}
-    first: InputError | None = None
-    for one in demonstrations:
-        try:
-            one.check()
-            rows = find_contact_rows(one, simulation)
-            fixtures = stage.fixtures.keys() & set(simulation.body_names)
-            still = {name: np.tile(simulation.body_pose(name), (one.row_count, 1, 1)) for name in sorted(fixtures)}
-            whole = replace(one, bodies=still | dict(one.bodies))  # third-party sets contain no fixtures
-            cut[one.name] = _numbered(cut_demonstration(whole, rows, related=find_related(task, one.layout, stage)))
-        except InputError as error:
-            left_out[one.name] = error.what
-            first = first or error
-    if first and not cut:
-        raise first
-    if not cut:
-        raise InputError("there are no demonstrations", where="DEMOS", instead="give a dataset with episodes")
-    forms = {
-        name: tuple((key, one.frame, _SAME_VERB.get(one.verb, one.verb)) for key, one in sorted(parts.items()))
-        for name, parts in cut.items()
-    }
-    usual = Counter(forms.values()).most_common(1)[0][0]
-    used = tuple(name for name in cut if forms[name] == usual)
-    for name in cut:
-        if name not in used:
-            left_out[name] = f"has another sequence: {describe(cut[name].values())}"
-    columns = {key: agree_on_axes(tuple(cut[name][key] for name in used)) for key, _, _ in usual}
-    order = sorted(columns, key=lambda key: (median(one.start for one in columns[key]), key))
-    return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out)
-
-
-def describe(subtasks: Any) -> str:
-    """Describe subtasks in order, such as ``take peg_0, put board_0``."""
-    ordered = sorted(subtasks, key=lambda one: one.start)
-    return ", ".join(f"{one.verb} {one.frame or 'in the world'}" for one in ordered)
 
 
 def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: StageInfo, folder: Path) -> Path:
@@ -116,9 +35,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     Raises:
         InputError: The folder is a link, or belongs to another user.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    make_subfolder(folder)
-    refuse_other_owner(folder)  # another owner could change the task file, which is trusted
+    _make_folder(folder)
     names: dict[Key, str] = {}
     for number, (key, subtasks) in enumerate(cut.columns.items(), start=1):
         first = subtasks[0]
@@ -143,42 +60,31 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     return path
 
 
-def _numbered(subtasks: Sequence[Subtask]) -> dict[Key, Subtask]:
-    counts: Counter[tuple[str, ...]] = Counter()
-    numbered: dict[Key, Subtask] = {}
-    for one in subtasks:
-        numbered[one.arms, counts[one.arms]] = one
-        counts[one.arms] += 1
-    return numbered
+def keep_cuts(folder: Path, text: str) -> Path:
+    """Write a cuts file beside the takes; return its path.
+
+    Args:
+        folder: Folder for the file; created if missing.
+        text: Content of the file.
+
+    Raises:
+        InputError: The folder is a link or belongs to another user, or it holds a cuts file with other content, which a
+            person may have edited.
+    """
+    _make_folder(folder)
+    path = folder / CUTS_NAME
+    check_own(path)
+    if path.exists() and read_text(path, follow=False) != text:
+        what = "there is already a cuts file, and it differs from the cuts that were found"
+        raise InputError(what, where=str(path), instead=f"use it with --cuts {path}, or remove it")
+    write_atomic(path, text, durable=False, shared=True)
+    return path
 
 
-def find_related(task: Task, layout: PhysicalLayout, stage: StageInfo) -> dict[str, list[str]]:
-    """Return, for each object, the other objects that the conditions of success relate to it; regions are omitted."""
-    names = build_environment(objects=layout.objects, fixtures=stage.fixtures.values(), regions=task.regions)
-    objects = {item.name for item in layout.objects}
-    related: dict[str, list[str]] = {name: [] for name in objects}
-    for step, scope in _conditions(task.success, Scope(names, stored_choices(layout.drawn))):
-        things: list[str] = []
-        for _, _, expression in references_of(task, step):
-            found = evaluate(expression, scope.names)
-            members = found.members if isinstance(found, GroupRef) else (found,)
-            things += [one.name for one in members if not isinstance(one, (RegionRef, str))]
-        for name in objects.intersection(things):
-            related[name] += [other for other in things if other != name and other not in related[name]]
-    return related
-
-
-def _conditions(steps: Steps, scope: Scope) -> Iterator[tuple[Step, Scope]]:
-    """Yield every condition with its scope; a loop yields it once per member."""
-    for step in steps:
-        if isinstance(step, Step):
-            yield step, scope
-            continue
-        if (draw := step.draws(scope)) and draw[0] not in scope.choices:
-            continue  # third-party datasets do not record drawn values
-        for inner in step.scopes(scope):
-            for block in step.blocks():
-                yield from _conditions(block, inner)
+def _make_folder(folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    make_subfolder(folder)
+    refuse_other_owner(folder)  # another owner could change the task file, which is trusted
 
 
 def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list[str]:

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.multiply.contact_rows import WORLD, ArmRows, ContactRows
-from nimbus.datagen.datasets.multiply.intervals import WorkInterval, find_grips, find_intervals
+from nimbus.datagen.datasets.multiply.contact_rows import ArmRows, ContactRows
+from nimbus.datagen.datasets.multiply.cuts import SubtaskCut, find_cuts
+from nimbus.datagen.datasets.multiply.intervals import find_grips
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.episode.layout import PlacedObject
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.demonstration_file import (
     HAND,
     ON,
@@ -62,117 +62,24 @@ class Subtask:
 def cut_demonstration(
     demonstration: Demonstration, rows: ContactRows, *, related: Mapping[str, Sequence[str]]
 ) -> list[Subtask]:
-    """Cut a demonstration into subtasks, in order of time.
+    """Cut a demonstration into the subtasks that its contacts show; see :func:`find_cuts`."""
+    return make_subtasks(demonstration, rows, find_cuts(demonstration, rows, related=related))
 
-    Args:
-        demonstration: States of the demonstration.
-        rows: Contacts of the demonstration.
-        related: For each object, the other objects to which the conditions of success relate it. An object that is put
-            down beside such an object is placed relative to it.
 
-    Raises:
-        InputError: No arm touches an object.
-    """
-    intervals = [one for name in rows.arms for one in find_intervals(demonstration, rows, name)]
-    intervals = [one for one in intervals if one.gripped or any(name != WORLD for name in one.touched)]
-    if not intervals:
-        what = "has no contacts: no hand touches an object"
-        raise InputError(what, where=demonstration.name, instead="remove it, or record a demonstration of the task")
+def make_subtasks(demonstration: Demonstration, rows: ContactRows, cuts: Sequence[SubtaskCut]) -> list[Subtask]:
+    """Make the take of each cut, in the same order."""
     grips = {name: find_grips(arm, demonstration.rate) for name, arm in rows.arms.items()}
-    subtasks = []
-    for group in _groups(sorted(intervals, key=lambda one: (one.start, one.arm)), demonstration):
-        frame, verb = _frame(group, demonstration, rows, related)
-        start, stop = min(one.start for one in group), max(one.stop for one in group)
-        arms = tuple(sorted({one.arm for one in group}, key=list(rows.arms).index))
-        take = _take(demonstration, rows, grips, arms, frame, start, stop)
-        subtasks.append(Subtask(arms=arms, frame=frame, start=start, stop=stop, verb=verb, take=take))
-    return subtasks
-
-
-def _groups(intervals: list[WorkInterval], demonstration: Demonstration) -> list[list[WorkInterval]]:
-    """Group intervals of several arms that overlap in time and concern the same movable object."""
-    groups: list[list[WorkInterval]] = []
-    for one in intervals:
-        things = _movable(one, demonstration)
-        for group in groups:
-            if any(
-                other.arm != one.arm
-                and other.start < one.stop
-                and one.start < other.stop
-                and things & _movable(other, demonstration)
-                for other in group
-            ):
-                group.append(one)
-                break
-        else:
-            groups.append([one])
-    return groups
-
-
-def _movable(interval: WorkInterval, demonstration: Demonstration) -> set[str]:
-    free = {item.name for item in demonstration.layout.objects if not item.anchored}
-    return {*interval.gripped, interval.held_before, interval.held_after} & free
-
-
-def _frame(
-    group: list[WorkInterval], demonstration: Demonstration, rows: ContactRows, related: Mapping[str, Sequence[str]]
-) -> tuple[str, str]:
-    """Return the object in whose frame a subtask is expressed (empty for the world), and the verb."""
-    objects = {item.name for item in demonstration.layout.objects}
-    one = group[0]
-    if len(group) > 1:
-        gives = [one for one in group if one.held_before in objects]
-        # A handover is relative to no object: the hands meet at a point in the world.
-        if gives:
-            return "", "hand over"
-        one = next((one for one in group if one.gripped), one)
-        return _worked_on(one, demonstration), "take together"
-    held = one.held_before
-    if held not in objects:
-        if one.gripped:
-            verb = "take" if one.held_after in objects else "move"
-            return _worked_on(one, demonstration), verb
-        return _worked_on(one, demonstration), "work on"
-    others = [name for name in one.touched if name.split(".")[0] != held]
-    things = [name.split(".")[0] for name in others if name != WORLD]
-    verb = "put" if one.held_after != held else "work with"
-    below = _supports(demonstration, rows, held, one.stop)
-    for name in (*below, *things):
-        if name != WORLD and name != held:
-            return name, verb
-    near = related.get(held, ())
-    if len(near) == 1:
-        return near[0], verb
-    if verb == "work with" and not others:
-        return _nearest(demonstration, held, one), verb
-    return "", verb
-
-
-def _worked_on(interval: WorkInterval, demonstration: Demonstration) -> str:
-    """Return the object, or the moving part of one, that an arm grips or touches first; empty for the world.
-
-    Handles are at different places of different cabinets, but at the same place of their drawers.
-    """
-    name = interval.gripped[0] if interval.gripped else interval.touched[0]
-    if name == WORLD:
-        return ""
-    return name if name in demonstration.bodies else name.split(".")[0]
-
-
-def _supports(demonstration: Demonstration, rows: ContactRows, held: str, stop: int) -> list[str]:
-    """Return the objects, other than hands, that an object touches after an interval."""
-    names = rows.neighbours[min(stop, demonstration.row_count - 1)].get(held, frozenset())
-    return sorted(name.split(".")[0] for name in names if not name.startswith(HAND))
-
-
-def _nearest(demonstration: Demonstration, held: str, interval: WorkInterval) -> str:
-    """Return the object that is horizontally nearest to a carried object in the middle of an interval."""
-    row = (interval.start + interval.stop) // 2
-    place = demonstration.bodies[held][row, :2, 3]
-    others = [item.name for item in demonstration.layout.objects if item.name != held]
-    return min(
-        others, key=lambda name: float(np.linalg.norm(demonstration.bodies[name][row, :2, 3] - place)), default=""
-    )
+    return [
+        Subtask(
+            arms=one.arms,
+            frame=one.frame,
+            start=one.start,
+            stop=one.stop,
+            verb=one.verb,
+            take=_take(demonstration, rows, grips, one.arms, one.frame, one.start, one.stop),
+        )
+        for one in cuts
+    ]
 
 
 def _take(

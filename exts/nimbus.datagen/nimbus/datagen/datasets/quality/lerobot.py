@@ -38,8 +38,13 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
     except InputError as error:
         yield fail("checksums", NAME, error.what)
         return
+    inside = DatasetPaths(folder)
     for name, (size, digest) in manifest.files.items():
-        path = folder / name
+        try:
+            path = inside.path(name)
+        except InputError as error:
+            yield fail("checksums", name, error.what)
+            continue
         if not path.is_file():
             yield fail("checksums", name, "the file is missing")
         elif path.stat().st_size != size or _sum(path) != digest:

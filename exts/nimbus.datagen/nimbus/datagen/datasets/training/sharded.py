@@ -26,6 +26,7 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import Pixels, as_typed, check_regular, parse_plain
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.byte_range import ByteRange
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.remote.range_file import span_of
@@ -74,6 +75,7 @@ class ShardManifest:
 
     def __init__(self, folder: Path | str, *, where: list[tuple[str, str, Any]] | None = None) -> None:
         self.folder = folder = Path(folder)
+        self._inside = DatasetPaths(folder)
         path = folder / MANIFEST
         try:
             self.table: Any = read_table(path)
@@ -125,6 +127,9 @@ class ShardManifest:
         Args:
             row: Row of the episode.
             part: File: ``hdf5`` or ``video/<camera>``.
+
+        Raises:
+            InputError: The shard is missing, shorter than the manifest says, or a link out of the folder.
         """
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
@@ -132,6 +137,7 @@ class ShardManifest:
         span = span_of(path, offset=offset, byte_count=size, name=f"{name}/{part}")
         if not span.is_here:
             return span
+        self._inside.path(SHARD.format(number=number))
         if not path.exists():
             raise InputError("the file is missing", where=str(path), instead=_AGAIN)
         if offset + size > check_regular(path):

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import mujoco
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.geometry.hulls import qhull
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.objects.model import RestPose
 from nimbus.datagen.objects.rest_poses import turn_down
 from nimbus.datagen.objects.shapes.contact import Piece, piece_triangles

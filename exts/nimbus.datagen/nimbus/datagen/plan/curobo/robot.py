@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-import mujoco
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.plan.curobo.spheres import Hull, cover, geom_points
 from nimbus.datagen.plan.curobo.world import body_pose, geom_pose, joints_above, pose_vector, solid_geoms
 from nimbus.datagen.plan.parts import SceneParts

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, KDTree
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.mujoco_library import mujoco
 
 TOLERANCE = 0.008
 """Largest protrusion of a sphere from its shape when the number of spheres suffices [m]."""

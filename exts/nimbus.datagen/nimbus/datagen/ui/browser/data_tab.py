@@ -70,12 +70,13 @@ class DataTab:
         folder = Path(typed) if typed else self._default()
         self._list = found = DatasetList.open(folder)
         stored = len(found.filtered(outcome=STORED))
-        reasons = ", ".join(f"{reason} {len(found.filtered(reason=reason))}" for reason in found.reasons)
+        counts = found.reasons()
+        reasons = ", ".join(f"{reason} {count}" for reason, count in counts)
         lines = [f"{escape(folder.resolve().name)}: {len(found.attempts)} attempts, {stored} stored."]
         lines += [f"Failed: {escape(reasons)}."] if reasons else []
         with self._lock:
             self._summary.content = "  \n".join(lines)
-            self._reason.options = (_ANY, *found.reasons)
+            self._reason.options = (_ANY, *(reason for reason, _ in counts))
             self._reason.value = _ANY
         self._filter()
 

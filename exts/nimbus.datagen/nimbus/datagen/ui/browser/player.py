@@ -92,6 +92,7 @@ class Player:
         self._images: dict[str, Any] = {}
         self._plot: Any = None
         self._playing = threading.Event()
+        self._observers: list[Callable[[SceneLook, int], None]] = []
         gui = server.gui
         self._outcome = gui.add_markdown("Nothing drawn yet.")
         self._step = gui.add_slider("step", 0, 1, 1, 0)
@@ -122,6 +123,15 @@ class Player:
         """Current step."""
         return int(self._step.value)
 
+    def observe(self, observer: Callable[[SceneLook, int], None]) -> None:
+        """Call ``observer`` with the layout or motion and its step when another one is shown."""
+        self._observers.append(observer)
+
+    def go_to(self, look: SceneLook, step: int) -> None:
+        """Show a step of a motion, unless another one is in the scene."""
+        if look is self._look:
+            self._step.value = max(0, min(step, look.motion.step_count - 1))
+
     def draw_simply(self, simple: bool) -> None:
         """Draw with fewer triangles, or with all of them."""
         self._view.draw_simply(simple)
@@ -150,6 +160,7 @@ class Player:
         titles = tuple(plot.title for plot in look.motion.plots) or ("none",)
         self._plotted.options, self._plotted.value = titles, titles[0]
         self._show_plot()
+        self._tell(0)
         self._tasks.submit("pictures", self.take_pictures)
 
     def look_through(self, cameras: tuple[Camera, ...]) -> None:
@@ -177,10 +188,16 @@ class Player:
             return
         step = min(step, look.motion.step_count - 1)
         self._view.place(look.motion, step)
+        self._tell(step)
         if phase := look.motion.phase(step):
             self.say(f"{outcome_line(look.motion)}  \nstep {step}: {escape(phase)}")
         if not self._playing.is_set() and look.motion.step_count > 1:
             self._tasks.submit("pictures", self.take_pictures, debounce=_PICTURE_DEBOUNCE)
+
+    def _tell(self, step: int) -> None:
+        if self._look is not None:
+            for observer in self._observers:
+                observer(self._look, step)
 
     def _play(self, on: bool) -> None:
         if not on or self._look is None or self._look.motion.step_count < 2 or self._playing.is_set():

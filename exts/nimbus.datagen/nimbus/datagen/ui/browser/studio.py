@@ -18,8 +18,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.teleoperate.recording import demonstrations_folder
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
+from nimbus.datagen.ui.browser.cuts_tab import CutsTab
 from nimbus.datagen.ui.browser.data_tab import DataTab
 from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.browser.message_events import make_thread_safe
 from nimbus.datagen.ui.browser.navigation_view import BrowserNavigation
 from nimbus.datagen.ui.browser.player import Player
 from nimbus.datagen.ui.browser.render_form import BrowserForm
@@ -120,6 +122,7 @@ class Studio:
         except BaseException:
             self.server.stop()
             raise
+        make_thread_safe(self.server)
         gui = self.server.gui
         gui.configure_theme(control_width="large", show_logo=False, show_share_button=False)
         gui.main_panel.dock_right()
@@ -153,6 +156,17 @@ class Studio:
                 player=self.player,
                 tasks=self.tasks,
                 launcher=launcher,
+                report=self.editor.report,
+            )
+        with tabs.add_tab("Cuts"):
+            self.cuts = CutsTab(
+                self.server,
+                self.task,
+                self._name_or_path,
+                self._demonstrations,
+                player=self.player,
+                tasks=self.tasks,
+                allowed=allowed,
                 report=self.editor.report,
             )
         with tabs.add_tab("Data"):
@@ -225,6 +239,13 @@ class Studio:
     def _task_file(self) -> Path:
         self.runs.save_once()
         return self.draft.path
+
+    def _name_or_path(self) -> str:
+        """Return the task for a command line: its file, or its name if it has none yet."""
+        path = self.draft.path
+        if not path.exists():
+            return self.draft.name
+        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
     def _demonstrations(self, task: str) -> Path:
         """Return the folder of the demonstrations of a task.

@@ -37,6 +37,7 @@ _HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away f
 **1 2** choose the arm; **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
 _BUTTONS = ("Record", "Keep", "Discard")
 _OFF, _MAKING = "Press *Start*.", "making episodes …"
+_FAILED = "**stopped by an internal error; press *Start*: the recording is kept** (details in the terminal)"
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -84,6 +85,8 @@ class TeleoperationTab:
         """Number of the last report that the robot followed, and for each arm, True if its hand is closed since."""
         self._images: dict[str, Any] = {}
         self._process: RunningProcess | None = None
+        self._is_wanted = False
+        """True from *Start* to *Stop*, also while the scene is loaded."""
         gui = server.gui
         self._switch = gui.add_button_group("teleoperation", ("Start", "Stop"))
         self._switch.on_click(lambda event: self._turn(event.target.value == "Start"))
@@ -92,6 +95,7 @@ class TeleoperationTab:
         self._prompt.on_update(lambda event: self._write_prompt(event.target.value))
         buttons = gui.add_button_group("demonstration", _BUTTONS)
         buttons.on_click(lambda event: self._press(event.target.value))
+        self._renders = gui.add_checkbox("images", True, hint="Off: Keep makes episodes of states only")
         back = gui.add_button_group("undo", ("1 s", "5 s", "Pause"))
         back.on_click(lambda event: self._go_back(event.target.value))
         self._line = gui.add_markdown(_OFF)
@@ -112,14 +116,20 @@ class TeleoperationTab:
 
     def close(self) -> None:
         """Stop; an unfinished recording stays on the disk."""
-        if self._loop is not None:
-            self._loop.close()
+        self._is_wanted = False
+        if (loop := self._loop) is not None:
+            loop.close()
             self._cameras.close()
             self._loop = None
             self._prompt.value = ""
         for frame in self._frames.values():
             frame.remove()
         self._frames.clear()
+
+    def _end(self) -> None:
+        """Report an unexpected error of the loop, in the thread of the loop."""
+        self._line.content = _FAILED
+        self.close()
 
     def answer(self, text: str) -> str:
         """Answer a report of the page with the number of the last report that was followed, and the closed hands.
@@ -149,6 +159,7 @@ class TeleoperationTab:
 
     def _turn(self, is_on: bool) -> None:
         if is_on and self._loop is None:
+            self._is_wanted = True
             self._line.content = "Loading the scene …"
             self._tasks.submit("teleoperation", self._begin)
         elif not is_on:
@@ -156,7 +167,7 @@ class TeleoperationTab:
             self._line.content = _OFF
 
     def _begin(self) -> None:
-        if self._loop is not None:
+        if self._loop is not None or not self._is_wanted:  # stopped before its turn
             return
         task = self._task()
         assets = self._preview.assets(task)
@@ -174,8 +185,10 @@ class TeleoperationTab:
         self._show_layout()
         for name, pose in session.targets().items():
             self._frames[name] = self._add_frame(name, pose)
-        self._loop = ControlLoop(session, self._device, self._folder, show=self._show)
+        self._loop = ControlLoop(session, self._device, self._folder, show=self._show, fail=self._end)
         self._loop.start()
+        if not self._is_wanted:  # stopped while the scene was loaded
+            return self._turn(False)
         self._show_count(_MAKING if self._process is not None else "")
 
     def _open_device(self, page: PageInput, robot: Robot) -> InputDevice:
@@ -255,7 +268,8 @@ class TeleoperationTab:
         lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
         lines.append(escape(_gripper_line(now)))
         if now.blocked:
-            lines.append(f"out of reach: {', '.join(now.blocked)}")
+            arms = "" if len(now.openings) == 1 else f" ({', '.join(now.blocked)})"
+            lines.append(f"does not get further: something is in the way, or out of reach{escape(arms)}")
         latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
         lines.append(f"control {state.rate:.0f} Hz{latency}")
         lines += [f"**{escape(now.message)}**"] if now.message else []
@@ -323,8 +337,11 @@ class TeleoperationTab:
         self._show_count("")
         self._asked = len(self._folder.indices())
         task, folder = self._session.task, self._folder.folder
-        self._dataset = self._out(task.name)
-        words = ["demonstrate", str(self._file()), "--recordings", str(folder.absolute()), "--serial"]
+        self._dataset, words = self._out(task.name), ["demonstrate", str(self._file())]
+        if not self._renders.value:
+            self._dataset = self._dataset.with_name(f"{self._dataset.name}-states")
+            words += ["--images", "none"]
+        words += ["--recordings", str(folder.absolute()), "--serial"]
         self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
         self._show_count(_MAKING)
 

@@ -34,12 +34,28 @@ class HostLink:
         self._answer: dict[str, Any] | None = None
         self._number = 0
         """Number of the last order; a late answer to an earlier one is dropped."""
-        self._is_stopped = self._is_closed = False
+        self._stops = self._stops_before = 0
+        """Number of stops so far, and when the present plan was requested."""
+        self._is_closed = False
 
-    def begin(self) -> None:
-        """Reset an earlier stop."""
+    @property
+    def stop_count(self) -> int:
+        """Number of stops so far."""
+        return self._stops
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if the user has stopped since the present plan was requested, or the host has ended."""
+        return self._is_closed or self._stops > self._stops_before
+
+    def begin(self, stops_before: int) -> None:
+        """Begin a plan.
+
+        Args:
+            stops_before: Value of :attr:`stop_count` when the plan was requested; only later stops end the plan.
+        """
         with self._changed:
-            self._is_stopped = self._is_closed
+            self._stops_before = stops_before
 
     def exchange(self, order: Order) -> dict[str, Any]:
         """Send an order and wait for its answer; a stop by the user and the end of the host end the wait.
@@ -52,10 +68,10 @@ class HostLink:
             raise InputError("this host runs no physics", instead="use the panel in Isaac Sim")
         with self._changed:
             self._answer, self._number = None, self._number + 1
-            if not self._is_stopped:
+            if not self.is_stopped:
                 self._send(order | {"number": self._number})
-            self._changed.wait_for(lambda: self._answer is not None or self._is_stopped)
-            if self._is_stopped:
+            self._changed.wait_for(lambda: self._answer is not None or self.is_stopped)
+            if self.is_stopped:
                 raise StoppedByUser
             answer = self._answer
         assert answer is not None
@@ -76,9 +92,9 @@ class HostLink:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """End the live plan before its next step."""
+        """End the live plan before its next step, or a requested one before it begins."""
         with self._changed:
-            self._is_stopped = True
+            self._stops += 1
             self._changed.notify_all()
 
     def close(self) -> None:

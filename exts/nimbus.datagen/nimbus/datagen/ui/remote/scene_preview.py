@@ -71,8 +71,19 @@ class ScenePreview:
         self._show(task, look)
         return _outcome_line(look)
 
-    def plan_live(self, task: Task, *, seed: int, index: int) -> str:
+    @property
+    def stop_count(self) -> int:
+        """Number of stops so far."""
+        return self._link.stop_count
+
+    def plan_live(self, task: Task, *, seed: int, index: int, stops_before: int) -> str:
         """Plan one attempt, and execute it with PhysX in the stage that the host opens for it.
+
+        Args:
+            task: The task.
+            seed: Seed of the layouts.
+            index: Number of the layout.
+            stops_before: Value of :attr:`stop_count` at the request; a later stop ends the plan, even before it begins.
 
         Raises:
             InputError: PhysX cannot run the task, or the host cannot open the stage.
@@ -80,7 +91,9 @@ class ScenePreview:
         if why := find_unsupported_task(task):
             raise InputError(why, where=str(task.path), instead="use Plan one, which executes in MuJoCo")
         link = self._link
-        link.begin()
+        link.begin(stops_before)
+        if link.is_stopped:
+            return "stopped before it began"
 
         def simulate(assets: SceneAssets, visual: VisualLayout) -> NewtonSimulation:
             """Make the simulation of the stage that the host opens."""
@@ -98,7 +111,7 @@ class ScenePreview:
         return f"in PhysX: {_outcome_line(self._look)}"
 
     def stop(self) -> None:
-        """End a live plan before its next step of physics."""
+        """End a live plan before its next step of physics, and a waiting one before it begins."""
         self._link.stop()
 
     def vary(self, task: Task, *, seed: int, index: int) -> str:

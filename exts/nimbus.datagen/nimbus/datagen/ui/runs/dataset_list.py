@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 
 ALL, STORED, FAILED = "all", "stored", "failed"
+_MOST_REASONS = 200
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,10 @@ class DatasetList:
         finally:
             ledger.close()
 
-    @property
-    def reasons(self) -> list[str]:
-        """Reasons of failed attempts, the most frequent first."""
-        found = [attempt.reason for attempt in self.attempts if not attempt.success]
-        return sorted(set(found), key=lambda reason: (-found.count(reason), reason))
+    def reasons(self) -> list[tuple[str, int]]:
+        """Return the reasons of failed attempts with their counts: the most frequent first, at most 200."""
+        counts = Counter(attempt.reason for attempt in self.attempts if not attempt.success)
+        return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_REASONS]
 
     def filtered(self, *, outcome: str = ALL, reason: str = "") -> list[Attempt]:
         """Return attempts by outcome (``all``, ``stored``, ``failed``) and, if given, by reason."""

@@ -8,6 +8,7 @@
     KeyU: [3, 1], KeyO: [3, -1], KeyI: [4, 1], KeyK: [4, -1], KeyJ: [5, 1], KeyL: [5, -1],
   };
   const held = new Set();
+  let presses = [0, 0, 0, 0, 0, 0], pressCount = 0; // of each axis since the last report, so that short ones count
   let isOn = false, arm = 0, closed = null, device = "keyboard", lost = "", pads = 0;
   let number = 0, latency = 0, last = "", waits = new Map(), busy = false, wasPressed = [], mouse = null;
   let mouseAxes = [0, 0, 0, 0, 0, 0];
@@ -20,8 +21,10 @@
   const onKey = event => {
     if (!isOn || isTyping() || event.ctrlKey || event.metaKey || event.altKey) return;
     const isDown = event.type === "keydown";
-    if (event.code in KEYS) isDown ? held.add(event.code) : held.delete(event.code);
-    else if (event.code === "Space") { if (isDown && !event.repeat) grip(); }
+    if (event.code in KEYS) {
+      if (isDown && !held.has(event.code)) { presses[KEYS[event.code][0]] += KEYS[event.code][1]; pressCount += 1; }
+      isDown ? held.add(event.code) : held.delete(event.code);
+    } else if (event.code === "Space") { if (isDown && !event.repeat) grip(); }
     else if (/^Digit[1-9]$/.test(event.code)) { if (isDown) arm = Number(event.code.slice(5)) - 1; }
     else if (event.code === "KeyM") { if (isDown && !event.repeat) connectMouse(); }
     else return;
@@ -33,10 +36,10 @@
   const grip = () => {
     closed = applied < awaited ? !closed : !gripped[arm];
     changed = true;
-    presses += 1;
+    pressCount += 1;
     awaited = number + 1; // the number of the next report
   };
-  let changed = false, presses = 0, awaited = 0, applied = 0, gripped = [];
+  let changed = false, awaited = 0, applied = 0, gripped = [];
   for (const kind of ["keydown", "keyup"]) window.addEventListener(kind, onKey, true);
   window.addEventListener("blur", () => held.clear());
   window.addEventListener("gamepaddisconnected", event => { lost = `gamepad ${event.gamepad.id}`.slice(0, 80); });
@@ -88,12 +91,13 @@
   };
 
   const report = async () => {
-    const axes = read(), now = JSON.stringify([axes, presses, arm]);
+    const axes = read(), now = JSON.stringify([axes, pressCount, arm]);
     if (isOn && now !== last) { number += 1; waits.set(number, performance.now()); }
     last = now;
     if (busy) return;
     busy = true;
-    const own = { number, axes, arm, device, lost, latency: latency / 1000 };
+    const own = { number, axes, presses, arm, device, lost, latency: latency / 1000 };
+    presses = [0, 0, 0, 0, 0, 0];
     if (changed) { own.closed = closed; changed = false; }
     try {
       const answer = await fetch(`${base}?${encodeURIComponent(JSON.stringify(own))}`, { cache: "no-store" });
