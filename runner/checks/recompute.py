@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nimbus.datagen.datasets.multiply.multiplied_task import takes_folder
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import check_own, refuse_other_owner
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
@@ -21,6 +23,7 @@ from nimbus.datagen.tasks.control_flow.recover import Retry, Try
 from nimbus.datagen.tasks.control_flow.repeat import Repeat
 from nimbus.datagen.tasks.steps import Step, Steps
 from nimbus.datagen.tasks.task import BaseTask, Task
+from nimbus.datagen.teleoperate.recording import SPLIT
 
 if TYPE_CHECKING:
     from nimbus.datagen.episode.trajectory import Trajectory
@@ -152,10 +155,16 @@ class _Maker:
                 where=str(episode.path),
                 instead="recompute a dataset made by this version",
             )
+        if key.split == SPLIT:
+            raise InputError(
+                "demonstrations come from recordings, not from seeds",
+                where=str(self._folder),
+                instead="nimbus certify executes their commands again",
+            )
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
-            task = stored_task(episode)
+            task = stored_task(episode, step_folder=find_takes(self._folder))
             trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
             if not trusted:
                 check_pipeline(task, where=str(episode.path))
@@ -183,6 +192,20 @@ class _Maker:
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
+
+
+def find_takes(folder: Path) -> Path | None:
+    """Return the folder beside a dataset in which ``nimbus multiply`` wrote its takes; None if there is none.
+
+    Raises:
+        InputError: It is a link, or belongs to another user.
+    """
+    beside = takes_folder(folder.resolve())
+    if not beside.exists() and not beside.is_symlink():
+        return None
+    check_own(beside)
+    refuse_other_owner(beside)
+    return beside
 
 
 def check_pipeline(task: BaseTask, *, where: str) -> None:

@@ -13,9 +13,6 @@ from nimbus.runner.commands.options import PLANNERS, Images, Seed, Serial, Skill
 from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import shown_path, write_out
 
-BESIDE = ".demonstrations"
-"""Suffix of the folder beside the dataset, with the cut demonstrations and the task that repeats them."""
-
 
 def command(
     demos: Annotated[
@@ -74,12 +71,13 @@ def command(
     from nimbus.datagen.datasets.multiply.cuts_file import read_cuts, write_cuts
     from nimbus.datagen.datasets.multiply.cutting import cut_all, describe
     from nimbus.datagen.datasets.multiply.foreign_sets import is_foreign_set, read_foreign_set
-    from nimbus.datagen.datasets.multiply.multiplied_task import keep_cuts, write_task
+    from nimbus.datagen.datasets.multiply.multiplied_task import keep_cuts, takes_folder, write_task
     from nimbus.datagen.datasets.multiply.source import read_nimbus_set
     from nimbus.datagen.robots.robot import load_robot
     from nimbus.datagen.tasks.task import load_task
     from nimbus.datagen.usd.stage import read_stage
     from nimbus.runner.cell.run import run_spec
+    from nimbus.runner.system.threads import prepare_libraries
 
     if not demos.exists():
         raise InputError("no such dataset", where=f"DEMOS {demos}", instead="give the folder of a dataset")
@@ -93,6 +91,7 @@ def command(
         what = "a cuts file chooses the demonstrations"
         raise InputError(what, where="--use", instead="leave it out, or write use: false in the cuts file")
     cuts_file = None if cuts is None else read_cuts(cuts)
+    prepare_libraries(skill_folders=skills or ())  # otherwise the simulator reports every kernel that it loads
     loaded = load_task(task, skill_folders=skills or ())
     robot, stage = load_robot(loaded.robot), read_stage(loaded.scene)
     if mapping is not None:
@@ -101,7 +100,7 @@ def command(
         found = read_nimbus_set(demos, task=loaded, robot=robot, limit=use)
     cut = cut_all(found, task=loaded, stage=stage, robot=robot, cuts_file=cuts_file)
     folder = (Path("out") / f"multiplied_{loaded.name}" if out is None else out).absolute()
-    beside = folder.with_name(f"{folder.name}{BESIDE}")
+    beside = takes_folder(folder)
     names = {"task": loaded.name, "robot": robot.name}
     kept = keep_cuts(beside, write_cuts(cut.cuts, found, **names)) if cut_only and cuts is None else cuts
     path = write_task(cut, task=loaded, robot=robot, stage=stage, folder=beside)

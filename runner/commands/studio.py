@@ -7,11 +7,11 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from nimbus.runner.commands.options import Skills, whole
+from nimbus.runner.commands.options import Skills, one_of, whole
 from nimbus.runner.commands.parser import path
 from nimbus.runner.system.output import write_error, write_out
 
@@ -67,6 +67,15 @@ def command(
             "--cuts", metavar="DEMOS", parser=path, help="dataset of demonstrations, whose subtasks the tab Cuts edits"
         ),
     ] = None,
+    images: Annotated[
+        Literal["lossless", "none"],
+        typer.Option(
+            "--images",
+            metavar="HOW",
+            parser=one_of(("lossless", "none")),
+            help="with --teleoperate, images of kept demonstrations; none: episodes of states only, in DIR-states",
+        ),
+    ] = "lossless",
     skills: Skills = None,
 ) -> int:
     """Serve the page until interrupted."""
@@ -75,6 +84,8 @@ def command(
 
     if device is not None and not teleoperate:
         raise InputError("a device needs teleoperation", where="--device", instead="add --teleoperate")
+    if images != "lossless" and not teleoperate:
+        raise InputError("this option needs teleoperation", where="--images", instead="add --teleoperate")
     if cuts is not None and not cuts.is_dir():
         raise InputError("no such dataset", where=f"--cuts {cuts}", instead="give the folder of demonstrations")
     prepare_libraries(skill_folders=skills or [])
@@ -95,7 +106,7 @@ def command(
                 from nimbus.datagen.teleoperate.device_file import read_device
 
                 read_device(device, load_robot(studio.task().robot))
-            studio.teleoperation.start(device)
+            studio.teleoperation.start(device, has_images=images != "none")
         write_out(f"open: {page_url(studio.address, sharpness)}\n")
         if host != LOOPBACK:
             write_error("anyone with this address can change task files and start runs; it is sent unencrypted\n")

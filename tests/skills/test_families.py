@@ -26,6 +26,7 @@ OTHERS = [
     "route_cable",
     "hang_cloth",
     "pour_beads",
+    "pour_grains",
 ]
 """Families whose skills ``tests/golden`` executes without physics in less time."""
 

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.execute.demonstrations.demonstration_file import DemonstrationFile, Take, Track
 from nimbus.datagen.tasks.task import parse_task
-from nimbus.runner.checks.recompute import _Maker, check_length, count_steps
+from nimbus.datagen.teleoperate.recording import SPLIT
+from nimbus.runner.checks.recompute import _Maker, check_length, count_steps, find_takes
+from nimbus.runner.checks.replay import stored_task
 from nimbus.runner.system import threads
 
 _TASK = """instructions: [Tidy up.]
@@ -57,8 +60,44 @@ def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(threads, "prepare_libraries", lambda **_: None)  # takes seconds; the task is refused before
     for name in ("evil.yaml", "./evil.yaml", str(tmp_path / "evil.yaml")):
         provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={})
-        layout = SimpleNamespace(key=SimpleNamespace(task="tidy", seed=0), physical=SimpleNamespace(objects=()))
+        layout = SimpleNamespace(
+            key=SimpleNamespace(task="tidy", seed=0, split="main"), physical=SimpleNamespace(objects=())
+        )
         episode: Any = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda made=layout: made)
         maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), (), None)  # type: ignore[arg-type]
         with pytest.raises(InputError, match="is a file, and such a file can start foreign programs"):
             maker._load(episode)
+
+
+def test_takes_are_found_beside_the_dataset(tmp_path: Path) -> None:
+    """Steps of a stored task name takes that ``nimbus multiply`` wrote beside the dataset."""
+    assert find_takes(tmp_path / "cube") is None
+    beside = tmp_path / "cube.demonstrations"
+    beside.mkdir()
+    row = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+    take = Take(source="x", base_T_frame=row, rate=15.0, tracks={"arm": Track(poses=(row, row))})
+    demonstration = DemonstrationFile(robot="panda", task="tidy", subtask="move", takes=(take,))
+    demonstration.write(beside / "1_take_items.demo.json")
+    assert find_takes(tmp_path / "cube") == beside
+    text = _TASK[: _TASK.index("steps:")] + "steps:\n  - do: {demo: 1_take_items}\nsuccess:\n  - nothing_on_floor\n"
+    layout = SimpleNamespace(key=SimpleNamespace(task="tidy"))
+    episode = SimpleNamespace(provenance=SimpleNamespace(task_text=text), path="a.hdf5", layout=lambda: layout)
+    with pytest.raises(InputError, match="no such demonstration"):
+        stored_task(episode).steps[0].statement.check_files()
+    found = stored_task(episode, step_folder=find_takes(tmp_path / "cube"))
+    assert found.steps[0].statement.demo == str(beside / "1_take_items.demo.json")
+
+
+def test_takes_behind_a_link_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "cube.demonstrations").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="this is a link"):
+        find_takes(tmp_path / "cube")
+
+
+def test_demonstrations_are_not_made_from_seeds(tmp_path: Path) -> None:
+    key = SimpleNamespace(task="tidy", seed=0, split=SPLIT)
+    provenance = SimpleNamespace(task_text=_TASK, settings={})
+    episode: Any = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda: SimpleNamespace(key=key))
+    maker = _Maker(tmp_path, SimpleNamespace(inputs_of=lambda _: {}), (), None)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="come from recordings, not from seeds; nimbus certify"):
+        maker._load(episode)

@@ -7,7 +7,7 @@ by a robot that looks along x; front is nearer to it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,20 @@ def contains(world: World, container: str, name: str, *, cavity: str | None = No
         cavity: Cavity, or part with cavities, to consider; all when None.
     """
     center = world.pose(name) @ np.append(world.model(name).center_of_mass, 1.0)
-    places = (((np.linalg.inv(frame) @ center)[:3], low, high) for frame, low, high in _rooms(world, container, cavity))
+    return _is_inside(center, _rooms(world, container, cavity))
+
+
+def count_inside(world: World, container: str, name: str) -> tuple[int, int]:
+    """Return the number of grains of a heap within a container, and of all its grains; another object counts as one."""
+    if world.model(name).heap is None:
+        return int(contains(world, container, name)), 1
+    rooms, points = list(_rooms(world, container, None)), world.points(name)
+    return sum(_is_inside(np.append(point, 1.0), rooms) for point in points), len(points)
+
+
+def _is_inside(point: FloatArray, rooms: Iterable[tuple[FloatArray, FloatArray, FloatArray]]) -> bool:
+    """Return True if a homogeneous point (4,) in the world frame [m] is within a room."""
+    places = (((np.linalg.inv(frame) @ point)[:3], low, high) for frame, low, high in rooms)
     return any(bool(np.all(place > low) and np.all(place < high)) for place, low, high in places)
 
 

@@ -77,14 +77,17 @@ class SimulatedScene:
     def points(self, name: str) -> FloatArray:
         """Return the points (V, 3) of a flexible object in the world frame [m]; empty for a rigid object.
 
-        These are the vertices of a cloth, row after row, or the ends of the links of a cable.
+        These are the vertices of a cloth, row after row, the ends of the links of a cable, or the centers of grains.
         """
         return self.simulation.points(name) if name in self.simulation.flexible else np.zeros((0, 3))
 
     def thickness(self, name: str) -> float:
-        """Return the thickness of a cloth or a cable [m]; 0 for a rigid object."""
-        sheet, chain = self.model(name).sheet, self.model(name).chain
-        return sheet.thickness if sheet else 2 * chain.radius if chain else 0.0
+        """Return the thickness of a cloth or a cable, or the diameter of grains [m]; 0 for a rigid object."""
+        model = self.model(name)
+        if model.sheet:
+            return model.sheet.thickness
+        tube = model.chain or model.heap
+        return 2 * tube.radius if tube else 0.0
 
     def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper corner (3,) of an object or a fixture along the world axes [m]."""

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _TRACKING_LIMIT = 0.03
 """Tracking error above which the arm counts as blocked [rad]."""
 
+_CALM = 0.35
+"""Fraction of the usual speed of transports in a world with grains: its physics takes long steps, in which a fast and
+turning hand leaves the object behind by up to a millimeter."""
 _FAR_BELOW = 10.0
 """Depth to which the planning scene moves ignored bodies [m]."""
 
@@ -167,7 +170,8 @@ class SimulatedWorkcell(SimulatedWorld):
         handled = {self.held, *self._labels.targets}
         for name in itertools.chain(*(self.contents(name) for name in handled if name in self.objects)):
             # Contents move with their container; like the container, they are not obstacles.
-            qpos[self.position_address(name) + 2] -= _FAR_BELOW
+            if name not in self.simulation.flexible:  # grains are no obstacles in any case
+                qpos[self.position_address(name) + 2] -= _FAR_BELOW
         self.scene.set_world(qpos)
         # A held part, such as a drawer, moves in its joint; only a held object is rigidly attached to the tool.
         # The rest of a held cloth or cable hangs from the hand, and is no obstacle.
@@ -207,6 +211,8 @@ class SimulatedWorkcell(SimulatedWorld):
         self._notes = {}
         if not plan:
             raise SkillFailure.of_plan(plan)
+        if self.meter.carried and self.simulation.flexible.has_heap:
+            plan = plan.slowed(_CALM)
         wait_for_way(self, plan.positions)
         scene = self.look()
         # Physics has moved things since the plan was made, and some planners use other geometry. Therefore the plan is

@@ -81,6 +81,7 @@ def build_object(library: str, name: str, kind: ObjectKind, variant: int) -> Obj
         ball=shape.ball,
         sheet=shape.sheet,
         chain=shape.chain,
+        heap=shape.heap,
         anchored=kind.anchored,
     )
 

@@ -9,12 +9,14 @@ from pydantic import Field, model_validator
 from nimbus.datagen.files.quantities import Kilograms, Metres, Range, Ratio
 from nimbus.datagen.files.strict_yaml import Name, StrictModel
 from nimbus.datagen.objects.articulated import AnyArticulated
+from nimbus.datagen.objects.model import FlexibleKind
 from nimbus.datagen.objects.shapes.ball import Ball
 from nimbus.datagen.objects.shapes.block import Block
 from nimbus.datagen.objects.shapes.cable import Cable
 from nimbus.datagen.objects.shapes.cloth import Cloth
 from nimbus.datagen.objects.shapes.compound import Compound
 from nimbus.datagen.objects.shapes.crumpled import Crumpled
+from nimbus.datagen.objects.shapes.grains import Grains
 from nimbus.datagen.objects.shapes.hole_board import HoleBoard
 from nimbus.datagen.objects.shapes.hollow import Hollow
 from nimbus.datagen.objects.shapes.loft import Loft
@@ -23,8 +25,9 @@ from nimbus.datagen.objects.shapes.ring import Ring
 from nimbus.datagen.objects.textures.canvas import Color
 from nimbus.datagen.objects.textures.texture import Layer
 
+FlexibleShape = Cloth | Cable | Grains
 AnyShape = Annotated[
-    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | Cloth | Cable | Compound | AnyArticulated,
+    Loft | Crumpled | Peel | Block | Hollow | Ring | Ball | HoleBoard | FlexibleShape | Compound | AnyArticulated,
     Field(discriminator="family"),
 ]
 
@@ -86,11 +89,12 @@ class ObjectKind(StrictModel):
     anchored: bool = Field(False, description="the object is fixed in place, as if it were heavy or screwed down")
 
     @property
-    def bends_as(self) -> Literal["cloth", "cable", ""]:
-        """``cloth`` or ``cable`` if a variant is one; empty for a rigid kind."""
-        if any(isinstance(shape, Cloth) for shape in self.shapes):
-            return "cloth"
-        return "cable" if any(isinstance(shape, Cable) for shape in self.shapes) else ""
+    def bends_as(self) -> FlexibleKind:
+        """Flexible kind of a variant; empty for a rigid kind."""
+        for shape in self.shapes:
+            if isinstance(shape, FlexibleShape):
+                return shape.family
+        return ""
 
     def in_color(self, name: str) -> ObjectKind:
         """Return the kind in only one of its colors."""

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.objects.build import build_object
-from nimbus.datagen.objects.model import ObjectModel
+from nimbus.datagen.objects.model import FLEXIBLE_NOUNS, FlexibleKind, ObjectModel
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.declaration import ObjectKind
@@ -35,13 +35,13 @@ def scale_object(model: ObjectModel, factor: float) -> ObjectModel:
         factor: Factor above 0.
 
     Raises:
-        InputError: The model is cloth or a cable, or has moving parts.
+        InputError: The model is cloth, a cable or grains, or has moving parts.
     """
     if factor == 1.0:
         return model
     if model.parts or model.is_flexible:
         where = f"object library '{model.library}': kinds.{model.kind}"
-        what = "is cloth" if model.sheet else "is a cable" if model.chain else "has moving parts"
+        what = f"is {FLEXIBLE_NOUNS[bends]}" if (bends := model.bends_as) else "has moving parts"
         raise InputError(f"{what} and exists in one size only", where=where, instead="leave out 'scale'")
     return replace(
         model,
@@ -97,8 +97,8 @@ class Kind(Protocol):
         ...
 
     @property
-    def bends_as(self) -> Literal["cloth", "cable", ""]:
-        """``cloth`` or ``cable`` if the kind is one; empty for a rigid kind."""
+    def bends_as(self) -> FlexibleKind:
+        """Flexible kind, such as ``cloth``; empty for a rigid kind."""
         ...
 
 

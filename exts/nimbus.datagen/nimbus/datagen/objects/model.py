@@ -12,8 +12,11 @@ from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray, Quaternion
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.cable import CableChain
+    from nimbus.datagen.objects.grains import GrainHeap
 
-FLEXIBLE_NOUNS = {"cloth": "cloth", "cable": "a cable"}
+FlexibleKind = Literal["cloth", "cable", "grains", ""]
+"""Word for a flexible kind; empty for a rigid one."""
+FLEXIBLE_NOUNS = {"cloth": "cloth", "cable": "a cable", "grains": "a heap of grains"}
 """Words for flexible kinds in messages."""
 
 
@@ -205,6 +208,8 @@ class ObjectModel:
     """Grid of a cloth, which bends; None for any other object."""
     chain: CableChain | None = None
     """Links of a cable, which bends; None for any other object."""
+    heap: GrainHeap | None = None
+    """Grains, such as peas, which move freely; None for any other object."""
     parts: tuple[MovingPart, ...] = ()
     """Moving parts. Shape, inertia and pieces above are those of the base; ``mass`` is the total."""
     anchored: bool = False
@@ -216,8 +221,20 @@ class ObjectModel:
 
     @property
     def is_flexible(self) -> bool:
-        """True for a cloth or a cable, whose shape changes in physics."""
-        return self.sheet is not None or self.chain is not None
+        """True for a cloth, a cable or grains, whose shape changes in physics."""
+        return self.body_count > 0
+
+    @property
+    def bends_as(self) -> FlexibleKind:
+        """Word for the flexible kind; empty for a rigid one."""
+        return "cloth" if self.sheet else "cable" if self.chain else "grains" if self.heap else ""
+
+    @property
+    def body_count(self) -> int:
+        """Number of bodies of a flexible object: vertices of a cloth, links of a cable, or grains; 0 if rigid."""
+        if self.sheet:
+            return self.sheet.count
+        return self.chain.links if self.chain else self.heap.count if self.heap else 0
 
     @property
     def texture(self) -> ImageArray:

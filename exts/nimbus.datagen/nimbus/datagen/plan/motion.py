@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import CubicHermiteSpline
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
@@ -92,6 +94,17 @@ class MotionPlan:
     def end(self) -> FloatArray:
         """Last posture (J,) [rad or m]."""
         return self.positions[-1]
+
+    def slowed(self, pace: float) -> MotionPlan:
+        """Return the same motion at a fraction of its speed, with the same period between rows."""
+        count = max(1, math.ceil((len(self.time) - 1) / pace - 1e-9))
+        shape = CubicHermiteSpline(self.time, self.positions, self.velocities)
+        at = np.linspace(0.0, self.duration, count + 1)
+        positions = shape(at)
+        positions[-1] = self.end  # interpolation rounds, and the next plan has to start exactly here
+        period = self.duration / (len(self.time) - 1)
+        velocities = shape(at, 1) * self.duration / (count * period)
+        return replace(self, time=period * np.arange(count + 1), positions=positions, velocities=velocities)
 
 
 def _no_plan() -> MotionPlan:

@@ -1,4 +1,4 @@
-"""Scene as a feature vector: poses, sizes and kinds of objects, points of cloths and cables, and poses of the tools.
+"""Scene as a feature vector: poses, sizes and kinds of objects, points of flexible objects, and poses of the tools.
 
 Names and values are the same in training, from a stored trajectory, and in evaluation, from a running simulation.
 """
@@ -36,7 +36,7 @@ class _Slot:
     kinds: tuple[str, ...]
     parts: tuple[str, ...]
     points: int
-    """Largest number of points of its kinds that are cloths or cables; 0 if all are rigid."""
+    """Largest number of points of its flexible kinds; 0 if all are rigid."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class SceneFeatures:
                 else:
                     columns.append(np.zeros((count, len(_POSE) + len(_POINT))))
             if slot.points:
-                rows = [place[part_label(item.name, str(index))] for index in range(_body_count(_model(item)))]
+                rows = [place[part_label(item.name, str(index))] for index in range(_model(item).body_count)]
                 columns.append(_flexible_points(item, body_positions[:, rows], rotations[:, rows], slot.points))
         return np.concatenate(columns, axis=1)
 
@@ -137,14 +137,9 @@ def _part_points(item: PlacedObject) -> dict[str, FloatArray]:
     }
 
 
-def _body_count(model: ObjectModel) -> int:
-    """Return the number of bodies of a flexible model: vertices of a cloth or links of a cable."""
-    return model.sheet.count if model.sheet else model.chain.links if model.chain else 0
-
-
 def _point_count(model: ObjectModel) -> int:
     """Return the number of points of a flexible model; a cable has one more than links."""
-    return _body_count(model) + (model.chain is not None)
+    return model.body_count + (model.chain is not None)
 
 
 def _flexible_points(item: PlacedObject, positions: FloatArray, rotations: FloatArray, count: int) -> FloatArray:

@@ -175,7 +175,7 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
     """
     sizes = np.array([model.bounds[1] - model.bounds[0] for model in models])
     # Objects may have any yaw, so each gets the circle around its footprint; a ball only needs its own radius.
-    radius = float(np.linalg.norm(sizes[:, :2], axis=1).max() / 2) if not _round(models) else float(sizes.max() / 2)
+    radius = float(sizes.max() / 2) if _are_balls(models) else max(map(_reach, models, sizes))
     height = float(sizes[:, 2].max())
     low, high = cavity
     middle, half = (low + high)[:2] / 2, (high - low)[:2] / 2 - radius - _GAP
@@ -193,8 +193,13 @@ def fill(cavity: FloatArray, models: Sequence[ObjectModel], rng: np.random.Gener
     return points[: len(models)]
 
 
-def _round(models: Sequence[ObjectModel]) -> bool:
+def _are_balls(models: Sequence[ObjectModel]) -> bool:
     return all(model.ball > 0.0 for model in models)
+
+
+def _reach(model: ObjectModel, size: FloatArray) -> float:
+    """Return the radius of the circle that an object of a size (3,) needs at any yaw [m]."""
+    return float(size[:2].max() if model.heap else np.linalg.norm(size[:2])) / 2
 
 
 def _layer(half: FloatArray, pitch: float) -> FloatArray:

@@ -54,6 +54,9 @@ def _bind_vertices(item: PlacedObject) -> tuple[tuple[str, ...], FloatArray | No
     if model.chain:
         links, offsets = model.chain.skin()
         return tuple(part_label(item.name, str(link)) for link in links), offsets
+    if model.heap:
+        grains, offsets = model.heap.skin()
+        return tuple(part_label(item.name, str(grain)) for grain in grains), offsets
     return (), None
 
 

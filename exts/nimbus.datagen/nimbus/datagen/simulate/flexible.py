@@ -1,4 +1,4 @@
-"""Worlds with flexible objects: cloths and cables, which are added to the MuJoCo model that Newton builds.
+"""Worlds with flexible objects: cloths, cables and grains, which are added to the MuJoCo model that Newton builds.
 
 Such a world has physics settings of its own; docs/decisions.md has figures and reasons.
 """
@@ -17,6 +17,7 @@ from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.simulate.cable import add_chain
 from nimbus.datagen.simulate.cloth import ROBOT, SOLIMP, SOLREF, SURFACES, add_sheet
+from nimbus.datagen.simulate.grains import add_grains, keep_in_hand
 
 FLEXIBLE_STEP_RATE = 600.0
 """Rate of physics in a world with flexible objects [Hz]."""
@@ -35,7 +36,7 @@ class FlexibleWorld:
 
 
 def is_flexible(item: PlacedObject) -> bool:
-    """Return True if an object is cloth or a cable."""
+    """Return True if an object is cloth, a cable or grains."""
     return _model(item).is_flexible
 
 
@@ -68,11 +69,15 @@ def compile_flexible(
             add_sheet(spec, body, item, shape.sheet)
         elif shape.chain:
             add_chain(spec, body, item, shape.chain)
+        elif shape.heap:
+            add_grains(spec, body, item, shape.heap)
     model = spec.compile()
     for one in (model, rigid):
         _restore_limits(one, newtons)
     sheets = [sheet for item, _ in bodies if (sheet := _model(item).sheet)]
     _set_options(model, is_firm=any(sheet.is_firm for sheet in sheets))
+    if all(_model(item).heap for item in items):
+        keep_in_hand(model, [item.name for item in items])
     return FlexibleWorld(model=model, rigid=rigid)
 
 
@@ -107,13 +112,14 @@ class FlexibleStates:
         self._model = model
         self._roots = {item.name: model.body(item.name).id for item in items}
         self._bodies: dict[str, FloatArray] = {}
+        self.has_heap = any(_model(item).heap for item in items)
+        """True if one of the objects is grains."""
         self._ends: dict[str, FloatArray] = {}
         """(3,) end of the last link of a cable in the frame of the link [m]."""
         for item in items:
             shape = _model(item)
-            count = shape.sheet.count if shape.sheet else shape.chain.links if shape.chain else 0
             self._bodies[item.name] = np.array(
-                [model.body(part_label(item.name, str(index))).id for index in range(count)]
+                [model.body(part_label(item.name, str(index))).id for index in range(shape.body_count)]
             )
             if shape.chain:
                 self._ends[item.name] = np.array([shape.chain.link_length, 0.0, 0.0])
@@ -127,7 +133,7 @@ class FlexibleStates:
         return bool(self._roots)
 
     def points(self, data: mujoco.MjData, name: str) -> FloatArray:
-        """Return the vertices (V, 3) of a cloth, or the ends of the links of a cable, in the world frame [m]."""
+        """Return the vertices (V, 3) of a cloth, the ends of the links of a cable, or the centers of grains [m]."""
         bodies = self._bodies[name]
         if name not in self._ends:
             return data.xpos[bodies]
@@ -135,7 +141,7 @@ class FlexibleStates:
         return np.vstack([data.xpos[bodies], data.xpos[last] + data.xmat[last].reshape(3, 3) @ self._ends[name]])
 
     def speed(self, data: mujoco.MjData, name: str) -> float:
-        """Return the speed of the fastest vertex or link [m/s]."""
+        """Return the speed of the fastest vertex, link or grain [m/s]."""
         velocity, fastest = np.zeros(6), 0.0
         for body in self._bodies[name]:
             mujoco.mj_objectVelocity(self._model, data, mujoco.mjtObj.mjOBJ_BODY, body, velocity, 0)

@@ -64,13 +64,13 @@ class NewtonSimulation:
     Args:
         stage: The scene.
         robot: The robot.
-        rate: Record and command rate [Hz]; must divide 2400, and 600 in a world with cloth or cables.
+        rate: Record and command rate [Hz]; must divide 2400, and 600 in a world with cloth, cables or grains.
     """
 
     flexible: FlexibleStates
-    """Cloths and cables of the world."""
+    """Cloths, cables and grains of the world."""
     rigid_model: mujoco.MjModel
-    """The world without vertices of cloths and links of cables, for planning; ``model`` itself where there are none."""
+    """The world without the bodies of flexible objects, for planning; ``model`` itself where there are none."""
     touch_gap: ClassVar[float] = 0.0
     """Distance between two surfaces up to which they count as touching while the robot acts [m]."""
 
@@ -111,7 +111,7 @@ class NewtonSimulation:
         )
         self._step: int | None = None
         """Number of steps since the start of the recording; None before the start."""
-        # Vertices of cloths and links of cables come last; by default they have their shapes at rest.
+        # Bodies of flexible objects come last; by default they have their shapes at rest.
         self.data.qpos[: self.rigid_model.nq] = start_positions(self.rigid_model, builder)
         for name, away in layout.robot.start.items():
             self.data.qpos[self.model.joint(name).qposadr[0]] += away
@@ -309,7 +309,7 @@ class NewtonSimulation:
         return pose
 
     def points(self, name: str) -> FloatArray:
-        """Return the vertices (V, 3) of a cloth, or the ends of the links of a cable, in the world frame [m]."""
+        """Return the vertices (V, 3) of a cloth, the ends of the links of a cable, or the centers of grains [m]."""
         return self.flexible.points(self.data, name)
 
     def body_positions(self) -> FloatArray:
@@ -323,7 +323,7 @@ class NewtonSimulation:
         return self.data.xquat[1:].copy()
 
     def body_speed(self, name: str) -> tuple[float, float]:
-        """Return the linear [m/s] and angular [rad/s] speed of a body; for a cloth or a cable, of its fastest point."""
+        """Return the linear [m/s] and angular [rad/s] speed of a body; for a flexible object, of its fastest point."""
         if name in self.flexible:
             return self.flexible.speed(self.data, name), 0.0
         velocity = np.zeros(6)

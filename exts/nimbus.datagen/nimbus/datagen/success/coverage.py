@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from nimbus.datagen.execute.toolkit import contains
+from nimbus.datagen.execute.toolkit import count_inside
 from nimbus.datagen.geometry.hulls import qhull
 from nimbus.datagen.plugin import (
     ContainerReference,
@@ -85,20 +85,20 @@ def _under(vertices: FloatArray, surface: float, points: FloatArray) -> NDArray[
 
 @register("predicate", "poured_fraction")
 class PouredFraction(Predicate):
-    """At least 80 % of the objects have their centers of mass within the container."""
+    """At least 80 % of the objects, or of the grains of a heap, have their centers of mass within the container."""
 
     main = "objects"
     version: ClassVar[int] = 2
     states = ("poured_into(objects, container)",)
-    objects: ObjectsReference = Field(description="The poured objects: a group, such as beads.")
+    objects: ObjectsReference = Field(description="The poured objects: a group, such as beads, or grains.")
     container: ContainerReference = Field(description="The object or fixture that must contain them.")
     at_least: Ratio = Field(0.8, gt=0, le=1, description="Smallest fraction of the objects.")
 
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if too few are inside."""
-        names = each(self.objects)
-        inside = sum(contains(world, self.container, name) for name in names)
-        if names and inside >= self.at_least * len(names) - 1e-9:
+        counts = [count_inside(world, self.container, name) for name in each(self.objects)]
+        inside, every = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+        if every and inside >= self.at_least * every - 1e-9:
             return None
-        detail = f"{inside} of {len(names)} are in {self.container}"
+        detail = f"{inside} of {every} are in {self.container}"
         return Outcome(success=False, reason=Reason.SPILLED, detail=detail)

@@ -31,6 +31,7 @@ from pydantic import AfterValidator
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.quantities import Metres
 from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.objects.model import FlexibleKind
 from nimbus.datagen.tasks.facts import Fact, parse_fact, parse_facts
 from nimbus.datagen.tasks.points import normal_form
 from nimbus.datagen.tasks.workcell_interface import Workcell, World
@@ -139,7 +140,7 @@ class Statement(StrictModel, ABC):
     versions."""
     main: ClassVar[str] = ""
     """Parameter that the short form fills: ``- pick: item`` is ``- pick: {object: item}``."""
-    needs_flexible: ClassVar[Literal["cloth", "cable", ""]] = ""
+    needs_flexible: ClassVar[FlexibleKind] = ""
     """Flexible kind that the object of the main field must be; empty for any kind."""
     frames: ClassVar[dict[str, str]] = {}
     """Frame that an object needs, by the parameter that names the object; ``{hole}`` stands for the value of the

@@ -242,19 +242,27 @@ def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
     return manipulation_of(parse_any_task(text, name=name, folder=folder))
 
 
-def parse_any_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task | NavigationTask:
+def parse_any_task(
+    text: str, *, name: str = "task", folder: Path = Path(), step_folder: Path | None = None
+) -> Task | NavigationTask:
     """Validate the text of a task file of any kind, for example the text that is stored in an episode.
 
     Args:
         text: The text.
         name: Name of the task, and of the file in errors.
         folder: Folder at which relative paths begin.
+        step_folder: Folder at which those of the steps begin, such as of demonstrations; by default ``folder``.
     """
-    return _task(parse(text, f"{name}.yaml"), name, folder=folder)
+    return _task(parse(text, f"{name}.yaml"), name, folder=folder, step_folder=step_folder)
 
 
 def _task(
-    document: Document, name: str, *, folder: Path, skill_folders: Iterable[Path | str] = ()
+    document: Document,
+    name: str,
+    *,
+    folder: Path,
+    step_folder: Path | None = None,
+    skill_folders: Iterable[Path | str] = (),
 ) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
         what = f"'{name}' cannot be the name of a task, because file names of episodes contain it"
@@ -263,7 +271,7 @@ def _task(
     discover(skill_folders)  # this follows the check of the form, because it imports all skills
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
-    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=folder)
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder)
     success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder)
     randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(

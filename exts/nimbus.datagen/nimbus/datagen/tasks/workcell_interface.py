@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray
 
 if TYPE_CHECKING:
-    import mujoco
-
     from nimbus.datagen.episode.layout import PlacedObject
+    from nimbus.datagen.geometry.mujoco_library import mujoco
     from nimbus.datagen.objects.model import ObjectModel
     from nimbus.datagen.plan.grasp import Grasp
     from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner
@@ -93,7 +92,7 @@ class SceneState(Protocol):
     def points(self, name: str) -> FloatArray:
         """Return the points (V, 3) of a flexible object in the world frame [m]; empty for a rigid object.
 
-        These are the vertices of a cloth, row after row, or the ends of the links of a cable.
+        These are the vertices of a cloth, row after row, the ends of the links of a cable, or the centers of grains.
         """
         ...
 

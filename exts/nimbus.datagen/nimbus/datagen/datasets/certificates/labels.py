@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.episode.observation import CameraFrames, Labels
 from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.objects.grains import GrainHeap
+from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.render.camera_model.sensor import shown_poses
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
@@ -46,14 +49,16 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
     labels = episode.labels
     if labels is None:
         return LabelCheck(views=0, problems=())
+    layout = episode.layout()
     bodies = {name: row for row, name in enumerate(episode.texts("names/bodies"))}
     flexible: dict[str, list[int]] = {}
     for name, row in bodies.items():
         thing, _, point = name.partition(".")
-        if point.isdecimal():  # moving parts have names, points of cloths and cables have numbers
+        if point.isdecimal():  # moving parts have names, points of flexible objects have numbers
             flexible.setdefault(thing, []).append(row)
+    grains = {item.name: heap.radius for item in layout.physical.objects if (heap := _heap(item))} if flexible else {}
     positions, wxyz = episode.array("observations/body_positions"), episode.array("observations/body_wxyz")
-    visual = episode.layout().visual
+    visual = layout.visual
     positions, wxyz = shown_poses(positions, wxyz, rate=episode.rate, latency=visual.latency)
     lenses = {camera.name: camera.distortion for camera in visual.cameras}
     views, problems = 0, []
@@ -69,7 +74,10 @@ def check_labels(episode: EpisodeFile, steps: NDArray[np.int64]) -> LabelCheck:
                     continue
                 views += 1
                 box = _points(labels, number)  # static objects: in the world frame
-                if own := flexible.get(body):
+                own = flexible.get(body)
+                if own and body in grains:
+                    box = grain_points(positions[step, own], grains[body])
+                elif own:
                     box = bent_points(positions[step, own], wxyz[step, own], thickness=float(np.ptp(box[:, 2])))
                 elif not still:
                     box = box @ quat_to_matrix(wxyz[step, row]).T + positions[step, row]
@@ -135,6 +143,21 @@ def bent_points(positions: FloatArray, wxyz: FloatArray, *, thickness: float) ->
     joints = np.vstack([positions, positions[-1] + link * quat_to_matrix(wxyz[-1])[:, 0]])
     corners = thickness / 2 * np.array([*product((-1.0, 1.0), repeat=3)])
     return (joints[:, None] + corners).reshape(-1, 3)
+
+
+def grain_points(positions: FloatArray, radius: float) -> FloatArray:
+    """Return the corners (P, 3) of boxes around grains in the world frame [m].
+
+    Args:
+        positions: (V, 3) centers of the grains [m].
+        radius: Radius of each grain [m].
+    """
+    corners = radius * np.array([*product((-1.0, 1.0), repeat=3)])
+    return (positions[:, None] + corners).reshape(-1, 3)
+
+
+def _heap(item: PlacedObject) -> GrainHeap | None:
+    return open_library(item.library).model(item.kind, item.variant, item.scale).heap
 
 
 def _told(box: NDArray[np.floating]) -> str:

@@ -60,6 +60,11 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
     return path
 
 
+def takes_folder(dataset: Path) -> Path:
+    """Return the folder beside a dataset with the takes that its task repeats, and that task."""
+    return dataset.with_name(f"{dataset.name}.demonstrations")
+
+
 def keep_cuts(folder: Path, text: str) -> Path:
     """Write a cuts file beside the takes; return its path.
 

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nimbus.datagen.files.quantities import Kilograms, Metres, Range
 from nimbus.datagen.files.strict_yaml import Name, StrictModel
+from nimbus.datagen.objects.model import FlexibleKind
 
 Unit = Literal["m", "cm", "mm", "in"]
 METRES: dict[Unit, float] = {"m": 1.0, "cm": 0.01, "mm": 0.001, "in": 0.0254}
@@ -57,7 +58,7 @@ class AssetSettings(StrictModel):
     colors: dict[Name, str] = Field(default={}, max_length=0)
 
     @property
-    def bends_as(self) -> Literal["cloth", "cable", ""]:
+    def bends_as(self) -> FlexibleKind:
         """Empty: meshes are rigid."""
         return ""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import Finite, as_typed, parse_plain, read_bytes
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.objects.model import FlexibleKind
 
 INDEX_NAME = "index.json"
 CARD_NAME, SHAPE_NAME = "asset.yaml", "shape.npz"
@@ -82,7 +83,7 @@ class AssetEntry:
         return 1
 
     @property
-    def bends_as(self) -> Literal["cloth", "cable", ""]:
+    def bends_as(self) -> FlexibleKind:
         """Empty: prepared objects are rigid."""
         return ""
 

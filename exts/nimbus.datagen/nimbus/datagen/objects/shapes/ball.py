@@ -45,13 +45,13 @@ class Ball(StrictModel):
             faces=drop_slivers(vertices, faces.astype(np.int32)),
             uvs=np.column_stack([u.ravel(), v.ravel()]),
             crease=3.0,
-            pieces=(convex_hull(radius * _even_points()),),
+            pieces=(convex_hull(radius * even_points()),),
             regions={"surface": TextureRegion(u=(0.0, 1.0), v=(0.0, 1.0), size=(2 * np.pi * radius, np.pi * radius))},
             ball=radius,
         )
 
 
-def _even_points() -> FloatArray:
+def even_points() -> FloatArray:
     """Return 32 points of the unit sphere: the corners of an icosahedron and of its dual dodecahedron."""
     one, golden = (0.0, 1.0, _GOLDEN), (0.0, 1 / _GOLDEN, _GOLDEN)
     signs = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)

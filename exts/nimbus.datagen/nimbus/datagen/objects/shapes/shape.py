@@ -12,6 +12,7 @@ from nimbus.datagen.arrays import FloatArray, IndexArray
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.cable import CableChain
+    from nimbus.datagen.objects.grains import GrainHeap
     from nimbus.datagen.objects.model import Sheet
     from nimbus.datagen.objects.shapes.contact import Piece
 
@@ -58,6 +59,8 @@ class Shape:
     """Grid of a flexible sheet; None for any other shape."""
     chain: CableChain | None = None
     """Links of a cable; None for any other shape."""
+    heap: GrainHeap | None = None
+    """Column of grains; None for any other shape."""
 
 
 def frame_at(

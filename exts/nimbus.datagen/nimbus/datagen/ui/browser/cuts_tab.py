@@ -78,6 +78,8 @@ class CutsTab:
         self._look: SceneLook | None = None
         self._shown = ""
         """Demonstration in the scene."""
+        self._of_task = ""
+        """Task of the open demonstrations, for the command line."""
         self._row = 0
         self._lines: list[Any] = []
         gui = server.gui
@@ -168,9 +170,9 @@ class CutsTab:
         folder = Path(typed).expanduser() if typed else self._default(task.name)
         self._allowed.check(folder)
         path = self._path(folder)
-        found = open_cuts(folder, path, task)
+        found, name = open_cuts(folder, path, task), self._name()
         with self._lock:
-            self._open, self._shown = found, ""
+            self._open, self._shown, self._of_task = found, "", name
             for part in (self._one, self._part, self._saving):
                 part.visible = True
             self._show()
@@ -226,8 +228,11 @@ class CutsTab:
         acts[what]()
 
     def _go_to(self, seconds: float) -> None:
-        if self._look is not None:
+        if self._look is not None and self._player.look is self._look:
             self._player.go_to(self._look, row_at(seconds, self._draft.demonstration.rate))
+        else:  # another layout is in the scene
+            self._shown = ""
+            self._tasks.submit("showing the demonstration", self._draw)
 
     def _follow(self, look: SceneLook, row: int) -> None:
         """Follow the scrubber below the tabs; another motion in the scene hides the paths of the tools."""
@@ -318,7 +323,7 @@ class CutsTab:
 
     def _command_line(self) -> str:
         assert self._open is not None
-        words = ["nimbus", "multiply", str(self._open.folder), "--task", self._name(), "--cuts", str(self._draft.path)]
+        words = ["nimbus", "multiply", str(self._open.folder), "--task", self._of_task, "--cuts", str(self._draft.path)]
         words += ["--episodes", "100", "--out", f"out/multiplied_{self._draft.scope.task}"]
         hint = "Save, then run:" if self._draft.is_changed else "Run:"
         line = f'<pre style="{_COMMAND}">{html.escape(shlex.join(words))}</pre>'

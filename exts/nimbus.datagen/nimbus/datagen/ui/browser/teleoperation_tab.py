@@ -38,6 +38,8 @@ _HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away f
 _BUTTONS = ("Record", "Keep", "Discard")
 _OFF, _MAKING = "Press *Start*.", "making episodes …"
 _FAILED = "**stopped by an internal error; press *Start*: the recording is kept** (details in the terminal)"
+_SHORTEST = 0.1
+"""Resolution of the time to go back to [s]."""
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -98,6 +100,8 @@ class TeleoperationTab:
         self._renders = gui.add_checkbox("images", True, hint="Off: Keep makes episodes of states only")
         back = gui.add_button_group("undo", ("1 s", "5 s", "Pause"))
         back.on_click(lambda event: self._go_back(event.target.value))
+        self._moment = gui.add_slider("time [s]", 0.0, _SHORTEST, _SHORTEST, 0.0, hint="Time to go back to")
+        gui.add_button("Go back to this time", hint="What was done later is removed").on_click(lambda _: self._go_to())
         self._line = gui.add_markdown(_OFF)
         self._made = gui.add_markdown("")
         with gui.add_folder("Keys", expand_by_default=True):
@@ -105,12 +109,14 @@ class TeleoperationTab:
         self._applied = gui.add_html('<span id="nimbus-applied" hidden>0</span>')
         self._pictures = gui.add_folder("Live cameras", expand_by_default=True)
 
-    def start(self, device: Path | None = None) -> None:
+    def start(self, device: Path | None = None, *, has_images: bool = True) -> None:
         """Start with the first layout that has no recording.
 
         Args:
             device: File of a device that moves the robot in addition to the page.
+            has_images: False to make episodes of states only.
         """
+        self._renders.value = has_images
         self._device_file = device
         self._turn(True)
 
@@ -255,6 +261,9 @@ class TeleoperationTab:
         self._cameras.look(drawn, motion.names, motion.positions[0], motion.wxyz[0])
         if (line := self._describe(state)) != self._line.content:
             self._line.content = line
+            # The line changes every second of a recording.
+            self._moment.max = end = max(_SHORTEST, round(state.session.seconds, 1))
+            self._moment.value = min(float(self._moment.value), end)
 
     def _describe(self, state: LoopState) -> str:
         now = state.session
@@ -300,6 +309,10 @@ class TeleoperationTab:
             self._do(lambda session: session.pause())
         else:
             self._do(lambda session: session.undo(float(what.split()[0])))
+
+    def _go_to(self) -> None:
+        seconds = float(self._moment.value)
+        self._do(lambda session: session.go_to(round(seconds * session.task.rate)))
 
     def _press(self, what: str) -> None:
         if what == "Record":
