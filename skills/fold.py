@@ -6,7 +6,16 @@ from typing import Annotated
 
 import numpy as np
 
-from nimbus.datagen.execute.toolkit import MotionPlan, MotionStatus, release_upward, set_fingers
+from nimbus.datagen.execute.toolkit import (
+    CORNER_CLOSING,
+    CORNER_ROOM,
+    ClothCorner,
+    MotionPlan,
+    MotionStatus,
+    find_corners,
+    release_upward,
+    set_fingers,
+)
 from nimbus.datagen.plugin import (
     Field,
     FloatArray,
@@ -18,8 +27,6 @@ from nimbus.datagen.plugin import (
     register,
 )
 
-_TIPS = 0.0015
-"""Height of the finger tips above the surface while they close [m]; higher ones slide over the cloth."""
 _OPENING = 0.045
 """Distance of the pads before they close [m]; they gather the cloth between them."""
 _INSET = 0.017
@@ -30,12 +37,8 @@ _LAYER = 0.004
 """Rise of the hand from the start of the arc to its end, where it lies on another layer [m]."""
 _OVER = 0.08
 """Height of the tool above the surface before and after [m]."""
-_CLOSING = 12
-"""Record periods in which the fingers close."""
 _POSES, _LIFTED = 40, 12
 """Number of poses along the arc, and of those after which the corner must be in the fingers."""
-_ROOM = 0.01
-"""Travel of each finger at the release [m]; wider fingers push the corner away."""
 _BEYOND = 0.005
 """Distance of the hand from the opposite corner at the release, along the diagonal [m]."""
 
@@ -72,7 +75,7 @@ class Fold(Skill):
         start, end = self._reach(arm, surface)
         poses = _arc(start, end)
         arm.begin("grasp")
-        kept = arm.close_on(self.object, steps=_CLOSING)
+        kept = arm.close_on(self.object, steps=CORNER_CLOSING)
         if kept:
             arm.begin("carry")
             arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, poses[1:_LIFTED], speed=self.speed))
@@ -82,14 +85,15 @@ class Fold(Skill):
             arm.wait(2)
             kept = arm.is_gripping(self.object)
         arm.begin("release")
-        release_upward(arm, room=_ROOM, height=surface + _OVER)
+        release_upward(arm, room=CORNER_ROOM, height=surface + _OVER)
         return kept
 
     def _reach(self, arm: Workcell, surface: float) -> tuple[FloatArray, FloatArray]:
         """Put the fingers around a corner; return the tool poses (4, 4) there and at the end of the arc."""
         plan = MotionPlan(status=MotionStatus.NO_IK)
-        for corner, opposite in _corners(arm, self.object):
-            start, end = _poses(arm, corner, opposite, surface)
+        for corner in find_corners(arm, self.object):
+            start = corner.pinch_pose(arm, surface, inset=_INSET)
+            end = _end(corner, start)
             for turn in (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0])):
                 above = start @ turn
                 above[2, 3] = surface + _OVER
@@ -106,30 +110,12 @@ class Fold(Skill):
         raise SkillFailure(Reason.NO_GRASP, f"no corner of {self.object} can be carried: {plan.detail or plan.status}")
 
 
-def _corners(arm: Workcell, name: str) -> list[tuple[FloatArray, FloatArray]]:
-    """Return the corners (2,) of a cloth with the opposite ones [m], the nearest to the robot's base first."""
-    sheet = arm.model(name).sheet
-    if sheet is None:
-        raise SkillFailure(Reason.NO_GRASP, f"{name} is not a cloth")
-    columns = sheet.cells[0] + 1
-    points = arm.points(name)[:, :2]
-    one, two, three, four = (points[row] for row in (0, columns - 1, -columns, -1))
-    base = np.array(arm.stage.robot_position[:2])
-    pairs = [(one, four), (two, three), (three, two), (four, one)]
-    return sorted(pairs, key=lambda pair: float(np.linalg.norm(pair[0] - base)))
-
-
-def _poses(arm: Workcell, corner: FloatArray, opposite: FloatArray, surface: float) -> tuple[FloatArray, FloatArray]:
-    """Return the tool poses (4, 4) at a corner and at the opposite one; the fingers close along the diagonal."""
-    inward = (opposite - corner) / np.linalg.norm(opposite - corner)
-    start = np.eye(4)
-    closing = np.array([*inward, 0.0])
-    start[:3, :3] = np.column_stack([np.cross(closing, (0.0, 0.0, -1.0)), closing, (0.0, 0.0, -1.0)])
-    start[:3, 3] = [*(corner + _INSET * inward), surface + _TIPS + arm.robot.gripper.pad_height / 2]
+def _end(corner: ClothCorner, start: FloatArray) -> FloatArray:
+    """Return the tool pose (4, 4) on the opposite corner."""
     end = start.copy()
-    end[:2, 3] = opposite - _BEYOND * inward
+    end[:2, 3] = corner.opposite - _BEYOND * corner.inward
     end[2, 3] += _LAYER
-    return start, end
+    return end
 
 
 def _arc(start: FloatArray, end: FloatArray) -> list[FloatArray]:

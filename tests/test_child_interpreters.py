@@ -111,3 +111,24 @@ def test_export_starts_its_workers_safely(monkeypatch):
         parts.make_all(print, [1, 2], workers=2)
     assert seen == ["1"]
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_libraries_start_nothing(tmp_path):
+    """No library that a command loads starts an interpreter, or opens a file of the current folder."""
+    code = """
+import os, sys
+found = []
+def watch(event, args):
+    if event in ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system") and "python" in str(args[:2]):
+        found.append((event, str(args)[:200]))
+    elif event in ("open", "ctypes.dlopen") and isinstance(args[0], str) and not os.path.isabs(args[0] or "/"):
+        found.append((event, args[0]))
+sys.addaudithook(watch)
+from nimbus.runner.system.threads import prepare_libraries
+prepare_libraries()
+assert not found, found
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -102,3 +102,16 @@ def test_every_kind_of_change_is_found():
     )
     assert [line for line in lines if not list(changes(ast.parse(line)))] == []
     assert not list(changes(ast.parse("open(path); path.open('rb'); text.replace('a', 'w'); os.open(a, os.O_RDONLY)")))
+
+
+def test_filled_names_lead_to_no_other_folder():
+    """A name of a dataset in a template may be ``..``, which only `make_place` and `copy_new` notice."""
+    others = [
+        f"{name}:{node.lineno}"
+        for name, path in modules().items()
+        if name.removeprefix("nimbus.").startswith(("datagen.datasets.convert", "datagen.datasets.export"))
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Call)
+        if ast.unparse(node.right.func).endswith((".format", "fill_template"))
+    ]
+    assert not others

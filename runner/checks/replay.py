@@ -28,6 +28,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
+from nimbus.datagen.tasks.stored_files import compare_assets, hash_assets
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
@@ -213,13 +214,6 @@ def check_pictures(task: Any, *, where: str) -> None:
                 raise InputError(what, where=where, instead="change to a folder that contains them, or give the task")
 
 
-def names_files(task: Any) -> bool:
-    """Return True if a task names its scene, its robot or a library by path."""
-    if isinstance(task, NavigationTask):
-        return True
-    return any(map(is_path, (task.robot, task.scene, *(group.library for group in task.objects.values()))))
-
-
 @contextmanager
 def noting_where_paths_begin() -> Iterator[None]:
     """Add a note to errors: relative paths of a stored task begin in the working directory."""
@@ -238,28 +232,12 @@ def check_assets(task: Any, episode: Any) -> None:
     """
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
 
-    if isinstance(task, NavigationTask):
-        now = task.source.fingerprint()
-    else:
-        now = _assets_now(task)
+    with noting_where_paths_begin():
+        now = hash_assets(task)
     found, where = episode.provenance.assets, str(episode.path)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
-    for name, digest in found.items():
-        if now.get(name) != digest:
-            what = f"the {name} changed since this episode was made ({digest}, now {now.get(name, 'none')})"
-            instead = f"restore the {name}, or use the version of Nimbus that made the episode"
-            raise InputError(what, where=where, instead=instead)
-
-
-def _assets_now(task: Task) -> dict[str, str]:
-    """Return the current content hashes of a task's scene, robot and object libraries."""
-    from nimbus.datagen.load.fingerprint import asset_fingerprints
-    from nimbus.datagen.objects.libraries import open_library
-
-    with noting_where_paths_begin():
-        libraries = [open_library(group.library) for group in task.objects.values()]
-        return asset_fingerprints(read_stage(task.scene), load_robot(task.robot), libraries)
+    compare_assets(now, found, where=where)
 
 
 def _verdict(outcome: Any) -> str:

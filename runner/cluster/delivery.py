@@ -22,6 +22,7 @@ from nimbus.datagen.files.own_files import (
     make_place,
     make_subfolder,
     move,
+    own_path,
     remove_file,
     remove_tree,
 )
@@ -146,8 +147,9 @@ class FolderUploader:
             sizes = {staged: (kept.path, kept.byte_count)}
         with disk(staged):
             for target, (path, byte_count) in sizes.items():
+                own_path(self._dataset, target.relative_to(self._dataset).as_posix())
                 if not has_size(target, byte_count):
-                    _place(folder / path, target)
+                    _place(own_path(folder, path), target)
         return UploadedFiles(staged=staged.name)
 
     def upload_incident(self, folder: Path, name: str) -> str:

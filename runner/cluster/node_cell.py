@@ -27,6 +27,7 @@ from nimbus.runner.cell.queue.scheduler import default_split
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.messages import CellTask
 from nimbus.runner.cluster.outbox import CellResult
+from nimbus.runner.cluster.reported_rows import check_rows
 from nimbus.runner.monitor.status import FILE_NAME as STATUS_NAME
 from nimbus.runner.monitor.status import Status, read_status
 from nimbus.runner.system.child_module import module_command, module_environment
@@ -50,12 +51,15 @@ class NodeCell:
         slots: Number of workers, unless the task sets one.
 
     Raises:
-        InputError: The cell's dataset has links. An earlier run left it, or another user made it.
+        InputError: The cell's dataset has links, or its ledger is damaged. An earlier run left it, or another user
+            made it.
     """
 
     def __init__(self, task: CellTask, folder: Path, *, slots: int) -> None:
         self.task, self.folder = task, folder / task.group
         refuse_links(self.folder)
+        if (self.folder / LEDGER).exists():
+            Ledger(self.folder, read_only=True).close()  # checks its pages, which later readers of this run do not
         self.failure = ""
         """Reason why the cell cannot work on this node; empty if it can."""
         self._feed = folder / f"{task.group}.feed.json"
@@ -189,6 +193,9 @@ class NodeCell:
 
         Args:
             indices: Episodes to check.
+
+        Raises:
+            InputError: The ledger has rows that no cell writes; it may come with a dataset of another user.
         """
         if (ledger := self._open_ledger()) is None:
             return
@@ -202,6 +209,10 @@ class NodeCell:
             stored = [row for row in rows if row.path]
             if not all(has_files(self.folder, row) for row in stored):
                 continue  # its files were delivered and removed earlier; the cell makes the episode again
+            try:
+                check_rows(rows)
+            except ValueError as error:
+                raise InputError(str(error), where=str(self.folder), instead="remove this folder") from None
             self._ends = 0
             yield CellResult(index=index, attempts=rows, evidence=lost[0].detail if lost else "")
 

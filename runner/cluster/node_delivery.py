@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.own_files import own_path
 from nimbus.datagen.store.failpoints import failpoint
 from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.remote.send import ConflictError
@@ -233,7 +234,7 @@ class NodeDelivery:
         """Upload the folder of an incident; return its path in the dataset, empty if the upload fails."""
         try:
             uploader = self._uploader(cell.task.group)
-            return uploader.upload_incident(cell.folder / path, f"{self._node}-{Path(path).name}")
+            return uploader.upload_incident(own_path(cell.folder, path), f"{self._node}-{Path(path).name}")
         except (InputError, OSError):
             return ""
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import check_own
 from nimbus.runner.commands.options import Seed, Skills, whole
 from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
@@ -84,7 +85,7 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
     task = load_any_task(task_name, skill_folders=skills)
     if isinstance(task, NavigationTask):
         scene, _ = task.address(index)
-        path = out or Path(f"{task.name}-scene-{scene}.usda")
+        path = out or _default(f"{task.name}-scene-{scene}.usda")
         _write(path, partial(write_scene_stage, path, task.source.open(scene)))
         return path
     assets = load_assets(task)
@@ -97,7 +98,7 @@ def export_layout(task_name: str, out: Path | None, *, skills: list[Path], seed:
     motion = BodyMotion(
         names=simulation.body_names, positions=simulation.body_positions()[None], wxyz=simulation.body_wxyz()[None]
     )
-    path = out or Path(f"{key.id}.usda")
+    path = out or _default(f"{key.id}.usda")
     _write(path, partial(write_layout_stage, path, assets.stage, assets.robot, layout, motion))
     return path
 
@@ -122,9 +123,19 @@ def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
         wxyz=trajectory.body_wxyz,
         rate=trajectory.rate,
     )
-    path = out or Path(f"{episode_id}.usda")
+    path = out or _default(f"{episode_id}.usda")
     _write(path, partial(write_layout_stage, path, stage, robot, layout, motion))
     return path
+
+
+def _default(name: str) -> Path:
+    """Return a path in the current folder, which may be a foreign dataset.
+
+    Raises:
+        InputError: It is a link, through which the stage would be written.
+    """
+    check_own(Path(name))
+    return Path(name)
 
 
 def _write(path: Path, write: Callable[[], None]) -> None:

@@ -103,12 +103,12 @@ def command(
     from nimbus.datagen.store.episode_file.videos import NO_IMAGES, image_settings
     from nimbus.datagen.store.info import read_single_task_info
     from nimbus.datagen.tasks.plugins import discover_components
+    from nimbus.datagen.tasks.stored_files import names_files
     from nimbus.datagen.tasks.task import load_any_task
     from nimbus.runner.checks.replay import (
         check_assets,
         check_pictures,
         episode_paths,
-        names_files,
         noting_where_paths_begin,
         stored_task,
     )

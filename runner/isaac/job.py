@@ -80,8 +80,8 @@ class RenderJob(Job):
 
 def hand_over(job: Job, spec: CellSpec) -> str:
     """Describe a loaded job for instances as JSON; empty if they load it themselves."""
-    from nimbus.datagen.load.fingerprint import asset_fingerprints
     from nimbus.datagen.load.scene_loader import assets_of
+    from nimbus.datagen.tasks.stored_files import asset_fingerprints
 
     if not spec.task or spec.physics == "isaacsim":
         return ""  # a planner needs the whole job

@@ -54,6 +54,7 @@ TASKS: dict[str, tuple[str, ...]] = {
     "open_drawer": ("open", "home", "open_by"),
     "fold_cloth": ("fold", "folded"),
     "route_cable": ("route", "routed"),
+    "hang_cloth": ("drape", "draped"),
     "flip_block": ("flip", "turned_by", "at_rest", "gripper_clear"),
     "handover_block": ("handover", "pick"),
     "hang_ring": ("hang", "near"),
@@ -238,8 +239,11 @@ class States:
                 goal = below.mean(axis=0)
                 goal[0] += offset
                 goal[2] = below[0, 2] + height * (below[1, 2] - below[0, 2]) + (upper[2] - lower[2]) / 2 - 0.0005
-                address = self._cell.position_address(name)
-                self._data.qpos[address : address + 3] += goal - (lower + upper) / 2
+                if sheet := self._cell.model(name).sheet:  # the positions of its vertices are the last ones
+                    self._data.qpos[-3 * sheet.count :].reshape(-1, 3)[:] += goal - (lower + upper) / 2
+                else:
+                    address = self._cell.position_address(name)
+                    self._data.qpos[address : address + 3] += goal - (lower + upper) / 2
                 self._settle()
             if not self._other:
                 below = np.array(self._bounds(name))

@@ -24,6 +24,7 @@ OTHERS = [
     "put_in_drawer",
     "fold_cloth",
     "route_cable",
+    "hang_cloth",
     "pour_beads",
     "pour_grains",
 ]

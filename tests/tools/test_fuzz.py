@@ -89,19 +89,21 @@ def test_computing_on_and_on_is_a_hang(tmp_path: Path) -> None:
 
 
 def test_a_busy_machine_is_no_hang(tmp_path: Path) -> None:
-    """A quarter of a second of work takes longer than the limit while four other processes use the CPU."""
+    """Work of 0.3 s takes longer than the limit of 1 s while four other processes use the CPU. The rest of the limit is
+    for the start of the process, which a busy machine slows down as well.
+    """
     core = min(os.sched_getaffinity(0))
 
     def compute(folder: Path, random: np.random.Generator) -> None:
         os.sched_setaffinity(0, {core})
         begin = time.process_time()
-        while time.process_time() < begin + 0.25:
+        while time.process_time() < begin + 0.3:
             pass
 
     busy = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
     others = [subprocess.Popen([sys.executable, "-c", busy]) for _ in range(4)]
     try:
-        assert findings(compute, tmp_path, seconds=0.5) == ["", ""]
+        assert findings(compute, tmp_path, seconds=1.0) == ["", ""]
     finally:
         for other in others:
             other.kill()

@@ -14,6 +14,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import own_files
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.own_files import (
+    copy_new,
     create_file,
     has_links,
     link_file,
@@ -97,6 +98,21 @@ def test_a_place_has_its_folders_and_none_is_a_link_or_file(tmp_path: Path, mine
     with pytest.raises(InputError, match="not a path in this folder"):
         make_place(data, "../home/new")
     assert [*mine.parent.iterdir()] == [mine]
+
+
+@pytest.mark.parametrize("may_link", [False, True])
+def test_a_copy_replaces_nothing_and_stays_below(tmp_path: Path, mine: Path, may_link: bool):
+    data, new = tmp_path / "data", tmp_path / "new"
+    new.write_text("new")
+    copy_new(new, data, "videos/front/file", may_link=may_link)
+    assert (data / "videos" / "front" / "file").read_text() == "new"
+    (data / "link").symlink_to(mine)
+    for name in ("videos/front/file", "link"):
+        with pytest.raises(InputError, match=f"two files would be named '{name}'"):
+            copy_new(new, data, name, may_link=may_link)
+    with pytest.raises(InputError, match="not a path in this folder"):
+        copy_new(new, data, "videos/../../home/file", may_link=may_link)
+    assert [*mine.parent.iterdir()] == [mine] and mine.read_text() == "mine"
 
 
 def test_a_shared_file_keeps_its_content_and_is_no_link(tmp_path: Path, mine: Path):

@@ -10,13 +10,14 @@ import pytest
 
 from nimbus.datagen import registry
 from nimbus.datagen.files.scene_files import scene_folder
-from nimbus.datagen.load.fingerprint import _identity, asset_fingerprints, fingerprint_inputs
+from nimbus.datagen.load.fingerprint import _identity, fingerprint_inputs
 from nimbus.datagen.objects import libraries, library
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.pipeline import parse_pipeline
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.tasks import plugin_source
 from nimbus.datagen.tasks.plugins import discover, discover_components
+from nimbus.datagen.tasks.stored_files import asset_fingerprints
 from nimbus.datagen.tasks.task import Task, load_task
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.datagen.version import versioned_hash

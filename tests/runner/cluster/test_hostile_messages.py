@@ -41,6 +41,7 @@ ROW: dict[str, Any] = {
     "final": True,
     "success": False,
 }
+FAULT = {"time": 1.0, "run": 1, "worker": "0", "kind": "hang"}
 EPISODE = {"group": "drive", "index": 1, "lease": 1, "attempts": [ROW]}
 
 
@@ -71,6 +72,8 @@ HOSTILE: list[dict[str, Any] | bytes] = [
     {"kind": "beat", "node": "n1", "held": {"stolen": [0]}},
     {"kind": "beat", "node": "n1", "held": {"drive": [-1]}},
     {"kind": "faults", "node": "n1", "group": "stolen", "rows": []},
+    {"kind": "faults", "node": "n1", "group": "drive", "rows": [FAULT | {"incident": "/home/user"}]},
+    {"kind": "faults", "node": "n1", "group": "drive", "rows": [FAULT | {"incident": "incidents/../../user"}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"group": "stolen"}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": -1}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": 2}]},

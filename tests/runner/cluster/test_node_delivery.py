@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.ledger.records import Fault
 from nimbus.runner.cluster import outbox
+from nimbus.runner.cluster.delivery import FolderUploader
 from nimbus.runner.cluster.head_process import HeadServer
 from nimbus.runner.cluster.messages import Answer, EpisodeReport, Joined, Report, Reported, Request, Vote
 from nimbus.runner.cluster.node_cell import NodeCell
 from nimbus.runner.cluster.node_delivery import NodeDelivery
 from nimbus.runner.cluster.outbox import CellResult
+from nimbus.runner.monitor.status import FILE_NAME as STATUS
 from tests.runner.cluster.test_head import answers, join
 from tests.support.cells import make_spec
 from tests.support.clusters import job_of
@@ -68,6 +72,40 @@ def fault_kinds(server: HeadServer) -> list[str]:
     dataset = server._entries["drive"].dataset
     dataset.flush()
     return [fault.kind for fault in dataset.ledger.faults()]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE faults SET incident = '{private}'",
+        "UPDATE faults SET incident = 'incidents/../../../private'",
+        "UPDATE attempts SET episode_id = '../../mine'",
+        "UPDATE attempts SET episode_id = 'other-s0-000007-v0-00000000'",
+    ],
+)
+def test_rows_of_another_user_are_no_paths(server: HeadServer, tmp_path: Path, change: str):
+    """A dataset of another user may contain the folder of a node. Its paths led to files that were copied into the
+    dataset, and replaced others.
+    """
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key").write_text("mine")
+    attempts = stored_by(tmp_path / "n1")
+    path = tmp_path / "n1" / "drive"
+    (path / STATUS).write_text("{}")
+    ledger = Ledger(path)
+    ledger.record(Fault(time=1.0, run=1, worker="0", kind="hang", incident="incidents/1-hang"))
+    ledger._connection.execute(change.format(private=tmp_path / "private"))
+    ledger.close()
+    (joined,) = answers(server, join(node="n1"))
+    assert isinstance(joined, Joined)
+    cell = NodeCell(joined.tasks[0], tmp_path / "n1", slots=1)
+    cell._spec = replace(cell._spec, variants=1)
+    with pytest.raises(InputError, match=f"{tmp_path}/n1/drive"):
+        list(cell.results([0, 1]))
+        cell.faults()
+    object.__setattr__(attempts[0], "episode_id", "../../mine")  # a row of which nothing was checked
+    with pytest.raises(InputError, match="not a path in this folder"):
+        FolderUploader(tmp_path / "data", "n1").upload(attempts[0], path)
 
 
 def test_given_up_episode_keeps_stored_variants(server: HeadServer, tmp_path: Path):

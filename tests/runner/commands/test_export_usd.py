@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.usd.layout_export import body_prims
+from nimbus.datagen.usd.scene_stage import _Looks
 from nimbus.datagen.usd.stage import read_stage
 from nimbus.runner.cli import main
 from tests.support import ROOT
@@ -80,6 +82,20 @@ def test_a_place_where_no_stage_can_be_written_is_one_line(name: str, why: str, 
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and said.startswith(f"--out {tmp_path / name}: cannot be written: ") and why in said
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["d.usda", "file"]
+
+
+def test_link_in_the_current_folder_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any):
+    """The current folder may be a dataset of another user."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text("mine")
+    for name in ("navigate_homes-scene-0.usda", "textures/abc.png"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).symlink_to(tmp_path / "mine")
+    assert main(["export-usd", "navigate_homes"]) == 2
+    assert "this is a link" in capsys.readouterr().err and (tmp_path / "mine").read_text() == "mine"
+    Path("scene_textures").symlink_to("textures")
+    with pytest.raises(InputError, match="this is a link"):
+        _Looks(None, Path("scene.usda")).material(np.zeros((2, 2, 3), np.uint8), shines=False)
 
 
 def test_scene_of_a_navigation_task_is_exported(tmp_path: Path):

@@ -139,7 +139,7 @@ def test_text_from_outside_cannot_break_the_page(tmp_path: Path) -> None:
     failed = make_rendered(1, outcome=failure(Reason.NO_GRASP))
     failed = replace(failed, layout=_with_kind(failed.layout, ATTACK))
     write_dataset(tmp_path / "data", [first, failed])
-    fault = Fault(time=1.0, run=1, worker=ATTACK, kind=ATTACK, detail=ATTACK, phase=ATTACK, incident=ATTACK)
+    fault = Fault(time=1.0, run=1, worker=ATTACK, kind=ATTACK, detail=ATTACK, phase=ATTACK)
     reach = {ATTACK: {"origin": [0.3, -0.3], "size": [0.4, 0.35], "cell": 0.1, "reached": ["0111"]}}
     run = replace(run_of(tmp_path / "data"), state=ATTACK, workers=ATTACK, ended=2e9, settings={"reach": reach})
     span = TimeSpan(run=1, worker=ATTACK, stage=ATTACK, idx=-1, begin=run.started, end=run.started + 1)

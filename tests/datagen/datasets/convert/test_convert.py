@@ -257,6 +257,21 @@ def test_what_cannot_be_converted_is_one_line_and_publishes_nothing(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("to", ["lerobot", "lerobot-v2.1"])
+def test_a_camera_whose_name_leads_elsewhere_is_refused(
+    source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], to: str
+):
+    """The video exists under a harmless name, but would be copied to a folder outside of the output."""
+    folder = shutil.copytree(source, tmp_path / "data")
+    info = json.loads((folder / "meta/info.json").read_text())
+    features = {name: told for name, told in info["features"].items() if name not in CAMERAS}
+    features["../../../../mine"] = info["features"][CAMERAS[0]]
+    edit_info(features=features, video_path=info["video_path"].replace("{video_key}", CAMERAS[0]))(folder)
+    assert main(["convert", str(folder), "--to", to, "--out", str(tmp_path / "some/out")]) == 2
+    assert "'../../../../mine' of a camera is no name" in capsys.readouterr().err
+    assert not list(tmp_path.rglob("mine"))
+
+
 def test_a_column_with_cells_that_are_empty_in_some_row_groups_only_is_one_line(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.datagen.errors import InputError, Severity
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
 from tests.support.foreign import CAMERAS, numbers, write_v21
@@ -141,6 +143,19 @@ def test_an_episode_that_does_not_begin_with_a_whole_picture_is_not_cut_out(tmp_
 
 def test_a_missing_file_is_one_line(data: Path, tmp_path: Path):
     shutil.move(next((data / "episodes").glob("*.hdf5")), tmp_path / "gone.hdf5")
+    assert main(["filter", str(data), "--where", "success", "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_row_copies_a_file_from_elsewhere(data: Path, tmp_path: Path):
+    """A second row of an episode does not meet the condition, and names a link to a private file."""
+    (tmp_path / "private").write_text("mine")
+    (data / "episodes/other.hdf5").symlink_to(tmp_path / "private")
+    ledger = Ledger(data)
+    row = ledger.stored()[0]
+    other = {"path": "episodes/other.hdf5", "byte_count": 4, "step_count": 0}
+    ledger.record(replace(row, attempt=row.attempt + 1, success=False, **other))
+    ledger.close()
     assert main(["filter", str(data), "--where", "success", "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
 

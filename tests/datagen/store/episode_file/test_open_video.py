@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.episode_file import sample_tables
+from nimbus.datagen.store.episode_file import open_video, sample_tables
 from nimbus.datagen.store.episode_file.decode import VideoReader
 from nimbus.datagen.store.episode_file.h264 import INDEXED
 from nimbus.datagen.store.episode_file.open_video import open_mp4
@@ -148,6 +148,18 @@ def test_repeated_samples(tmp_path: Path, plain: bytes, monkeypatch: pytest.Monk
     edits = struct.pack(">II", 0, 100) + 100 * row
     path.write_bytes(rebuilt(plain, lambda name, body: edits if name == b"elst" else body))
     with pytest.raises(InputError, match="declares 400 samples; the limit is 399"):
+        VideoReader(path, fps=30)
+
+
+def test_many_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the tables is small, but all of them are read."""
+    path = tmp_path / "a.mp4"
+    tables = box(b"styp", bytes(1000))
+    path.write_bytes(video(path) + 100 * tables)
+    monkeypatch.setattr(open_video, "_MOST_IN_ALL", 200_000)
+    assert VideoReader(path, fps=30).read(0, 4).shape == (4, 64, 64, 3)
+    path.write_bytes(path.read_bytes() + 100 * tables)
+    with pytest.raises(InputError, match="boxes of more than 200000 bytes"):
         VideoReader(path, fps=30)
 
 

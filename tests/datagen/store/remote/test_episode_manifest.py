@@ -90,6 +90,20 @@ def test_damaged_manifest_is_one_line(sent: tuple[str, Path]):
         read_manifest(copy / FILE_NAME, read_info(copy))
 
 
+def test_no_file_of_a_store_is_endless(sent: tuple[str, Path]):
+    """A manifest may declare any size, and its server may invent as many bytes."""
+    address, _ = sent
+    store = ObjectStore(parse_address(address))
+    path = open_dataset(address) / FILE_NAME
+    table = parquet.read_table(path)
+    at = table.column_names.index("byte_count")
+    sizes = pa.array([1 << 60] * len(table), table.schema.field(at).type)
+    parquet.write_table(table.set_column(at, table.schema.field(at), sizes), path)
+    store.replace(FILE_NAME, path.read_bytes())
+    with Reader(address) as remote, pytest.raises(InputError, match=f"{1 << 60} bytes; the limit is {1 << 36}"):
+        remote[0]
+
+
 def test_ledger_is_fetched_once_it_is_asked_for(sent: tuple[str, Path], monkeypatch: pytest.MonkeyPatch):
     address, _ = sent
     names: list[str] = []

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +19,7 @@ from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.multipart import create_large
 from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, check_creates_once
 from nimbus.datagen.store.remote.objects import MissingObjectError
+from tests.support.odd_web_server import dripping, server
 
 
 def store_at(address: str) -> ObjectStore:
@@ -118,6 +121,32 @@ def test_answers_without_end_are_refused(address: str, tmp_path: Path, monkeypat
     assert not list(tmp_path.iterdir())
 
 
+class SlowAnswer:
+    """Answer of a server that sends a byte of a thousand every 10 ms."""
+
+    meta: ClassVar = {"size": 1000, "e_tag": "a"}
+
+    async def stream(self, *, min_chunk_size: int) -> AsyncIterator[bytes]:
+        for _ in range(1000):
+            await asyncio.sleep(0.01)
+            yield b"a"
+
+
+def test_slow_downloads_end(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """No single block is slow, but the whole object would take too long."""
+    import obstore
+
+    async def get(*_: object, **__: object) -> SlowAnswer:
+        return SlowAnswer()
+
+    monkeypatch.setattr(obstore, "get_async", get)
+    monkeypatch.setattr(object_store, "OBJECT_SECONDS", 0.1)
+    begin = time.monotonic()
+    with pytest.raises(StoreAwayError, match="the store is too slow"):
+        store_at(address).download("a", tmp_path / "a")
+    assert time.monotonic() - begin < 5 and not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
     """Serve an endless body after a status line as S3; yield the list of that line."""
@@ -176,3 +205,16 @@ def test_endless_answers_to_signed_calls_end(
     with pytest.raises(StoreAwayError, match="the store does not answer: an answer of more than 1 MiB"):
         create_large(store_at(address), "large", tmp_path / "large", notes=tmp_path / "notes")
     assert resident_bytes() - before < 100e6
+
+
+@pytest.mark.parametrize("part", [b"HTTP/1.1 200 x\r\nX: ", b"HTTP/1.1 200 x\r\n\r\n"])
+def test_dripping_answers_to_signed_calls_end(monkeypatch: pytest.MonkeyPatch, part: bytes):
+    """The library's own HTTP would wait for headers without a limit."""
+    from botocore.awsrequest import AWSRequest
+    from botocore.exceptions import ConnectionClosedError
+
+    monkeypatch.setattr(s3_client, "_SECONDS", 0.2)
+    begin = time.monotonic()
+    with server(dripping(part)) as (url, _), pytest.raises(ConnectionClosedError):
+        s3_client._send(AWSRequest(method="GET", url=url).prepare())
+    assert time.monotonic() - begin < 5

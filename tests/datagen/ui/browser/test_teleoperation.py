@@ -56,7 +56,7 @@ def test_keys_record_a_demonstration_that_becomes_an_episode(tmp_path: Path):
         browser.tab("Teleoperate")
         browser.wait_for("practice, nothing is recorded")
         browser.fill("operator", "Ada")
-        browser.click("images", kind="label, [type=checkbox]")
+        browser.enter("images")
         browser.run("document.activeElement.blur()")
         shoot(browser, "teleoperation_1_practice")
         browser.click("Record", kind="label, button")

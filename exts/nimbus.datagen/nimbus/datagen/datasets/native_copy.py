@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from nimbus.datagen.datasets.convert.write_v30 import link
 from nimbus.datagen.datasets.export.publication import stage_of
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_file, sync_folder
-from nimbus.datagen.files.own_files import move, remove_tree
+from nimbus.datagen.files.own_files import copy_new, move, remove_tree
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, info_text, read_info
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -111,15 +110,17 @@ def write_rows(tree: Path, info: DatasetInfo, sources: Sequence[DatasetRows], re
         report: Called with the number of remaining episodes.
 
     Raises:
+        InputError: A file leads out of its dataset through a link, or two rows name one file.
         StorageError: The disk is full.
     """
     left = sum(len(source.stored) for source in sources)
     with disk(tree):
         for source in sources:
+            inside = DatasetPaths(source.folder)
             for attempt in source.attempts:
                 names = [*(attempt.files if attempt.path else ()), *([attempt.failure.path] if attempt.failure else ())]
                 for name in names:
-                    link(local(source.folder / name).resolve(), tree / name)
+                    copy_new(local(inside.path(name)).resolve(), tree, name, may_link=True)
                 if attempt.path:
                     report(left := left - 1)
     ledger = Ledger(tree)

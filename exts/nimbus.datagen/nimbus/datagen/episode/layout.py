@@ -16,6 +16,8 @@ from nimbus.datagen.random_streams import RUN, episode_generator
 Vector = tuple[float, float, float]
 Side = Annotated[int, Meta(ge=1, le=4096)]
 """Side of a camera's image [px]; it is limited, because a layout may come from an untrusted file."""
+_LIBRARY = re.compile(r"[^./\\\0]+")
+"""Pattern of a library's name. By a path, the layout of a foreign dataset could name any file of this user."""
 _TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
 
@@ -68,6 +70,7 @@ class PlacedObject:
     group: str
     """Name of the object's group in the task file, such as ``items``."""
     library: str
+    """Name of its object library, never a path."""
     kind: str
     variant: int
     object_class: str
@@ -86,6 +89,11 @@ class PlacedObject:
     """Positions of the joints of its parts, by name [rad or m]; omitted joints are at 0."""
     damping: float = 1.0
     """Factor on the damping and dry friction of the joints of its parts."""
+
+    def __post_init__(self) -> None:
+        """Refuse a path in place of the name of a library."""
+        if not _LIBRARY.fullmatch(self.library):
+            raise ValueError(f"object library {self.library[:200]!a} is not a name")
 
 
 def part_label(item: str, part: str) -> str:

@@ -17,6 +17,12 @@ from nimbus.datagen.execute.motions.alignment import (
     make_facing_pose,
     shift_pose,
 )
+from nimbus.datagen.execute.motions.cloth_corners import (
+    CORNER_CLOSING,
+    CORNER_ROOM,
+    ClothCorner,
+    find_corners,
+)
 from nimbus.datagen.execute.motions.containers import (
     releases_inside,
     room_inside,
@@ -90,6 +96,8 @@ from nimbus.datagen.robots.robot import BASE_JOINTS
 __all__ = [
     "BASE_JOINTS",
     "BESIDE",
+    "CORNER_CLOSING",
+    "CORNER_ROOM",
     "FIRST_OPENING",
     "LEAN",
     "MOVED",
@@ -101,6 +109,7 @@ __all__ = [
     "TURNED",
     "WORLD",
     "Alignment",
+    "ClothCorner",
     "DemonstratedMotion",
     "Grasp",
     "GraspPlan",
@@ -120,6 +129,7 @@ __all__ = [
     "describe_scene",
     "draw_spots_inside",
     "find_contacts",
+    "find_corners",
     "find_demonstration",
     "find_frame",
     "find_others",

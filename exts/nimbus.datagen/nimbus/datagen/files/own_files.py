@@ -17,6 +17,8 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 
 _MOVE = "move it elsewhere"
+_BLOCK = 1 << 20
+"""Memory for a file that is copied [bytes]."""
 _LONGEST_NAME = 100
 """Longest name [characters]; file systems allow 255 bytes, and suffixes are appended."""
 
@@ -131,6 +133,31 @@ def write_new(path: Path, content: bytes) -> None:
     """
     with os.fdopen(create_file(path), "wb") as file:
         file.write(content)
+
+
+def copy_new(source: Path, folder: Path, name: str, *, may_link: bool = False) -> None:
+    """Copy a file of any folder into a new folder.
+
+    Args:
+        source: The file.
+        folder: An existing folder.
+        name: Path below it, with slashes; its parent folders are made.
+        may_link: Make a hard link instead, if the file system can.
+
+    Raises:
+        InputError: The name leads out of the folder, passes through a link or a file, or is taken.
+    """
+    target = make_place(folder, name)
+    try:
+        if may_link:
+            with suppress(OSError):
+                link_file(source, target)
+                return
+        with source.open("rb") as content, os.fdopen(create_file(target), "wb") as copy:
+            shutil.copyfileobj(content, copy, _BLOCK)
+    except FileExistsError:
+        instead = "restore the dataset from a copy"
+        raise InputError(f"two files would be named {name!a}", where=str(folder), instead=instead) from None
 
 
 def remove_file(path: Path | str) -> None:

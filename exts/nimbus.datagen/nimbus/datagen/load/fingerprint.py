@@ -15,18 +15,7 @@ from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.version import component_version, is_built_in, versioned_hash
 
 if TYPE_CHECKING:
-    from nimbus.datagen.objects.library import ObjectLibrary
     from nimbus.datagen.pipeline import Pipeline
-    from nimbus.datagen.robots.robot import Robot
-    from nimbus.datagen.usd.stage import StageInfo
-
-
-def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
-    """Return the content hash of each asset, by type and name, such as ``robot panda``."""
-    from nimbus.datagen.usd.robot import robot_hash
-
-    hashes = {f"scene {stage.name}": stage.content_hash, f"robot {robot.name}": robot_hash(robot)}
-    return hashes | {f"library {library.name}": library.content_hash for library in libraries}
 
 
 def fingerprint_inputs(

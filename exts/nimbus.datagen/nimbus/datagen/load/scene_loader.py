@@ -11,7 +11,6 @@ from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.execute.planning_scenes import planning_scene
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
-from nimbus.datagen.load.fingerprint import asset_fingerprints
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import FLEXIBLE_NOUNS
@@ -24,6 +23,7 @@ from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
+from nimbus.datagen.tasks.stored_files import asset_fingerprints
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo, read_stage

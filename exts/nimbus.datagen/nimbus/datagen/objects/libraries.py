@@ -56,6 +56,9 @@ def _open(path: Path) -> ObjectLibrary:
         from nimbus.datagen.objects.imported.library import AssetLibrary
 
         return AssetLibrary(path)
+    if "." in path.stem:
+        what = f"'{path.stem}' cannot be the name of a library"
+        raise InputError(what, where=str(path), instead="rename the file: no dot before .yaml")
     file = load(path, LibraryFile)
     content_hash = versioned_hash(path.read_bytes(), generated.GENERATOR_VERSION)
     return ObjectLibrary(path.stem, file.expanded(), file.classes, content_hash)

@@ -95,6 +95,8 @@ class Sheet:
     """Extent along x and y [m]."""
     thickness: float
     """[m]"""
+    is_firm: bool = False
+    """True if edges keep their length under tension."""
 
     @property
     def count(self) -> int:

@@ -22,6 +22,7 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings, group_layout
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_single_task_info
+from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.task import Task, parse_task
 
 HORIZON = 16
@@ -90,6 +91,7 @@ class Demonstrations:
                 layout, trajectory = episode.layout(), episode.trajectory()
                 if reader is None:
                     parsed = parse_task(episode.provenance.task_text, name=task)
+                    check_stored_files(parsed, episode.provenance.assets, where=str(path))
                     reader = _RowReader(parsed, trajectory, dataset=dataset)
             rng = np.random.default_rng(number)
             parts = list(reader.parts(layout, trajectory, rng, without=without, copies=copies))

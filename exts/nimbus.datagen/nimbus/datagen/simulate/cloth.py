@@ -49,3 +49,5 @@ def add_sheet(spec: mujoco.MjSpec, root: mujoco.MjsBody, item: PlacedObject, she
     flex.edgedamping = _EDGE_DAMPING
     edges = spec.add_equality(type=mujoco.mjtEq.mjEQ_FLEX, objtype=mujoco.mjtObj.mjOBJ_FLEX)
     edges.name1 = item.name
+    if sheet.is_firm:
+        edges.solref, edges.solimp = SOLREF, SOLIMP

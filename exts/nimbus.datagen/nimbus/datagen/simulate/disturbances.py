@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    import mujoco
-
     from nimbus.datagen.episode.layout import Disturbance
+    from nimbus.datagen.geometry.mujoco_library import mujoco
 
 _SLIPPERY_PRIORITY = 1
 """Priority of the geoms of a slippery body, with which their friction applies instead of the larger one of both

@@ -21,6 +21,8 @@ from nimbus.datagen.simulate.grains import add_grains, keep_in_hand
 
 FLEXIBLE_STEP_RATE = 600.0
 """Rate of physics in a world with flexible objects [Hz]."""
+_ITERATIONS, _FIRM_ITERATIONS = 20, 60
+"""Iterations of the solver, and those in a world with a firm cloth, whose edges stretch in fewer ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +74,8 @@ def compile_flexible(
     model = spec.compile()
     for one in (model, rigid):
         _restore_limits(one, newtons)
-    _set_options(model)
+    sheets = [sheet for item, _ in bodies if (sheet := _model(item).sheet)]
+    _set_options(model, is_firm=any(sheet.is_firm for sheet in sheets))
     if all(_model(item).heap for item in items):
         keep_in_hand(model, [item.name for item in items])
     return FlexibleWorld(model=model, rigid=rigid)
@@ -84,13 +87,14 @@ def _restore_limits(model: mujoco.MjModel, newtons: mujoco.MjModel) -> None:
     model.jnt_solimp[: newtons.njnt] = newtons.jnt_solimp
 
 
-def _set_options(model: mujoco.MjModel) -> None:
+def _set_options(model: mujoco.MjModel, *, is_firm: bool) -> None:
     option = model.opt
     option.timestep = 1.0 / FLEXIBLE_STEP_RATE
     option.integrator = mujoco.mjtIntegrator.mjINT_DISCRETE
     option.solver = mujoco.mjtSolver.mjSOL_CG
     option.cone, option.impratio = mujoco.mjtCone.mjCONE_PYRAMIDAL, 1.0
-    option.iterations, option.ls_iterations, option.tolerance = 20, 20, 1e-6
+    option.iterations, option.ls_iterations = _FIRM_ITERATIONS if is_firm else _ITERATIONS, 20
+    option.tolerance = 1e-6
     model.geom_gap[:] = model.geom_margin[:] = 0.0
     model.geom_solref[:], model.geom_solimp[:] = SOLREF, SOLIMP
     model.geom_condim[:] = 3

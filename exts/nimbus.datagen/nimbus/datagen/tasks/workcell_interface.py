@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from nimbus.datagen.arrays import FloatArray
 
 if TYPE_CHECKING:
-    import mujoco
-
     from nimbus.datagen.episode.layout import PlacedObject
+    from nimbus.datagen.geometry.mujoco_library import mujoco
     from nimbus.datagen.objects.model import ObjectModel
     from nimbus.datagen.plan.grasp import Grasp
     from nimbus.datagen.plan.motion import MotionPlan, MotionPlanner

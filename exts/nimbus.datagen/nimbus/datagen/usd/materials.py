@@ -17,6 +17,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import SurfaceLook
+from nimbus.datagen.files.own_files import check_own, create_file, make_subfolder
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
 
@@ -135,11 +136,14 @@ class _Painter:
         """Return the path of the texture, relative to the edited layer."""
         from PIL import Image
 
-        self._textures.mkdir(parents=True, exist_ok=True)
+        self._textures.parent.mkdir(parents=True, exist_ok=True)
+        make_subfolder(self._textures)
         pixels = np.asarray(self._image)
         path = self._textures / f"{hashlib.sha256(pixels.tobytes()).hexdigest()[:16]}.png"
+        check_own(path)
         if not path.exists():
-            Image.fromarray(pixels).save(path)
+            with os.fdopen(create_file(path), "wb") as file:
+                Image.fromarray(pixels).save(file, "PNG")
         layer = Path(self._stage.GetEditTarget().GetLayer().realPath).absolute().parent
         relative = os.path.relpath(path.absolute(), layer)
         return relative if relative.startswith(".") else f"./{relative}"

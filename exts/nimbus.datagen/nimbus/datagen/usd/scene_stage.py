@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.arrays import ImageArray
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.usd.stage_meshes import add_mesh, keep_picture
 
@@ -108,7 +109,7 @@ class _Looks:
         """Return the material with an image, or with the vertex colors."""
         name = ""
         if image is not None:
-            self._folder.mkdir(exist_ok=True)
+            make_subfolder(self._folder)
             name = keep_picture(self._folder, image)
         if (name, shines) not in self._made:
             self._made[name, shines] = self._make(name, shines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +14,6 @@ from nimbus.datagen.datasets.convert import read_v21, read_v30, write_v21, write
 from nimbus.datagen.datasets.convert.lerobot_set import LeRobotSet
 from nimbus.datagen.datasets.convert.meta_files import INFO, MOST_FRAMES, read_info
 from nimbus.datagen.datasets.convert.plan import ConversionPlan
-from nimbus.datagen.datasets.convert.write_v30 import made
 from nimbus.datagen.datasets.export.publication import (
     CARD,
     CARD_PICTURE,
@@ -32,7 +30,7 @@ from nimbus.datagen.datasets.export.publication import (
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import RESTORE, check_dense, check_regular
-from nimbus.datagen.files.own_files import remove_tree
+from nimbus.datagen.files.own_files import copy_new, remove_tree
 from nimbus.datagen.store.dataset_paths import files_under
 from nimbus.datagen.store.folder import OTHER_OUT
 from nimbus.datagen.store.publish import disk
@@ -148,7 +146,7 @@ def convert(
         with disk(stage):
             for name in extra:
                 if not (stage / "tree" / name).exists():
-                    shutil.copyfile(folder / name, made(stage / "tree" / name))
+                    copy_new(folder / name, stage / "tree", name)
         manifest = publish(stage, out, manifest)
     return _converted(out, plan, manifest, extra, left_out, is_new=True)
 

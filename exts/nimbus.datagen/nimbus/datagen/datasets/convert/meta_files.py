@@ -21,6 +21,8 @@ VERSIONS = ("v2.1", "v3.0")
 _TYPES: dict[str, type] = {"features": dict, "data_path": str, "total_episodes": int}
 MOST_FRAMES = 2**31
 """Largest number of frames of an episode, a year at 60 Hz."""
+_NAME_BYTES = 200
+"""Longest name of a camera's feature [bytes]; file systems accept 255."""
 _SPLIT_LETTERS = 40
 """Longest accepted text of a split [characters]."""
 _PathTemplate = Annotated[str, Meta(max_length=1000)]
@@ -80,8 +82,17 @@ def read_info(folder: Path) -> dict[str, Any]:
     if any(told.get("dtype") == "video" for told in info["features"].values()):
         if not isinstance(info.get("video_path"), str):
             raise InputError("video_path is missing, but there are videos", where=str(path), instead="add it")
+        for name in (name for name, told in info["features"].items() if told.get("dtype") == "video"):
+            if not _is_folder_name(name):  # it becomes one in a conversion
+                what = f"the feature {name[:80]!a} of a camera is no name"
+                raise InputError(what, where=str(path), instead="rename it, for example to observation.images.front")
     as_typed(_Info, info, where=str(path))
     return info
+
+
+def _is_folder_name(name: str) -> bool:
+    is_short = 0 < len(name.encode(errors="replace")) <= _NAME_BYTES
+    return is_short and name.isprintable() and not name.startswith(".") and not {"/", "\\"} & {*name}
 
 
 def json_rows(folder: Path, name: str, needed: Mapping[str, type]) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ from nimbus.datagen.datasets.convert.rows import (
     numbers_of,
     side_by_side,
 )
-from nimbus.datagen.datasets.convert.write_v30 import link, made
 from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import copy_new, make_place
 from nimbus.datagen.store.dataset_paths import fill_template
 from nimbus.datagen.store.publish import disk
 
@@ -42,15 +42,15 @@ def write(
         workers: Unused: the files are small, and one process writes them.
         tell: Called with the number of remaining episodes.
     """
-    tree, meta = stage / "tree", made(stage / "tree/meta/info.json").parent
+    tree, meta = stage / "tree", make_place(stage, "tree/meta/info.json").parent
     rows, totals = Rows(plan), RowTotals(plan.frame_count)
     with disk(meta), (meta / "episodes.jsonl").open("w") as episodes, (meta / "episodes_stats.jsonl").open("w") as told:
         for position, item in enumerate(plan.items):
             place: dict[str, Any] = {"episode_chunk": position // options.episode_size, "episode_index": position}
             table = rows.read(range(position, position + 1))
-            pq.write_table(table, made(tree / fill_template(DATA_V21, **place)), compression="snappy")
+            pq.write_table(table, make_place(tree, fill_template(DATA_V21, **place)), compression="snappy")
             for feature in plan.source.videos:
-                _write_video(plan, position, feature, tree / fill_template(VIDEO_V21, video_key=feature, **place))
+                _write_video(plan, position, feature, tree, fill_template(VIDEO_V21, video_key=feature, **place))
             row = {"episode_index": position, "tasks": list(item.tasks), "length": item.length}
             told_of = dict(item.extra) | row  # values without a JSON form, such as dates, become text
             episodes.write(json.dumps(told_of, sort_keys=True, ensure_ascii=False, default=str) + "\n")
@@ -66,13 +66,13 @@ def write(
     (meta / "info.json").write_text(to_json(_info(plan, options.episode_size), indent=1) + "\n")
 
 
-def _write_video(plan: ConversionPlan, position: int, feature: str, target: Path) -> None:
+def _write_video(plan: ConversionPlan, position: int, feature: str, tree: Path, name: str) -> None:
     clip = plan.items[position].clips[feature]
     if clip.is_whole:
         check_whole(plan.cuts(feature, [position])[0], fps=plan.source.fps)
-        link(clip.path.resolve(), target)
+        copy_new(clip.path.resolve(), tree, name, may_link=True)
     else:
-        remux(plan.cuts(feature, [position]), lambda _: made(target), fps=plan.source.fps, indexed=False)
+        remux(plan.cuts(feature, [position]), lambda _: make_place(tree, name), fps=plan.source.fps, indexed=False)
 
 
 def _stats(plan: ConversionPlan, position: int, table: Any, totals: RowTotals) -> dict[str, Any]:

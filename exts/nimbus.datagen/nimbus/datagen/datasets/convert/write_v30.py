@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from nimbus.datagen.datasets.export.parquet import INT, TEXT, write_index
 from nimbus.datagen.datasets.export.parts import make_all
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, Options, groups, pack, place
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import copy_new, make_place
 from nimbus.datagen.machine import usable_cores
 
 _PAYS = 200_000
@@ -75,7 +74,7 @@ def _place_rows(
     columns["dataset_from_index"], columns["dataset_to_index"] = plan.starts[:-1], plan.starts[1:]
     for job, found in made:
         spot = place(job.number)
-        link(found.files[0], tree / DATA.format(**spot))
+        copy_new(found.files[0], tree, DATA.format(**spot), may_link=True)
         for name, value in spot.items():
             columns.setdefault(f"data/{name}", []).extend([value] * len(job.positions))
         for name, values in by_column(found.stats, found.sizes).items():
@@ -102,7 +101,7 @@ def _place_videos(
         positions = iter(job.positions)
         for path, count in zip(found.files, found.counts, strict=True):
             spot, frame = place(number), 0
-            link(path, tree / VIDEO.format(video_key=feature, **spot))
+            copy_new(path, tree, VIDEO.format(video_key=feature, **spot), may_link=True)
             for _ in range(count):
                 stop = frame + plan.items[next(positions)].length
                 # The quotient of whole numbers does not drift, unlike a sum of durations.
@@ -130,7 +129,7 @@ def _write_episodes(plan: ConversionPlan, tree: Path, columns: dict[str, list[An
         for name, value in place(number).items():
             table = table.append_column(f"meta/episodes/{name}", pa.array([value] * len(positions), pa.int64()))
         schema = schema or table.schema
-        path = made(tree / EPISODES.format(**place(number)))
+        path = make_place(tree, EPISODES.format(**place(number)))
         pq.write_table(table if table.schema == schema else _like(table, schema), path, compression="snappy")
 
 
@@ -183,18 +182,3 @@ def _info(plan: ConversionPlan, options: Options) -> dict[str, Any]:
         "data_path": DATA,
         "video_path": VIDEO if plan.source.videos else None,
     }
-
-
-def link(path: Path, target: Path) -> None:
-    """Link a file to another path, or copy it if hard links are not possible."""
-    made(target)
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copyfile(path, target)
-
-
-def made(path: Path) -> Path:
-    """Create the parent folder of a path; return the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path

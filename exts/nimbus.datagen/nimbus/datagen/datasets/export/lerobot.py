@@ -22,6 +22,7 @@ from nimbus.datagen.datasets.export.parts import EpisodePart, EpisodeParts
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, Options, groups, pack, place
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_place
 
 NEEDS_PARTS = True
 
@@ -46,7 +47,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     _write_data(source, parts, tree, files["data"], tasks)
     for camera in source.cameras:
         for number, positions in groups(files[camera]):
-            target = _made(tree / VIDEO.format(video_key=f"observation.images.{camera}", **place(number)))
+            target = make_place(tree, VIDEO.format(video_key=f"observation.images.{camera}", **place(number)))
             join((parts.video(source.items[position], camera) for position in positions), target, fps=source.fps)
     _write_episodes(source, parts, tree, files, tasks, most)
     names = {"task_index": (list(range(len(tasks))), INT), "task": (list(tasks), TEXT)}
@@ -58,7 +59,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
 def _write_data(source: Source, parts: EpisodeParts, tree: Path, numbers: list[int], tasks: Tasks) -> None:
     start = 0
     for number, positions in groups(numbers):
-        with ParquetFile(_made(tree / DATA.format(**place(number)))) as file:
+        with ParquetFile(make_place(tree, DATA.format(**place(number)))) as file:
             for position in positions:
                 part = parts.read(source.items[position])
                 file.write(columns_of(part, source, tasks, start=start))
@@ -87,7 +88,7 @@ def _write_episodes(
             spot = place(number)
             rows.append(row | {f"meta/episodes/{name}": (value, INT) for name, value in spot.items()})
         columns = {name: ([row[name][0] for row in rows], kind) for name, (_, kind) in rows[0].items()}
-        write_parquet(_made(tree / EPISODES.format(**place(number))), columns)
+        write_parquet(make_place(tree, EPISODES.format(**place(number))), columns)
 
 
 def _episode_row(part: EpisodePart, start: int, stop: int, file: int) -> dict[str, tuple[Any, Any]]:
@@ -149,8 +150,3 @@ def _info(source: Source, tasks: Tasks, options: Options) -> dict[str, Any]:
         "video_path": VIDEO if source.cameras else None,
         "features": features_of(source),
     }
-
-
-def _made(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from nimbus.datagen.datasets.export.shards import DATA_V21, VIDEO_V21, Options
 from nimbus.datagen.datasets.export.source import Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import copy_new, make_place
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.episode_file.h264 import PLAIN
 
@@ -39,21 +38,21 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
         options: Number of episodes per folder.
     """
     tasks = Tasks()
-    meta = _made(tree / "meta/info.json").parent
+    meta = make_place(tree, "meta/info.json").parent
     start = 0
     with (meta / "episodes.jsonl").open("w") as episodes, (meta / "episodes_stats.jsonl").open("w") as stats:
         for part in parts:
             position, count = part.item.position, part.item.step_count
             place = {"episode_chunk": position // options.episode_size, "episode_index": position}
-            write_parquet(_made(tree / DATA_V21.format(**place)), columns_of(part, source, tasks, start=start))
+            write_parquet(make_place(tree, DATA_V21.format(**place)), columns_of(part, source, tasks, start=start))
             for camera, video in part.videos.items():
-                target = _made(tree / VIDEO_V21.format(video_key=f"observation.images.{camera}", **place))
+                name = VIDEO_V21.format(video_key=f"observation.images.{camera}", **place)
                 if video == part.item.videos.get(
                     camera
                 ):  # a video of the dataset is copied into the container that readers expect
-                    join([video], target, fps=source.fps, flags=PLAIN)
+                    join([video], make_place(tree, name), fps=source.fps, flags=PLAIN)
                 else:
-                    _link(video, target)
+                    copy_new(video, tree, name, may_link=True)
             found = episode_stats(part, source, tasks, start=start)
             kept = {name: {key: values[key] for key in _STATS} for name, values in found.items()}
             stats.write(to_json({"episode_index": position, "stats": kept}) + "\n")
@@ -169,16 +168,3 @@ def _info(source: Source, task_count: int, chunk_size: int) -> dict[str, Any]:
         "video_path": VIDEO_V21 if source.cameras else None,
         "features": features_of(source),
     }
-
-
-def _link(path: Path, target: Path) -> None:
-    """Link a file to another path, or copy it if hard links are not possible."""
-    try:
-        os.link(path, target)
-    except OSError:
-        shutil.copyfile(path, target)
-
-
-def _made(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.datasets.export.source import ExportItem, Signals, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.machine import usable_cores
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, PIXELS, Encoder, check_size
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -191,10 +192,10 @@ class EpisodeParts:
         return item.videos[camera] if camera in item.videos and not encoded.exists() else encoded
 
     def _encoded(self, item: ExportItem, camera: str) -> Path:
-        return self._folder / f"{item.sha256}.{list(self._source.cameras).index(camera)}.mp4"
+        return self._folder / f"{file_name(item.sha256)}.{list(self._source.cameras).index(camera)}.mp4"
 
     def _signals(self, item: ExportItem) -> Path:
-        return self._folder / f"{item.sha256}.npz"
+        return self._folder / f"{file_name(item.sha256)}.npz"
 
     def _filmed(self, item: ExportItem, episode: EpisodeFile, camera: str) -> NDArray[np.int64]:
         """Return the histogram of a camera's images; encode the video if the stored one cannot be used unchanged."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from nimbus.datagen.datasets.export.parquet import BYTE, FLOAT, INT, array_of, write_parquet
 from nimbus.datagen.datasets.export.source import ExportItem
+from nimbus.datagen.files.own_files import make_place
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.schema import ANNOTATION_GROUPS, CAMERA_FIELDS
 
@@ -34,8 +35,7 @@ def write_side_table(episode: EpisodeFile, item: ExportItem, tree: Path) -> dict
         item: Its item in the export.
         tree: Folder of the export.
     """
-    target = tree / SIDE_TABLE.format(episode_index=item.position)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = make_place(tree, SIDE_TABLE.format(episode_index=item.position))
     frames = np.arange(item.step_count)
     columns: dict[str, tuple[Any, Any]] = {"frame_index": (frames, INT)}
     names: dict[str, Any] = {}

@@ -12,6 +12,7 @@ from nimbus.datagen.datasets.export.side_tables import describe_side_table, has_
 from nimbus.datagen.datasets.export.source import ExportItem, Source
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_place
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 SIDE_INFO = "side/info.json"
@@ -79,7 +80,7 @@ def write_side_videos(source: Source, tree: Path, asked: tuple[str, ...]) -> Non
                     if kind == "flow" and "flow" not in episode.modalities(camera):
                         continue
                     written[kind][camera] = None
-                    _write(episode, kind, camera, tree / _place(item, kind, camera), fps=source.fps)
+                    _write(episode, kind, camera, make_place(tree, _place(item, kind, camera)), fps=source.fps)
             row: dict[str, Any] = {}
             if labels := episode.labels:
                 row |= {"instance_names": labels.instance_names, "semantic_names": labels.semantic_names}
@@ -97,8 +98,7 @@ def write_side_videos(source: Source, tree: Path, asked: tuple[str, ...]) -> Non
     told: dict[str, Any] = {"path": SIDE_VIDEO, "cameras": list(source.cameras), "fps": source.fps, "kinds": about}
     if has_tables:
         told["tables"] = describe_side_table()
-    (tree / SIDE_INFO).parent.mkdir(parents=True, exist_ok=True)
-    (tree / SIDE_INFO).write_text(to_json(told, indent=1) + "\n")
+    make_place(tree, SIDE_INFO).write_text(to_json(told, indent=1) + "\n")
     (tree / SIDE_NAMES).write_text("".join(names))
 
 
@@ -109,7 +109,6 @@ def _place(item: ExportItem, kind: str, camera: str) -> str:
 def _write(episode: EpisodeFile, kind: str, camera: str, target: Path, *, fps: int) -> None:
     import av
 
-    target.parent.mkdir(parents=True, exist_ok=True)
     path, pixels = f"observations/{kind}/{camera}", _ABOUT[kind]["pix_fmt"]
     count, height, width = episode.shape(path)[:3]
     if kind == "flow":

@@ -22,6 +22,7 @@ from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.state_forms import StateForm, commands_before
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.task_file import TaskFile
 from nimbus.datagen.usd.stage import read_stage
 
@@ -55,12 +56,14 @@ class StoredViews:
         episode: Any episode of the dataset.
 
     Raises:
-        InputError: The view does not exist, the task in the episode cannot be read, or the robot file differs.
+        InputError: The view does not exist, the task in the episode cannot be read, or names other files than those
+            with which the episode was made.
     """
 
     def __init__(self, view: SignalView, episode: EpisodeFile) -> None:
         self.view = view
         task = parse(episode.provenance.task_text, f"{episode.path}: task").validate(TaskFile)
+        check_stored_files(task, episode.provenance.assets, where=str(episode.path))
         self._scene, self._rate = task.scene_name, episode.rate
         self.robot: Robot = load_robot(task.robot, where=str(episode.path))
         self._state = StateForm(self.robot, view.state, where="--state")

@@ -15,6 +15,7 @@ from nimbus.datagen.datasets.export.shards import FORMAT, MANIFEST, SHARD, Optio
 from nimbus.datagen.datasets.export.source import ExportItem, Source, read_signals
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import make_place
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
 NEEDS_PARTS = False
@@ -33,9 +34,7 @@ def write(source: Source, parts: EpisodeParts, tree: Path, options: Options) -> 
     numbers = pack([_byte_count(item) for item in source.items], options.shard_bytes, options.episode_size)
     rows: list[dict[str, Any]] = []
     for number, positions in groups(numbers):
-        path = tree / SHARD.format(number=number)
-        path.parent.mkdir(exist_ok=True)
-        with path.open("wb") as file:
+        with make_place(tree, SHARD.format(number=number)).open("wb") as file:
             for position in positions:
                 item = source.items[position]
                 rows.append(_row(item, source, number) | _pack(item, file))

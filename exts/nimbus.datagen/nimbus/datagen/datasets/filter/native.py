@@ -95,7 +95,7 @@ def filter_native(
         if (out / INFO_NAME).exists() and read_info(out) == info and not find_lost(out, kept):
             return replace(made, is_new=False)
         raise InputError("the folder is not empty", where=str(out), instead=OTHER_OUT)
-    refuse_lost(folder, [one for one in kept if one.failure])  # stored episodes were checked by _choose
+    refuse_lost(folder, kept)
     with staging(out, mark.hexdigest()) as stage:
         done = [replace(state, owner="", stage="") for state in states if place(state) in places]
         write_rows(stage / "tree", info, [DatasetRows(folder=folder, info=info, attempts=kept, states=done)], tell)

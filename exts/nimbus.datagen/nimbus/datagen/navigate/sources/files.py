@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -102,6 +102,24 @@ class _Search:
 
     def _refusal(self, what: str) -> InputError:
         return InputError(f"'{self._pattern}' {what}", where="scene", instead="list fewer files")
+
+
+def file_hashes(kind: str, paths: Iterable[Path]) -> dict[str, str]:
+    """Return the hash of each file by its kind and name; files of one name have a common one.
+
+    Args:
+        kind: Kind of the files, such as ``mesh``.
+        paths: The files.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    found: dict[str, str] = {}
+    for path in paths:
+        name, digest = f"{kind} {path.name}", file_hash(path)
+        if found.setdefault(name, digest) != digest:
+            found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16]
+    return found
 
 
 def file_hash(path: Path) -> str:

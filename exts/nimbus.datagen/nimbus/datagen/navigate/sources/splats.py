@@ -9,7 +9,7 @@ from pydantic import Field
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.navigate.read.limited import read_limited_splats
-from nimbus.datagen.navigate.sources.files import file_hash, seen_from
+from nimbus.datagen.navigate.sources.files import file_hashes, seen_from
 from nimbus.datagen.navigate.sources.meshes import UpAxis
 from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
 from nimbus.datagen.registry import register
@@ -54,11 +54,8 @@ class SplatFileSource(SplatSource):
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file, and the version of derived proxies."""
-        found = {"proxy": str(PROXY_VERSION)}
-        for one in self.splats:
-            for name in filter(None, (one.splat, one.proxy)):
-                found[f"splats {Path(name).name}"] = file_hash(Path(name))
-        return found
+        names = [name for one in self.splats for name in (one.splat, one.proxy) if name]
+        return {"proxy": str(PROXY_VERSION)} | file_hashes("splats", map(Path, names))
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory."""

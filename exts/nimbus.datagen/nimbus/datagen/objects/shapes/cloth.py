@@ -24,6 +24,10 @@ class Cloth(StrictModel):
         (14, 14), description="number of cells along the width and the depth; physics takes 1 CPU-s per s for 14 x 14"
     )
 
+    firm: bool = Field(
+        False, description="keep the lengths of edges under tension; physics takes up to 1.5 times as long"
+    )
+
     def build(self, size: FloatArray, rng: np.random.Generator) -> Shape:
         """Build a flat sheet.
 
@@ -32,7 +36,7 @@ class Cloth(StrictModel):
             rng: Unused: all sheets of a size are equal.
         """
         width, depth, thickness = (float(extent) for extent in size)
-        sheet = Sheet(cells=self.cells, size=(width, depth), thickness=thickness)
+        sheet = Sheet(cells=self.cells, size=(width, depth), thickness=thickness, is_firm=self.firm)
         corners = np.stack(np.meshgrid(*[[-0.5, 0.5]] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
         return Shape(
             vertices=sheet.points(),

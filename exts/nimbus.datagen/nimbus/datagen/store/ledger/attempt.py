@@ -21,6 +21,10 @@ from nimbus.datagen.files.bounded import Count, Finite, Int64, Seconds
 _PATH = re.compile(r"episodes/[^/\\\0]+\.hdf5")
 _VIDEO_PATH = re.compile(r"episodes/[^/\\\0]+\.mp4")
 _FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
+_ID = re.compile(r"[^./\\\0][^/\\\0]*")
+"""Form of an episode's id, which is a part of names of files."""
+Digest = Annotated[str, Meta(pattern=r"^[0-9a-z]{0,64}\Z")]
+"""SHA-256 in hexadecimal digits; it is a part of names of files."""
 _Coordinate = Annotated[str, Meta(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$")]
 PlacedNote = TypedDict(
     "PlacedNote",
@@ -46,7 +50,7 @@ class Video:
     path: str
     """Path relative to the dataset."""
     byte_count: Count
-    sha256: str
+    sha256: Digest
     """SHA-256 of the file."""
 
     def __post_init__(self) -> None:
@@ -61,7 +65,7 @@ class KeptFailure:
     path: str
     """Path relative to the dataset."""
     byte_count: Count
-    sha256: str
+    sha256: Digest
     """Content hash at level D1."""
 
     def __post_init__(self) -> None:
@@ -92,7 +96,7 @@ class Attempt:
     """Size of the file at ``path``."""
     path: str = ""
     """Path relative to the dataset; empty when nothing is stored."""
-    sha256: str = ""
+    sha256: Digest = ""
     """Content hash at level D1; empty when nothing is stored."""
     videos: tuple[Video, ...] = ()
     """Its videos, where images are stored as video."""
@@ -112,6 +116,8 @@ class Attempt:
     """File of the failed attempt, where it was kept."""
 
     def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.episode_id):
+            raise ValueError(f"{self.episode_id[:200]!a} is not the id of an episode")
         if self.path and not _PATH.fullmatch(self.path):
             raise ValueError(f"'{self.path}' is not the path of an episode, episodes/NAME.hdf5")
 
@@ -152,7 +158,7 @@ class WrittenFiles:
     path: str
     """Final path, relative to the dataset."""
     byte_count: int
-    sha256: str
+    sha256: Digest
     """Content hash at level D1."""
     videos: tuple[Video, ...] = ()
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from nimbus.datagen.files.bounded import Count, Index, Seconds
-from nimbus.datagen.store.ledger.attempt import Attempt
+from nimbus.datagen.store.ledger.attempt import Attempt, Digest
+
+_INCIDENT = re.compile(r"incidents/[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Form of an incident's path. Nodes copy its folder, and reports link to it."""
 
 
 class EpisodeStatus(StrEnum):
@@ -43,7 +47,7 @@ class EpisodeState:
     """Worker that holds the lease."""
     stage: str = ""
     """Staged file, relative to the dataset, while its intent is open."""
-    sha256: str = ""
+    sha256: Digest = ""
     byte_count: Count = 0
     detail: str = ""
     """Further data by status; for an intent the attempt as JSON."""
@@ -85,7 +89,11 @@ class Fault:
     lease: Count = 0
     detail: str = ""
     incident: str = ""
-    """Folder of the incident, relative to the dataset."""
+    """Folder of the incident, relative to the dataset; empty if there is none."""
+
+    def __post_init__(self) -> None:
+        if self.incident and not _INCIDENT.fullmatch(self.incident):
+            raise ValueError(f"{self.incident[:200]!a} is not the path of an incident, incidents/NAME")
 
 
 @dataclass(frozen=True, kw_only=True)

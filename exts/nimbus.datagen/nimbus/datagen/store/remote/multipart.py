@@ -19,8 +19,10 @@ from nimbus.datagen.store.remote.s3_client import LongAnswerError, object_key, s
 
 LARGE = 64 << 20
 """Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
-_MOST_PAGES = 10_000
-"""Largest number of pages in a list of parts, of which an upload has 10,000."""
+_MOST_PAGES = 1_000
+"""Largest number of pages in a list of parts; S3 needs 10 for the 10,000 parts of the largest upload."""
+_LONGEST_ETAG = 1_024
+"""Longest accepted version of a part [letters]; S3's have 34."""
 PART = 16 << 20
 """Size of a part [bytes]; with S3's limit of 10,000 parts, objects have up to 160 GB."""
 
@@ -65,14 +67,13 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
         if not upload_id:
             upload_id = client.create_multipart_upload(**key)["UploadId"]
             replace_text(note_path, to_json(UploadNote(upload_id=upload_id, byte_count=size)))
-        sent = {part["PartNumber"]: part for part in _parts(client, key, upload_id)}
+        lengths = {n + 1: min(PART, size - n * PART) for n in range(-(-size // PART))}
+        sent = _sent_parts(client, key, upload_id, lengths)
         done: list[dict[str, Any]] = []
         with path.open("rb") as file:
-            for number in range(1, -(-size // PART) + 1):
-                length = min(PART, size - (number - 1) * PART)
-                part = sent.get(number)
-                if part and part["Size"] == length:
-                    done.append({"PartNumber": number, "ETag": part["ETag"]})
+            for number, length in lengths.items():
+                if number in sent:
+                    done.append({"PartNumber": number, "ETag": sent[number]})
                     continue
                 file.seek((number - 1) * PART)
                 answer = client.upload_part(**key, UploadId=upload_id, PartNumber=number, Body=file.read(length))
@@ -125,10 +126,23 @@ def _known(path: Path, size: int) -> str:
     return note.upload_id if note.byte_count == size else ""
 
 
-def _parts(client: Any, key: dict[str, str], upload_id: str) -> Iterator[dict[str, Any]]:
+def _sent_parts(client: Any, key: dict[str, str], upload_id: str, lengths: dict[int, int]) -> dict[int, str]:
+    """Return the versions of the parts that the store has.
+
+    Args:
+        client: Client of the store, which may list parts that no file has, without end.
+        key: Bucket and key of the object.
+        upload_id: Id of the upload.
+        lengths: Length of each part of the file, by number [bytes].
+    """
+    found: dict[int, str] = {}
     pages = client.get_paginator("list_parts").paginate(**key, UploadId=upload_id)
     for page in islice(pages, _MOST_PAGES):
-        yield from page.get("Parts", ())
+        for part in page.get("Parts", ()):
+            number, version = part["PartNumber"], part["ETag"]
+            if part["Size"] == lengths.get(number) and len(version) <= _LONGEST_ETAG:
+                found[number] = version
+    return found
 
 
 @contextmanager
@@ -143,7 +157,11 @@ def _calling(where: str) -> Iterator[_Answers]:
         if _code(error) in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
             instead = "grant this user access, or use other credentials (docs/object-store.md)"
             raise InputError("the store denies access", where=where, instead=instead) from None
-        raise StoreAwayError(f"the store does not answer: {_code(error)}", where=where, instead="try again") from None
+        what = f"the store does not answer: {_code(error)[:80]}"
+        raise StoreAwayError(what, where=where, instead="try again") from None
+    except (KeyError, ValueError, OverflowError) as error:  # a field that is missing, or is no number or date
+        what = f"the store's answer has another form: {type(error).__name__} {str(error)[:80]}"
+        raise StoreAwayError(what, where=where, instead="check the address of the store") from None
     except BotoCoreError as error:
         what = f"the store does not answer: {type(error).__name__}"
         raise StoreAwayError(what, where=where, instead="try again") from None

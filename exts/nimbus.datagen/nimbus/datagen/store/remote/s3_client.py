@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import os
-import time
+from collections.abc import Iterator
 from typing import Any
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.web_requests import exchange_once
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a custom store, in order of preference."""
-_LONGEST, _SECONDS = 8 << 20, 120.0
-"""Limits on the answers of this client's calls: a thousand parts of an upload take 0.3 MB [bytes, s]."""
-_BLOCK = 1 << 16
+_LONGEST = 2 << 20
+"""Longest accepted answer: a thousand parts of an upload take 0.3 MB [bytes]."""
+_SECONDS = 120.0
+"""Time for an answer, and without a byte of it: S3 may put an object of many parts together for minutes, but sends
+spaces meanwhile [s]."""
 
 
 def object_key(address: StoreAddress, name: str) -> dict[str, str]:
@@ -22,66 +26,67 @@ def object_key(address: StoreAddress, name: str) -> dict[str, str]:
 
 
 def s3_client() -> Any:
-    """Make a client with the credentials and the endpoint of this process."""
+    """Make a client with the credentials and the endpoint of this process.
+
+    Its own HTTP would read answers of any length and for any time, so its requests are sent by that of Nimbus.
+    """
     import boto3
     from botocore.config import Config
 
     session = boto3.Session()
     endpoint = next((found for name in ENDPOINTS if (found := os.environ.get(name))), None)
     settings = Config(
-        connect_timeout=5,
-        read_timeout=60,
         retries={"max_attempts": 3},
         request_checksum_calculation="when_required",
         signature_version="s3v4",
     )
     region = session.region_name or "us-east-1"
     client = session.client("s3", endpoint_url=endpoint, region_name=region, config=settings)
-    client.meta.events.register("before-send.s3", _Bounded(client))
+    client.meta.events.register("before-send.s3", _send)
     return client
 
 
 class LongAnswerError(Exception):
-    """Raised for an answer that is longer, or takes longer, than the answers of this client's calls."""
+    """Raised for an answer that is longer than the answers of this client's calls."""
 
 
-class _Bounded:
-    """Sender of a client's requests that bounds the size and the time of answers; the client would read them whole."""
-
-    def __init__(self, client: Any) -> None:
-        self._session = client._endpoint.http_session
-
-    def __call__(self, request: Any, **_: Any) -> Any:
-        from botocore.exceptions import ConnectionClosedError
-        from urllib3.exceptions import HTTPError
-
-        request.stream_output = True
-        answer = self._session.send(request)
-        try:
-            answer._content = _read(answer.raw)
-        except HTTPError as error:
-            raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from None
-        except LongAnswerError:
-            answer.raw.close()
-            raise
-        return answer
-
-
-def _read(answer: Any) -> bytes:
-    """Read an answer to its end.
+def _send(request: Any, **_: Any) -> Any:
+    """Send a signed request and read the answer; the library calls this instead of its own HTTP.
 
     Raises:
-        LongAnswerError: It does not end.
+        ConnectionClosedError: The store does not answer in time; the library tries again.
+        LongAnswerError: The answer is too long.
+        InputError: The certificate is not valid.
     """
-    found, end = bytearray(), time.monotonic() + _SECONDS
-    read = getattr(answer, "read1", answer.read)  # which returns what has arrived, from version 2 of the library on
-    while block := read(_BLOCK):
-        found += block
-        if len(found) > _LONGEST:
-            raise LongAnswerError(f"an answer of more than {_LONGEST >> 20} MiB")
-        if time.monotonic() > end:
-            raise LongAnswerError(f"no whole answer in {_SECONDS:.0f} s")
-    return bytes(found)
+    from botocore.awsrequest import AWSResponse
+    from botocore.exceptions import ConnectionClosedError
+
+    # The store need not allow the content before it is sent, and its condition is not part of the signature.
+    headers = {name: value for name, value in request.headers.items() if name.lower() != "expect"}
+    body, place = request.body, request.url.partition("?")[0]
+    content = body if hasattr(body, "read") else io.BytesIO(body) if body else None
+    try:
+        with exchange_once(
+            request.method, request.url, where=place, headers=headers, content=content, seconds=_SECONDS
+        ) as answer:
+            found = bytearray()
+            while block := answer.read(_LONGEST + 1 - len(found)):
+                found += block
+            if len(found) > _LONGEST:
+                raise LongAnswerError(f"an answer of more than {_LONGEST >> 20} MiB")
+            if answer.response.length:
+                raise StoreAwayError(f"returned {len(found)} bytes, and then nothing", where=place)
+            return AWSResponse(request.url, answer.status, answer.headers, _Content(found))
+    except StoreAwayError as error:
+        raise ConnectionClosedError(endpoint_url=place, error=error, request=request) from None
+
+
+class _Content(io.BytesIO):
+    """Content of an answer in the form that the library reads."""
+
+    def stream(self) -> Iterator[bytes]:
+        """Yield the content."""
+        yield self.getvalue()
 
 
 def sign_creation(client: Any, address: StoreAddress, name: str, *, seconds: float) -> str:

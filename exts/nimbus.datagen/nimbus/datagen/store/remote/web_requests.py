@@ -170,16 +170,23 @@ class WebRequests:
 
 @contextmanager
 def exchange_once(
-    method: str, url: str, *, where: str, headers: dict[str, str] | None = None, content: BinaryIO | None = None
+    method: str,
+    url: str,
+    *,
+    where: str,
+    headers: dict[str, str] | None = None,
+    content: BinaryIO | None = None,
+    seconds: float = 0.0,
 ) -> Iterator[WebAnswer]:
     """Send one request over its own connection, and yield the answer, whatever its status; follow no redirect.
 
     Args:
-        method: ``GET``, ``HEAD`` or ``PUT``.
+        method: Method of the request, such as ``GET``.
         url: Whole URL, quoted.
         where: Location for errors; the URL may be secret.
         headers: Further headers; with a content, its ``Content-Length`` among them.
         content: Content to send.
+        seconds: Time for the answer, and without a byte of it [s]; by default 60 s and 20 s.
 
     Raises:
         InputError: The server's certificate is not valid.
@@ -187,11 +194,11 @@ def exchange_once(
     """
     with _speaking(where):
         parts = urlsplit(url)
-        connection = _connection(parts)
-        connection.limit(time.monotonic() + CALL_SECONDS)
+        connection = _connection(parts, quiet=seconds or _QUIET)
+        connection.limit(time.monotonic() + (seconds or CALL_SECONDS))
     try:
         with _speaking(where):
-            body = None if content is None else _sent(content, connection)
+            body = None if content is None else _sent(content, connection, seconds or CALL_SECONDS)
             connection.request(method, _target(parts), body, _HEADERS | (headers or {}))
             answer = WebAnswer(connection, connection.getresponse(), parts.scheme, where)
         yield answer
@@ -199,13 +206,13 @@ def exchange_once(
         connection.close()
 
 
-def _sent(content: BinaryIO, connection: TimedConnection) -> Iterator[bytes]:
-    """Yield the blocks of a content to send, each with its own time limit."""
+def _sent(content: BinaryIO, connection: TimedConnection, seconds: float) -> Iterator[bytes]:
+    """Yield the blocks of a content to send, each with its own time limit, and then set that of the answer [s]."""
     end = time.monotonic() + OBJECT_SECONDS
     while block := content.read(_BLOCK):
         _limit_block(connection, end)
         yield block
-    connection.limit(time.monotonic() + CALL_SECONDS)  # for the answer
+    connection.limit(time.monotonic() + seconds)
 
 
 def _limit_block(connection: TimedConnection, end: float) -> None:
@@ -271,10 +278,10 @@ def _proxy(parts: SplitResult) -> tuple[str, int, str] | None:
     return proxy.hostname or "", proxy.port or 80, word
 
 
-def _connection(parts: SplitResult) -> TimedConnection:
+def _connection(parts: SplitResult, quiet: float = _QUIET) -> TimedConnection:
     is_encrypted = parts.scheme == "https"
     port = parts.port or (443 if is_encrypted else 80)
-    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=_QUIET, proxy=_proxy(parts))
+    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=quiet, proxy=_proxy(parts))
 
 
 def _target(parts: SplitResult) -> str:

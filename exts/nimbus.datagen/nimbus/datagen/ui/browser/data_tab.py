@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
@@ -100,6 +101,7 @@ class DataTab:
         with EpisodeFile(path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()
             task = parse_any_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
+            check_stored_files(task, episode.provenance.assets, where=str(path))
         if isinstance(task, NavigationTask):
             look = NavigationPreview().look(task, layout, trajectory)
         else:

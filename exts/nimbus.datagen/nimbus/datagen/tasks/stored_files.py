@@ -1,0 +1,92 @@
+"""Files that a stored task names: they are used only if the episode was made with them.
+
+A dataset may come from another user. Without this check, its tasks could name any scene, robot or mesh of this user,
+whose images or sizes would then be written into a new dataset or report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import is_path
+from nimbus.datagen.objects.libraries import open_library
+from nimbus.datagen.objects.library import ObjectLibrary
+from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
+from nimbus.datagen.tasks.task_file import TaskFile
+from nimbus.datagen.usd.stage import StageInfo, read_stage
+
+
+def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
+    """Return the content hash of each asset, by type and name, such as ``robot panda``."""
+    from nimbus.datagen.usd.robot import robot_hash
+
+    hashes = {f"scene {stage.name}": stage.content_hash, f"robot {robot.name}": robot_hash(robot)}
+    return hashes | {f"library {library.name}": library.content_hash for library in libraries}
+
+
+def names_files(task: BaseTask | TaskFile) -> bool:
+    """Return True if a task names its scene, its robot or a library by path."""
+    return not isinstance(task, Task | TaskFile) or any(map(is_path, _names(task)))
+
+
+def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
+    """Return the current content hashes of a task's scene, robot and object libraries.
+
+    Raises:
+        InputError: One of them is missing or cannot be read, or two libraries have one name.
+    """
+    if isinstance(task, NavigationTask):
+        return task.source.fingerprint()
+    assert isinstance(task, Task | TaskFile)
+    robot, scene, *named = _names(task)
+    libraries = list(dict.fromkeys(map(open_library, named)))
+    names = [library.name for library in libraries]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        what = f"two object libraries have the name '{twice}'"
+        raise InputError(what, where="objects", instead="rename one of the files")
+    return asset_fingerprints(read_stage(scene), load_robot(robot), libraries)
+
+
+def check_stored_files(task: BaseTask | TaskFile, assets: Mapping[str, str], *, where: str) -> None:
+    """Refuse a stored task that names files other than those with which its episode was made.
+
+    Args:
+        task: The task; relative paths begin in the working directory.
+        assets: Content hashes in the episode's provenance.
+        where: The episode.
+
+    Raises:
+        InputError: There is no such file, or it is another one.
+    """
+    if names_files(task):
+        compare_assets(hash_assets(task), assets, where=where)
+
+
+def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: str) -> None:
+    """Check that assets are those with which an episode was made.
+
+    Args:
+        now: Current content hashes.
+        then: Content hashes in the episode's provenance.
+        where: The episode.
+
+    Raises:
+        InputError: One of them has changed since then, or is missing on either side.
+    """
+    for name in dict.fromkeys((*then, *now)):
+        if now.get(name) != then.get(name):
+            digests = f"({then.get(name, 'none')}, now {now.get(name, 'none')})"
+            what = f"the {name} changed since this episode was made {digests}"
+            instead = f"restore the {name}, or use the version of Nimbus that made the episode"
+            raise InputError(what, where=where, instead=instead)
+
+
+def _names(task: Task | TaskFile) -> tuple[str, ...]:
+    """Return the names or paths of the robot, the scene and the libraries."""
+    libraries = [group.library for group in task.objects.values()]
+    if isinstance(task, TaskFile):
+        return (task.robot, task.scene_name, *libraries)
+    drawn = (name for settings in task.randomize.values() for name in getattr(settings, "libraries", ()))
+    return (task.robot, task.scene, *libraries, *drawn)

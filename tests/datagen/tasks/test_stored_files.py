@@ -1,0 +1,82 @@
+"""A stored task uses no other files of this user than those with which its episode was made."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.navigate.sources.files import file_hash, file_hashes
+from nimbus.datagen.tasks.stored_files import check_stored_files, hash_assets, names_files
+from nimbus.datagen.tasks.task import load_task, parse_any_task
+from tests.support.synthetic import make_rendered
+from tools.sources import modules
+
+
+@pytest.mark.parametrize(("room", "line"), [("objects", "library: trash"), ("robots", "robot: panda")])
+def test_a_private_file_is_refused(tmp_path: Path, room: str, line: str) -> None:
+    kind, name = line.split(": ")
+    private = tmp_path / "private.yaml"
+    private.write_text((scene_folder(room) / f"{name}.yaml").read_text().replace("damping: [", "damping: [1", 1))
+    shipped = load_task("sort_trash")
+    task = parse_any_task(shipped.text.replace(line, f"{kind}: {private}"))
+    assert names_files(task) and not names_files(shipped)
+    check_stored_files(shipped, {}, where="here")
+    for assets in ({}, hash_assets(shipped)):
+        with pytest.raises(InputError, match=r"here: the .* changed since this episode was made \("):
+            check_stored_files(task, assets, where="here")
+    check_stored_files(task, hash_assets(task), where="here")
+
+
+def test_private_scans_are_refused(tmp_path: Path) -> None:
+    """A pattern needs no known path."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/office.glb").write_bytes(b"glTF")
+    text = load_text("navigate_homes", f"scene: {{meshes: {tmp_path}/*/*.glb}}")
+    task = parse_any_task(text)
+    with pytest.raises(InputError, match="the mesh office.glb changed since this episode was made"):
+        check_stored_files(task, {}, where="here")
+    check_stored_files(task, {"mesh office.glb": file_hash(tmp_path / "mine/office.glb")}, where="here")
+
+
+def load_text(name: str, scene: str) -> str:
+    """Return the text of a shipped task with another scene."""
+    text = (scene_folder("tasks") / f"{name}.yaml").read_text()
+    return "\n".join(scene if line.startswith("scene:") else line for line in text.splitlines())
+
+
+def test_files_of_one_name_have_a_common_hash(tmp_path: Path) -> None:
+    """The last of them would otherwise stand for all."""
+    paths = [tmp_path / "a/x.glb", tmp_path / "b/x.glb"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(path.parent.name)
+    assert file_hashes("mesh", paths[1:]) == {"mesh x.glb": file_hash(paths[1])}
+    assert file_hashes("mesh", paths) != file_hashes("mesh", paths[1:])
+    paths[0].write_text("b")
+    assert file_hashes("mesh", paths) == file_hashes("mesh", paths[1:])
+
+
+@pytest.mark.parametrize("library", ["/home/user/things/", "things/", "../own.yaml", "own.yaml", ""])
+def test_a_layout_names_no_file(library: str) -> None:
+    placed = asdict(make_rendered(0).layout.physical.objects[0])
+    from_json(PlacedObject, json.dumps(placed))
+    with pytest.raises(ValueError, match="is not a name"):
+        from_json(PlacedObject, json.dumps(placed | {"library": library}))
+
+
+def test_every_stored_task_is_checked() -> None:
+    """Only these modules read the text of a stored task; each of them, or its callers, checks its files."""
+    line = re.compile(r"(provenance|origin)\.task_text")
+    texts = {name.removeprefix("nimbus."): path.read_text() for name, path in modules().items()}
+    readers = {name for name, text in texts.items() if line.search(text) and "parse" in text}
+    checked = {name for name in readers if "check_stored_files" in texts[name] or "check_assets" in texts[name]}
+    # Recomputation compares all inputs of the run, and Isaac Sim gets the task of its own run.
+    assert len(checked) >= 5 and readers - checked <= {"runner.checks.recompute", "runner.isaac.job"}
