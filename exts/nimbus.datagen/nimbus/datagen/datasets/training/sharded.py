@@ -129,7 +129,7 @@ class ShardManifest:
             part: File: ``hdf5`` or ``video/<camera>``.
 
         Raises:
-            InputError: The shard is missing, shorter than the manifest says, or a link out of the folder.
+            InputError: The shard is missing, shorter than in the manifest, or a link out of the folder.
         """
         number, name = self.table.column("shard")[row].as_py(), self.table.column("episode_id")[row].as_py()
         offset, size = (self.table.column(f"{part}/{key}")[row].as_py() for key in ("offset", "bytes"))
