@@ -30,6 +30,7 @@ CODE = (
 HANDLED = {
     "insert": {Reason.NO_ROOM},  # a task with an object that lacks a declared frame is refused before the run
     "route": {Reason.NO_ROOM},
+    "drape": {Reason.NO_ROOM},
     "press": {Reason.MISSED_GRASP},  # raised at handles only, which this skill does not grasp
     "sweep": {Reason.OFF_TARGET, Reason.TOPPLED},  # the skill goes on with the next object
 }

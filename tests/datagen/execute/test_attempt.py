@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache, partial
 
-import mujoco
 import numpy as np
 import pytest
 
@@ -190,7 +189,6 @@ def test_an_arm_that_cannot_follow_its_commands_is_noticed_also_in_a_replay(done
 
 
 def test_a_simulation_that_blows_up_is_called_unstable(done: Trajectory):
-    mujoco.set_mju_user_warning(lambda message: None)
     actions = done.actions.copy()
     actions[3] = np.nan
     blown = replay_actions(task(), physical(), replace(done, actions=actions, executed_actions=None))

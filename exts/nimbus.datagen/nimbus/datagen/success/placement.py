@@ -9,7 +9,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.execute.toolkit import (
     BESIDE,
     LEAN,
@@ -25,6 +24,7 @@ from nimbus.datagen.execute.toolkit import (
 from nimbus.datagen.plugin import (
     ContainerReference,
     Field,
+    FloatArray,
     Metres,
     ObjectReference,
     ObjectsReference,
