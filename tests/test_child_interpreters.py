@@ -68,6 +68,14 @@ def test_mujoco_starts_no_interpreter_and_loads_no_library_of_windows(tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def test_settings_of_plots_are_not_read(tmp_path):
+    """TOPP-RA imports matplotlib, which reads its settings from the current folder, for example through a link."""
+    (tmp_path / "matplotlibrc").write_text("a private line")
+    code = "from nimbus.datagen.plan.timing import load_toppra; load_toppra()"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "private" not in done.stderr
+
+
 def test_interpreters_of_libraries_start_safely(tmp_path):
     """A command sets the environment for the interpreters that libraries start."""
     code = "import os, sys; from nimbus.runner.cli import main; main(); print(os.environ['PYTHONSAFEPATH'])"

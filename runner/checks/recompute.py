@@ -145,7 +145,8 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
-        from nimbus.runner.checks.replay import check_pictures, noting_where_paths_begin, stored_task
+        from nimbus.datagen.tasks.stored_pictures import check_pictures
+        from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
         provenance, key = episode.provenance, episode.layout().key
@@ -168,7 +169,7 @@ class _Maker:
             trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
             if not trusted:
                 check_pipeline(task, where=str(episode.path))
-            check_pictures(task, where=str(episode.path))
+            check_pictures(task, provenance.assets, where=str(episode.path))
 
             from nimbus.runner.cell.transport.spec import CellSpec
             from nimbus.runner.cell.worker.job import job_of

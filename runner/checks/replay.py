@@ -18,8 +18,6 @@ from nimbus.datagen.execute.interpreter import performer
 from nimbus.datagen.execute.path_planner import drive_again
 from nimbus.datagen.execute.planner import evaluate_success, make_motion_planner
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
-from nimbus.datagen.files.own_files import has_links
-from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.load.engines import check_engine
 from nimbus.datagen.load.navigation_loader import open_navigation
@@ -28,7 +26,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.tasks.stored_files import compare_assets, hash_assets
+from nimbus.datagen.tasks.stored_files import compare_assets, hash_assets, without_picture_hashes
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
@@ -198,22 +196,6 @@ def stored_task(episode: Any, *, step_folder: Path | None = None) -> Any:
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
 
 
-def check_pictures(task: Any, *, where: str) -> None:
-    """Refuse a stored task that names images outside the working directory: they would be drawn into a new dataset.
-
-    Raises:
-        InputError: A randomizer names such a folder or image, or a folder with links.
-    """
-    for name, settings in task.randomize.items():
-        for given in (getattr(settings, "folder", ""), *getattr(settings, "textures", ())):
-            if not given or not is_path(given):
-                continue
-            place = Path(given).resolve()
-            if not place.is_relative_to(Path.cwd().resolve()) or place.is_dir() and has_links(place):
-                what = f"its randomizer '{name}' uses images outside the working directory: '{given}'"
-                raise InputError(what, where=where, instead="change to a folder that contains them, or give the task")
-
-
 @contextmanager
 def noting_where_paths_begin() -> Iterator[None]:
     """Add a note to errors: relative paths of a stored task begin in the working directory."""
@@ -234,7 +216,7 @@ def check_assets(task: Any, episode: Any) -> None:
 
     with noting_where_paths_begin():
         now = hash_assets(task)
-    found, where = episode.provenance.assets, str(episode.path)
+    found, where = without_picture_hashes(episode.provenance.assets), str(episode.path)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
     compare_assets(now, found, where=where)

@@ -104,14 +104,9 @@ def command(
     from nimbus.datagen.store.info import read_single_task_info
     from nimbus.datagen.tasks.plugins import discover_components
     from nimbus.datagen.tasks.stored_files import names_files
+    from nimbus.datagen.tasks.stored_pictures import check_pictures
     from nimbus.datagen.tasks.task import load_any_task
-    from nimbus.runner.checks.replay import (
-        check_assets,
-        check_pictures,
-        episode_paths,
-        noting_where_paths_begin,
-        stored_task,
-    )
+    from nimbus.runner.checks.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.monitor.output_summary import report_foreign_files
     from nimbus.runner.report import write_report
@@ -130,7 +125,7 @@ def command(
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode)
-            check_pictures(task, where=str(episode.path))
+            check_pictures(task, episode.provenance.assets, where=str(episode.path))
             if names_files(task):  # a foreign dataset must not name arbitrary files of this user
                 check_assets(task, episode)
     with nullcontext() if task_name else noting_where_paths_begin():
@@ -315,7 +310,9 @@ def _planned(
     from nimbus.datagen.stages import Planned, Request, Scene
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import IMAGE_SETTINGS
+    from nimbus.datagen.tasks.stored_pictures import hash_pictures
 
+    stated = hashes | hash_pictures(task)
     for path in paths:
         with EpisodeFile(path) as episode:
             before, trajectory = episode.layout(), episode.trajectory()
@@ -340,7 +337,7 @@ def _planned(
             provenance=Provenance(
                 task_text=task.text,
                 task_hash=task.content_hash,
-                assets=hashes,
+                assets=stated,
                 settings=settings | {"device": device, "source": before.key.id} | images,
             ),
         )

@@ -82,6 +82,7 @@ def hand_over(job: Job, spec: CellSpec) -> str:
     """Describe a loaded job for instances as JSON; empty if they load it themselves."""
     from nimbus.datagen.load.scene_loader import assets_of
     from nimbus.datagen.tasks.stored_files import asset_fingerprints
+    from nimbus.datagen.tasks.stored_pictures import hash_pictures
 
     if not spec.task or spec.physics == "isaacsim":
         return ""  # a planner needs the whole job
@@ -94,7 +95,7 @@ def hand_over(job: Job, spec: CellSpec) -> str:
         scene=str(assets.stage.path),
         robot=task.robot,
         libraries=tuple(assets.libraries),
-        assets=dict(asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())),
+        assets=asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) | hash_pictures(task),
         run_settings=dict(job.context.choices),
     )
     return to_json(told)

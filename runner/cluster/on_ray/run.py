@@ -47,8 +47,7 @@ def run_on_ray(job: ClusterJob, address: ClusterAddress, *, slots: int = 0) -> H
     """Run a job on a cluster, display its progress, and return its result.
 
     The run continues if this process dies, and the same command joins it again. The first Ctrl-C drains the run, so
-    that
-    it finishes its current episodes; a second one ends only this process.
+    that it finishes its current episodes; a second one ends only this process.
 
     Args:
         job: Job with a folder that all nodes can reach.
@@ -76,6 +75,7 @@ def _follow(order: RayOrder, folder: Path, look: Callable[[], int]) -> HeadEnd:
     with (folder / "log").open("w") as log, Interruption() as interruption:
         process = subprocess.Popen(
             module_command("nimbus.runner.cluster.on_ray.follow"),
+            cwd="/",  # Ray adds the current folder, which may be a dataset of others, to its workers' module path
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

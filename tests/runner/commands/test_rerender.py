@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,8 @@ import pytest
 from nimbus.datagen.episode.provenance import installed_versions
 from nimbus.datagen.randomize.appearance import TexturesRandomization
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.stored_pictures import check_pictures
 from nimbus.datagen.tasks.task import parse_any_task
-from nimbus.runner.checks.replay import check_pictures
 from nimbus.runner.cli import main
 from nimbus.runner.commands.rerender import _shown_scene
 from tests.support.described import describe
@@ -67,7 +68,29 @@ def test_a_stored_task_draws_no_pictures_from_elsewhere(tiny: Path, tmp_path: Pa
     with EpisodeFile(min(tiny.glob("episodes/*"))) as episode:
         task = parse_any_task(episode.provenance.task_text, name="tiny")
     task = replace(task, randomize={"textures": TexturesRandomization.model_validate({"folder": folder})})
-    assert "images outside the working directory" in refusal(check_pictures, task, where="here")
+    stated = {"pictures of textures": ""}
+    assert "images outside the working directory" in refusal(check_pictures, task, stated, where="here")
+
+
+def test_photos_below_the_current_folder_are_not_drawn_for_a_stored_task(
+    tiny: Path, tmp_path: Path, monkeypatch, capsys
+):
+    """A foreign dataset can name ``Pictures`` without knowing a path."""
+    (tmp_path / "Pictures").mkdir()
+    (tmp_path / "Pictures/me.png").write_bytes(b"a photo")
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(tiny, "ds")
+    path = min(Path("ds").glob("episodes/*"))
+    with h5py.File(path, "r+") as file:
+        text = file["provenance"][()].decode()
+        with_photos = text.replace("randomize:", "randomize:\\n  textures: {folder: Pictures}", 1)
+        assert with_photos != text
+        attributes = dict(file["provenance"].attrs)
+        del file["provenance"]
+        file.create_dataset("provenance", data=with_photos.encode()).attrs.update(attributes)
+    assert rerender(Path("ds"), path.stem, Path("new")) == 2
+    assert "uses images of which the episode states no content: 'Pictures/'" in capsys.readouterr().err
+    assert not Path("new").exists()
 
 
 @pytest.mark.parametrize(("is_stored", "renderer"), [(True, "NewtonRenderer"), (False, "ExternalRenderer")])

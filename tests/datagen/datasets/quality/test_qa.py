@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nimbus.datagen.datasets.export.export import export
-from nimbus.datagen.datasets.quality import pictures
+from nimbus.datagen.datasets.quality import checks, pictures
 from nimbus.datagen.datasets.quality.checks import check
 from nimbus.datagen.datasets.quality.lerobot import check_sums
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
@@ -240,6 +240,18 @@ def test_a_defect_in_an_episode_of_nimbus_is_found(
     with h5py.File(sorted((folder / "episodes").iterdir())[0], "r+") as file:
         plant(file)
     assert name in {finding.check for finding in faults(folder)}
+
+
+def test_a_robot_that_a_dataset_names_by_its_path_is_not_opened(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+    monkeypatch.setattr(checks, "find_joint_limits", lambda robot, _: asked.append(robot))
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    edit_json("robot_type", "../private.yaml")(folder, "lerobot")
+    checks.examine(open_view(folder))
+    checks.examine(open_view(folder), robot="mine.yaml")
+    assert asked == ["", "mine.yaml"]
 
 
 def test_the_command_says_it_and_exits_with_one(sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

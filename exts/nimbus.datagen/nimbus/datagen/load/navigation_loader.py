@@ -13,6 +13,7 @@ from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.progress import allow
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
+from nimbus.datagen.tasks.stored_pictures import hash_pictures
 from nimbus.datagen.tasks.task import NavigationTask
 
 _KEPT = 2
@@ -74,7 +75,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         provenance = Provenance(
             task_text=task.text,
             task_hash=task.content_hash,
-            assets=task.source.fingerprint(),
+            assets=task.source.fingerprint() | hash_pictures(task),
             settings=self._run_settings,
             ancestors=self._ancestors,
         )

@@ -24,6 +24,7 @@ from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
 from nimbus.datagen.tasks.stored_files import asset_fingerprints
+from nimbus.datagen.tasks.stored_pictures import hash_pictures
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.tasks.task_file import Region
 from nimbus.datagen.usd.stage import StageInfo, read_stage
@@ -76,8 +77,8 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         if self._assets is None:
             self._assets = load_assets(self._task)
         assets = self._assets
-        hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values())
         task = self._task
+        hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) | hash_pictures(task)
         provenance = Provenance(
             task_text=task.text,
             task_hash=task.content_hash,

@@ -22,7 +22,7 @@ from nimbus.datagen.plan.path import IsFree, path_is_free
 MIN_GRID = 8
 """Smallest number of TOPP-RA grid intervals on each line and arc."""
 
-_PYPLOT = "matplotlib.pyplot"
+_PLOTS = ("matplotlib", "matplotlib.pyplot")
 _IMPORTING = Lock()
 
 RECORD_PERIOD = 1.0 / 15.0
@@ -168,17 +168,18 @@ class _ToppraPath:
 def load_toppra() -> tuple[ModuleType, ModuleType]:
     """Import TOPP-RA's modules ``algorithm`` and ``constraint``.
 
-    TOPP-RA imports pyplot, for plots that are not drawn here. That takes as long as the rest of the import, and longer
-    on a machine without matplotlib's list of fonts, so an empty module replaces pyplot unless it is loaded already.
+    TOPP-RA imports matplotlib, for plots that are not drawn here. That takes as long as the rest of the import, and
+    reads a file ``matplotlibrc`` of the current folder, which may be a dataset of others. Empty modules replace those
+    of matplotlib that are not loaded already.
     """
-    stands_in = ModuleType(_PYPLOT)
     with _IMPORTING:
-        sys.modules.setdefault(_PYPLOT, stands_in)
+        stand_ins = {name: ModuleType(name) for name in _PLOTS if name not in sys.modules}
+        sys.modules |= stand_ins
         try:
             return _import_toppra()
         finally:
-            if sys.modules.get(_PYPLOT) is stands_in:
-                del sys.modules[_PYPLOT]
+            for name in stand_ins:
+                del sys.modules[name]
 
 
 def _import_toppra() -> tuple[ModuleType, ModuleType]:

@@ -36,9 +36,27 @@ def _load() -> Any:
         import newton as library
 
         solver = library.solvers.SolverMuJoCo  # the only solver that Nimbus uses
+        _follow_assets_only()
     finally:
         warp.config.enable_backward = users_setting
         if collects:
             gc.enable()
     logging.getLogger(solver.__module__).setLevel(logging.WARNING)  # the solver logs every file that it writes
     return library
+
+
+def _follow_assets_only() -> None:
+    """Let Newton open a texture of a stage only if the attribute has the type of a file.
+
+    Newton also opens files and addresses that are plain texts. USD does not count these among the files of a stage, so
+    neither the check of a foreign scene nor its hash covers them.
+    """
+    from newton._src.usd import utils
+    from pxr import Sdf
+
+    resolve = utils._resolve_asset_path
+
+    def resolve_asset(asset: Any, *more: Any) -> str | None:
+        return resolve(asset, *more) if isinstance(asset, Sdf.AssetPath) else None
+
+    utils._resolve_asset_path = resolve_asset

@@ -30,6 +30,7 @@ from pydantic import AfterValidator
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.quantities import Metres
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import FlexibleKind
 from nimbus.datagen.tasks.facts import Fact, parse_fact, parse_facts
@@ -309,3 +310,13 @@ class Randomization(StrictModel):
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with paths relative to the working directory instead of the task's folder."""
         return self
+
+    @property
+    def picture_places(self) -> tuple[str, ...]:
+        """Paths of the images, or folders of images, that the settings name: those in ``folder`` and ``textures``.
+
+        The content of these images is recorded with an episode. A randomizer that names images in other fields
+        overrides this property.
+        """
+        folder, files = getattr(self, "folder", ""), getattr(self, "textures", ())
+        return (*([folder] if folder else []), *filter(is_path, files))

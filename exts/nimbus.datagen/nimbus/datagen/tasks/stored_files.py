@@ -17,6 +17,10 @@ from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.tasks.task_file import TaskFile
 from nimbus.datagen.usd.stage import StageInfo, read_stage
 
+PICTURES = "pictures of "
+"""Beginning of the names of image hashes in a provenance; only :mod:`.stored_pictures` compares them, because a replay
+in physics needs no images."""
+
 
 def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[ObjectLibrary]) -> dict[str, str]:
     """Return the content hash of each asset, by type and name, such as ``robot panda``."""
@@ -61,7 +65,12 @@ def check_stored_files(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
         InputError: There is no such file, or it is another one.
     """
     if names_files(task):
-        compare_assets(hash_assets(task), assets, where=where)
+        compare_assets(hash_assets(task), without_picture_hashes(assets), where=where)
+
+
+def without_picture_hashes(assets: Mapping[str, str]) -> dict[str, str]:
+    """Return the hashes of a provenance that :func:`hash_assets` computes."""
+    return {name: digest for name, digest in assets.items() if not name.startswith(PICTURES)}
 
 
 def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: str) -> None:
@@ -69,7 +78,7 @@ def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: st
 
     Args:
         now: Current content hashes.
-        then: Content hashes in the episode's provenance.
+        then: Content hashes of the same kinds in the episode's provenance.
         where: The episode.
 
     Raises:

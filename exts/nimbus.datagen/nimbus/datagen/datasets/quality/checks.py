@@ -17,6 +17,7 @@ from nimbus.datagen.datasets.quality.signals import JointLimits, SignalChecks, f
 from nimbus.datagen.datasets.quality.thresholds import Thresholds
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.errors import Diagnostic, Severity
+from nimbus.datagen.files.scene_files import is_path
 
 _STRIPS = 6
 """Number of episodes whose images are kept for a page."""
@@ -97,7 +98,8 @@ def examine(
     """
     thresholds = thresholds or Thresholds()
     found = list(view.structure())
-    limits = find_joint_limits(robot or view.robot, view.joint_names)
+    stated = "" if is_path(view.robot) else view.robot  # a dataset of others could name a private file
+    limits = find_joint_limits(robot or stated, view.joint_names)
     signals = SignalChecks(view.stats, thresholds, limits=limits, frame_count=view.frame_count, fps=view.fps)
     pictures, together = PictureChecks(view, thresholds), CrossEpisodeChecks()
     camera_count = 0
