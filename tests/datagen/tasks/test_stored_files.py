@@ -16,6 +16,7 @@ from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.navigate.sources.files import file_hash, file_hashes
 from nimbus.datagen.tasks.stored_files import check_stored_files, hash_assets, names_files
 from nimbus.datagen.tasks.task import load_task, parse_any_task
+from tests.support.foreign_scenes import write_hssd
 from tests.support.synthetic import make_rendered
 from tools.sources import modules
 
@@ -44,6 +45,16 @@ def test_private_scans_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the mesh office.glb changed since this episode was made"):
         check_stored_files(task, {}, where="here")
     check_stored_files(task, {"mesh office.glb": file_hash(tmp_path / "mine/office.glb")}, where="here")
+
+
+def test_scans_that_a_stored_scene_names_are_refused(tmp_path: Path) -> None:
+    """The foreign dataset knows the hash of its own instance, but not that of a private scan beside the dataset."""
+    instance = write_hssd(tmp_path)
+    task = parse_any_task(load_text("navigate_homes", f"scene: {{meshes: {instance}}}"))
+    own = {f"mesh {instance.name}": file_hash(instance)}
+    with pytest.raises(InputError, match=f"the files of {instance.name} changed since this episode was made"):
+        check_stored_files(task, own, where="here")
+    check_stored_files(task, hash_assets(task), where="here")
 
 
 def load_text(name: str, scene: str) -> str:

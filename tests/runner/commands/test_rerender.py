@@ -82,10 +82,11 @@ def test_photos_below_the_current_folder_are_not_drawn_for_a_stored_task(
     shutil.copytree(tiny, "ds")
     path = min(Path("ds").glob("episodes/*"))
     with h5py.File(path, "r+") as file:
-        text = file["provenance"][()].decode()
+        stored: Any = file["provenance"]
+        text = stored[()].decode()
         with_photos = text.replace("randomize:", "randomize:\\n  textures: {folder: Pictures}", 1)
         assert with_photos != text
-        attributes = dict(file["provenance"].attrs)
+        attributes = dict(stored.attrs)
         del file["provenance"]
         file.create_dataset("provenance", data=with_photos.encode()).attrs.update(attributes)
     assert rerender(Path("ds"), path.stem, Path("new")) == 2

@@ -270,3 +270,24 @@ def test_templates_outside_the_dataset_are_refused(tmp_path: Path):
     for template in (str(tmp_path / "private"), "beef02"):
         path.write_text(text.replace("beef01", template))
         assert "there is no mesh of" in refusal(open_scene, path)
+
+
+def test_the_dataset_of_an_instance_is_its_folder_unless_it_is_among_scenes(tmp_path: Path):
+    """The folder above may be a home folder with private scans."""
+    path = written.write_hssd(tmp_path)
+    path.parent.rename(tmp_path / "scenes-uncluttered")
+    assert open_scene(tmp_path / "scenes-uncluttered" / path.name).parts
+    (tmp_path / "downloaded").mkdir()
+    moved = (tmp_path / "scenes-uncluttered" / path.name).rename(tmp_path / "downloaded" / path.name)
+    assert "there is no mesh of 'stages/102343992'" in refusal(open_scene, moved)
+
+
+def test_models_that_are_links_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = written.write_front(tmp_path)
+    assert len(front_json.house_files(path)) == 1
+    model = tmp_path / "3D-FUTURE-model/0a-b/raw_model.obj"
+    model.rename(tmp_path / "private.obj")
+    model.symlink_to(tmp_path / "private.obj")
+    assert front_json.house_files(path) == []
+    monkeypatch.setattr(front_json, "read_surface", pytest.fail)
+    assert open_scene(path).parts

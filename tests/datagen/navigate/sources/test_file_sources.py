@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.read import glb, limited
+from nimbus.datagen.navigate.read.limited import list_limited
 from nimbus.datagen.navigate.read.open_scene import open_scene
 from nimbus.datagen.navigate.sources import files
-from nimbus.datagen.navigate.sources.files import find_files
+from nimbus.datagen.navigate.sources.files import file_hash, find_files
 from nimbus.datagen.navigate.sources.meshes import MeshSource
 from nimbus.datagen.navigate.sources.splat_homes import SplatHomesSource
 from nimbus.datagen.navigate.sources.splats import SplatFileSource
 from nimbus.datagen.splats.training_ply import write_training_ply
+from tests.support import foreign_scenes as written
 from tests.support.foreign_scenes import room_things, write_glb, write_hm3d
 from tests.support.refusals import refusal
 from tests.support.splat_room import room_cloud, room_corners
@@ -38,6 +44,42 @@ def test_fingerprint_follows_content(tmp_path: Path):
     things["chair.001"] += 0.25
     write_glb(path, things)
     assert source.fingerprint() != before
+
+
+FORMATS = [written.write_hm3d, written.write_scannet, written.write_replica, written.write_hssd, written.write_front]
+
+
+@pytest.mark.parametrize("write", [written.write_gibson, *FORMATS, written.write_usd])
+def test_every_file_that_a_reader_opens_enters_the_fingerprint(tmp_path: Path, write: Callable[[Path], Path]):
+    path = write(tmp_path)
+    with opened_below(tmp_path) as opened:
+        open_scene(path)
+    others = opened - {path}
+    assert bool(others) == (write in FORMATS)
+    assert others <= set(list_limited([path]).get(path, []))
+    source = MeshSource.model_validate({"meshes": str(path)})
+    before = source.fingerprint()
+    assert before[f"mesh {path.name}"] == file_hash(path) and len(before) == 1 + (write in FORMATS)
+    for other in others:
+        content = other.read_bytes()
+        other.write_bytes(content.replace(b"0", b"1") + b" ")
+        assert len({*before.items(), *source.fingerprint().items()}) == 3, other
+        other.write_bytes(content)
+
+
+@contextmanager
+def opened_below(folder: Path) -> Iterator[set[Path]]:
+    """Collect the files below a folder that Python opens."""
+    found: set[Path] = set()
+    is_active = True
+
+    def note(event: str, given: tuple[Any, ...]) -> None:
+        if is_active and event == "open" and str(given[0]).startswith(str(folder)):
+            found.add(Path(given[0]))
+
+    sys.addaudithook(note)  # it cannot be removed
+    yield found
+    is_active = False
 
 
 @pytest.mark.parametrize("pattern", ["nothing.glb", "no/*.glb"])

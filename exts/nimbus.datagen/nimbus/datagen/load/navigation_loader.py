@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import ClassVar, Self
 
 from nimbus.datagen.episode.provenance import Provenance
@@ -75,11 +76,16 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
         provenance = Provenance(
             task_text=task.text,
             task_hash=task.content_hash,
-            assets=task.source.fingerprint() | hash_pictures(task),
+            assets=self._hashes,
             settings=self._run_settings,
             ancestors=self._ancestors,
         )
         yield Scene(request=item, assets=self.assets(number), provenance=provenance)
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        """Content hashes of all files, for the provenance; large sets of scenes have thousands of files."""
+        return self._task.source.fingerprint() | hash_pictures(self._task)
 
     def of_index(self, index: int) -> NavigationAssets:
         """Return the scene of an episode by its index."""

@@ -1,11 +1,12 @@
 """Reader of 3D-FRONT houses: a JSON file with meshes, furniture and rooms, y up.
 
 The mesh of a furniture entry is ``3D-FUTURE-model/JID/raw_model.obj`` in the folder of the JSON file or in its parent,
-where ``JID`` is the entry's ``jid``. If the mesh is missing, a box of the entry's size replaces it.
+where ``JID`` is the entry's ``jid``. If the mesh is missing or a link, a box of the entry's size replaces it.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -101,11 +102,34 @@ def _structure(entry: Mapping[str, Any], room: str, place: FloatArray, number: i
 def _thing(
     path: Path, entry: Mapping[str, Any], name: str, kind: str, room: str, place: FloatArray
 ) -> tuple[ScenePart, Path | None]:
-    jid = Path(str(entry.get("jid", ""))).name
-    for folder in (path.parent, path.parent.parent):
-        file = folder / "3D-FUTURE-model" / jid / "raw_model.obj"
-        if jid not in ("", "..") and file.is_file() and file.resolve().is_relative_to(path.parent.parent.resolve()):
-            return make_part(name, kind, read_surface(file), room=room, world_T_part=place), file
+    if file := _model(path, entry):
+        return make_part(name, kind, read_surface(file), room=room, world_T_part=place), file
     corners = (_CUBE * np.array(entry["size"], dtype=float))[_CUBE_FACES]
     box = color_surface(corners, np.full((len(corners), 3), 170, np.uint8))
     return make_part(name, kind, box, room=room, world_T_part=place), None
+
+
+def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
+    """Return the mesh of a furniture entry; None if it is missing, or if a link leads out of its folder."""
+    jid = Path(str(entry.get("jid", ""))).name
+    for folder in (path.parent, path.parent.parent):
+        models = folder / "3D-FUTURE-model"
+        file = models / jid / "raw_model.obj"
+        if jid not in ("", "..") and file.is_file() and not any(map(os.path.islink, (file, file.parent, models))):
+            return file
+    return None
+
+
+def house_files(path: Path) -> list[Path]:
+    """Return the files that :func:`read_front_json` may read besides the house: those in the folders of its models.
+
+    Raises:
+        InputError: The file has another format.
+    """
+    house = read_plain(path, limit=_FILE_BYTES)
+    try:
+        models = {_model(path, entry) for entry in house["furniture"]}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        what = f"is not a 3D-FRONT house: {type(error).__name__}: {error}"
+        raise InputError(what, where=str(path), instead=RESTORE) from None
+    return [file for model in models if model for file in model.parent.rglob("*") if file.is_file()]

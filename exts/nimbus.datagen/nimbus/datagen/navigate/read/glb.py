@@ -24,7 +24,7 @@ from nimbus.datagen.navigate.read.assemble import (
     read_rows,
     unique_names,
 )
-from nimbus.datagen.objects.imported.gltf_sizes import has_pictures
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files, has_pictures
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface
 
@@ -47,18 +47,28 @@ def read_glb(path: Path, up: str = "auto") -> NavigationScene:
     if not nodes:
         raise InputError("contains no triangles", where=str(path), instead="export meshes, not points or curves")
     turn = choose_up(np.concatenate([s.corners for _, s in nodes]), up, usual="y", where=str(path))
-    labels = path.with_name(path.name.split(".")[0] + ".semantic.glb")
-    names = labels.with_suffix(".txt")
-    if labels != path and labels.exists() and names.exists():
-        parts, regions = _labelled(nodes, labels, names)
-        others = [labels, names]
+    if others := _label_files(path):
+        parts, regions = _labelled(nodes, *others)
     else:
         kinds = [class_name(_without_number(name)) for name, _ in nodes]
         named = zip(unique_names(kinds), kinds, nodes, strict=True)
         parts = [make_part(name, kind, surface) for name, kind, (_, surface) in named]
-        regions, others = [], []
+        regions = []
     parts = [_turned(part, turn) for part in parts]
     return make_scene(path, parts, rooms=bounding_rooms(parts, regions), is_lit=has_pictures(path), others=others)
+
+
+def glb_files(path: Path) -> list[Path]:
+    """Return the files that :func:`read_glb` reads besides the scene."""
+    labels = _label_files(path)
+    return [*gltf_files(path)[1:], *(gltf_files(labels[0]) + [labels[1]] if labels else [])]
+
+
+def _label_files(path: Path) -> tuple[Path, Path] | tuple[()]:
+    """Return the labeled mesh and the table of its colors; empty if one of them is missing."""
+    labels = path.with_name(path.name.split(".")[0] + ".semantic.glb")
+    names = labels.with_suffix(".txt")
+    return (labels, names) if labels != path and labels.exists() and names.exists() else ()
 
 
 def _without_number(name: str) -> str:

@@ -1,12 +1,14 @@
 """Reader of scene instances of Habitat: HSSD, ReplicaCAD and other datasets that place objects in a stage.
 
 ``scenes/NAME.scene_instance.json`` names a stage and objects by templates. The meshes of the templates are below
-``stages`` and ``objects``. A table ``semantics/objects.csv`` or ``metadata/*.csv`` may contain their categories.
+``stages`` and ``objects`` beside the folder ``scenes``. A table ``semantics/objects.csv`` or ``metadata/*.csv`` may
+contain their categories.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +27,28 @@ from nimbus.datagen.navigate.read.assemble import (
     read_rows,
     unique_names,
 )
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.imported.surface import ImportedSurface, up_matrix
 
 SUFFIX = ".scene_instance.json"
 _CATEGORY = ("main_category", "category", "clean_category", "super_category")
 _MOST_OBJECTS = 20_000
+_SCENES = "scenes"
+"""Beginning of the name of the folder of instances, such as ``scenes-uncluttered``; the dataset is its parent. The
+dataset of an instance in any other folder is that folder itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Instance:
+    """Content of an instance, and the files that it names."""
+
+    root: Path
+    """Folder of the dataset."""
+    objects: list[Mapping[str, Any]]
+    stage: Path
+    meshes: dict[str, Path]
+    """Mesh of each template."""
 
 
 def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
@@ -43,36 +61,59 @@ def read_scene_instance(path: Path, up: str = "auto") -> NavigationScene:
     Raises:
         InputError: The file has another format, a mesh is missing, or ``make_scene`` refuses the scene.
     """
-    table, root = read_plain(path), path.parent.parent
+    found = _read(path)
+    upright = np.eye(4)
+    upright[:3, :3] = up_matrix("z" if up == "z" else "y")
+    meshes: dict[str, list[tuple[str, ImportedSurface]]] = {}
+    parts = [
+        make_part(name, _structure(name), surface, world_T_part=upright)
+        for name, surface in ((name.lower(), surface) for name, surface in read_nodes(found.stage))
+    ]
+    categories, _ = _categories(found.root)
+    templates = [_template(entry) for entry in found.objects]
+    names = unique_names([class_name(categories.get(template, template)) for template in templates])
+    count = sum(len(part.triangles.faces) for part in parts)
+    for entry, template, name in zip(found.objects, templates, names, strict=True):
+        if template not in meshes:
+            meshes[template] = read_nodes(found.meshes[template])
+        count += sum(len(surface.corners) for _, surface in meshes[template])
+        check_face_count(count, path)
+        place = upright @ _pose(entry, f"{path}: {template}")
+        kind = name.rpartition("_")[0]
+        parts += [make_part(name, kind, surface, world_T_part=place) for _, surface in meshes[template]]
+    return make_scene(path, parts, is_lit=False, others=[found.stage, *found.meshes.values()])
+
+
+def instance_files(path: Path) -> list[Path]:
+    """Return the files that :func:`read_scene_instance` reads besides the instance.
+
+    Raises:
+        InputError: The instance has another format, or a mesh is missing.
+    """
+    found = _read(path)
+    meshes = [file for mesh in (found.stage, *found.meshes.values()) for file in gltf_files(mesh)]
+    return [*meshes, *_categories(found.root)[1]]
+
+
+def _read(path: Path) -> _Instance:
+    table = read_plain(path)
+    root = path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
         raise InputError("stage_instance or object_instances is missing or invalid", where=str(path), instead=RESTORE)
     if not all(isinstance(entry, Mapping) for entry in objects):
         raise InputError("an entry of object_instances is not an object", where=str(path), instead=RESTORE)
-    upright = np.eye(4)
-    upright[:3, :3] = up_matrix("z" if up == "z" else "y")
-    meshes: dict[str, tuple[Path, list[tuple[str, ImportedSurface]]]] = {}
     stage_file = _mesh(root, "stages", str(stage.get("template_name", "")), path)
-    parts = [
-        make_part(name, _structure(name), surface, world_T_part=upright)
-        for name, surface in ((name.lower(), surface) for name, surface in read_nodes(stage_file))
-    ]
-    categories = _categories(root)
-    templates = [Path(str(entry.get("template_name", ""))).name for entry in objects]
-    names = unique_names([class_name(categories.get(template, template)) for template in templates])
-    count = sum(len(part.triangles.faces) for part in parts)
-    for entry, template, name in zip(objects, templates, names, strict=True):
-        if template not in meshes:
-            file = _mesh(root, "objects", str(entry.get("template_name", "")), path)
-            meshes[template] = file, read_nodes(file)
-        count += sum(len(surface.corners) for _, surface in meshes[template][1])
-        check_face_count(count, path)
-        place = upright @ _pose(entry, f"{path}: {template}")
-        kind = name.rpartition("_")[0]
-        parts += [make_part(name, kind, surface, world_T_part=place) for _, surface in meshes[template][1]]
-    files = [stage_file, *(file for file, _ in meshes.values())]
-    return make_scene(path, parts, is_lit=False, others=files)
+    meshes: dict[str, Path] = {}
+    for entry in objects:
+        if (template := _template(entry)) not in meshes:
+            meshes[template] = _mesh(root, "objects", str(entry.get("template_name", "")), path)
+    return _Instance(root=root, objects=objects, stage=stage_file, meshes=meshes)
+
+
+def _template(entry: Mapping[str, Any]) -> str:
+    return Path(str(entry.get("template_name", ""))).name
 
 
 def _structure(name: str) -> str:
@@ -108,12 +149,13 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")
 
 
-def _categories(root: Path) -> dict[str, str]:
-    """Return the category of each template, from the first table with a known column of categories."""
-    for file in sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")]):
+def _categories(root: Path) -> tuple[dict[str, str], list[Path]]:
+    """Return the category of each template, from the first table with a known column of categories, and all tables."""
+    files = sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")])
+    for file in files:
         head, *lines = read_rows(file) or [[]]
         rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)
         if column and "id" in rows[0]:
-            return {row["id"]: row[column] for row in rows if row.get(column)}
-    return {}
+            return {row["id"]: row[column] for row in rows if row.get(column)}, files
+    return {}, files

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import as_typed
 from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
-from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.read.open_scene import further_files, open_scene
 from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
 from nimbus.datagen.splats.cloud import SplatCloud
 
@@ -24,6 +25,8 @@ _SECONDS = 600
 """Limit of CPU time [s]."""
 _MEMORY = 6 << 30
 """Limit of memory [bytes]; a scan of five million faces takes about 4 GB."""
+_MOST_FILES = 50_000
+"""Largest number of files of a scene."""
 _FILE = "scene.npz"
 _CLOUD = "cloud_"
 _TRIANGLES = tuple(field.name for field in fields(Triangles))
@@ -75,6 +78,37 @@ def read_limited_splats(
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
     return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
+
+
+def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the files that each scene reads besides its own, as :func:`further_files`, for scenes that read any.
+
+    The files are listed in a process with limits of time and memory.
+
+    Raises:
+        InputError: A file is unusable, the files are too many, or the process exceeds a limit or crashes.
+    """
+    if not paths:
+        return {}
+    where, given = str(paths[0].parent), {"files": [str(path.absolute()) for path in paths]}
+    told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY)
+    lists = [[Path(name) for name in one] for one in as_typed(list[list[str]], told, where=where)]
+    return {path: files for path, files in zip(paths, lists, strict=True) if files}
+
+
+def list_files(files: list[str]) -> list[list[str]]:
+    """Return the further files of each scene; this is called in a limited process.
+
+    Raises:
+        InputError: A file is unusable, or the files are too many.
+    """
+    found: list[list[str]] = []
+    for file in files:
+        found.append(sorted({str(one.absolute()) for one in further_files(Path(file))}))
+        if len(found[-1]) > _MOST_FILES:
+            what = f"the scene consists of more than {_MOST_FILES} files"
+            raise InputError(what, where=file, instead="leave out objects")
+    return found
 
 
 def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -18,6 +19,26 @@ _READERS: dict[str, Reader] = {
     ".json": front_json.read_front_json,
 }
 """Readers by suffix. A new format needs a line here and a module in this folder."""
+_FILES: dict[str, Callable[[Path], list[Path]]] = {
+    **dict.fromkeys(glb.SUFFIXES, glb.glb_files),
+    **dict.fromkeys(usd_stage.SUFFIXES, usd_stage.usd_files),
+    ".ply": ply.ply_files,
+    ".json": front_json.house_files,
+}
+"""Functions by suffix that return what the readers read besides the scene's file."""
+
+
+def further_files(path: Path) -> list[Path]:
+    """Return the files that :func:`open_scene` reads besides the scene's file; some may only be read in other scenes.
+
+    Raises:
+        InputError: The file cannot be read, or one that it names is missing.
+    """
+    check_regular(path)
+    if path.name.endswith(hssd.SUFFIX):
+        return hssd.instance_files(path)
+    files = _FILES.get(path.suffix.lower())
+    return files(path) if files else []
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:

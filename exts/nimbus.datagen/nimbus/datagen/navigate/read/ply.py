@@ -32,15 +32,13 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
     Raises:
         InputError: The file cannot be read, its up axis is not clear, or ``make_scene`` refuses the scene.
     """
-    labelled = path.parent / "habitat" / "mesh_semantic.ply"
-    names = labelled.with_name("info_semantic.json")
-    is_replica = path.name == "mesh.ply" and labelled.exists() and names.exists()
-    mesh = _load(labelled if is_replica else path)
+    replica = _replica_files(path)
+    mesh = _load(replica[0] if replica else path)
     corners = np.asarray(mesh.vertices, dtype=float)[mesh.faces]
     things, classes, others = np.zeros(len(corners), dtype=np.int64), {}, []
     try:
-        if is_replica:
-            things, classes, others = face_objects(mesh, labelled), replica_classes(names), [labelled, names]
+        if replica:
+            things, classes, others = face_objects(mesh, replica[0]), replica_classes(replica[1]), list(replica)
         elif found := scannet_files(path):
             things, classes, others = *scannet_things(mesh, *found), list(found)
     except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -52,6 +50,18 @@ def read_ply(path: Path, up: str = "auto") -> NavigationScene:
         colors = np.asarray(mesh.visual.vertex_colors)[:, :3][mesh.faces]
     parts = split_by_thing(corners @ turn.T, things, classes, {}, colors)
     return make_scene(path, parts, is_lit=True, others=others)
+
+
+def ply_files(path: Path) -> list[Path]:
+    """Return the files that :func:`read_ply` reads besides the scan."""
+    return list(_replica_files(path) or scannet_files(path) or ())
+
+
+def _replica_files(path: Path) -> tuple[Path, Path] | None:
+    """Return the labeled mesh of Replica and its classes; None if one of them is missing."""
+    labelled = path.parent / "habitat" / "mesh_semantic.ply"
+    names = labelled.with_name("info_semantic.json")
+    return (labelled, names) if path.name == "mesh.ply" and labelled.exists() and names.exists() else None
 
 
 def _load(path: Path) -> Any:

@@ -12,11 +12,12 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_part, make_scene
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
-from nimbus.datagen.objects.imported.scene_check import check_scene
+from nimbus.datagen.objects.imported.scene_check import check_scene, stage_files
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
@@ -69,6 +70,23 @@ def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
         for name, (_, kind, room, surface) in zip(names, found, strict=True)
     ]
     return make_scene(path, parts, is_lit=False, others=[file for file in files if file != path.resolve()])
+
+
+def usd_files(path: Path) -> list[Path]:
+    """Return the files that :func:`read_usd_stage` reads besides the stage; none for a stage that comes with Nimbus.
+
+    Raises:
+        InputError: One of them is missing, or the stage cannot be read.
+    """
+    from pxr import Tf
+
+    if path.resolve().is_relative_to(scene_folder("stages").resolve()):
+        return []
+    try:
+        check_growth(path)
+        return [Path(file) for file in stage_files(path) if Path(file) != path.resolve()]
+    except Tf.ErrorException:
+        raise InputError("cannot be read as USD", where=str(path), instead="export it again") from None
 
 
 def _rigid(turn: FloatArray) -> FloatArray:

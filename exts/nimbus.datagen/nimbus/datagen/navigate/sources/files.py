@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.navigate.read.limited import list_limited
 
 MOST_FILES = 10_000
 """Largest number of scene files of one task."""
 _MOST_LISTED = 100_000
 """Largest number of files and folders that a pattern may search; a pattern in a stored task may begin at ``/``."""
+FURTHER = "files of "
+"""Beginning of the name of the hash of the files that a scene consists of, besides its own file."""
 _MOST_PARTS = 64
 """Largest number of folders in a pattern."""
 
@@ -119,6 +122,24 @@ def file_hashes(kind: str, paths: Iterable[Path]) -> dict[str, str]:
         name, digest = f"{kind} {path.name}", file_hash(path)
         if found.setdefault(name, digest) != digest:
             found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16]
+    return found
+
+
+def scene_hashes(kind: str, scenes: Sequence[Path]) -> dict[str, str]:
+    """Return the hash of each scene file, and one hash of all other files that the reader of a scene reads.
+
+    Args:
+        kind: Kind of the scene files, such as ``mesh``.
+        scenes: The files.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    found = file_hashes(kind, scenes)
+    for path, files in list_limited(scenes).items():
+        text = "\n".join(sorted(f"{file.name} {file_hash(file)}" for file in files))
+        name, digest = FURTHER + path.name, hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
+        found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16] if name in found else digest
     return found
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.limited import open_limited
 from nimbus.datagen.navigate.scene_source import SceneSource
-from nimbus.datagen.navigate.sources.files import file_hashes, find_files, seen_from
+from nimbus.datagen.navigate.sources.files import find_files, scene_hashes, seen_from
 from nimbus.datagen.registry import register
 
 UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
@@ -47,8 +47,8 @@ class MeshSource(SceneSource):
         return scene if self.light == "auto" else replace(scene, is_lit=self.light == "textures")
 
     def fingerprint(self) -> dict[str, str]:
-        """Return the hash of each file."""
-        return file_hashes("mesh", self.paths)
+        """Return the hash of each file, and of the other files that its scene consists of."""
+        return scene_hashes("mesh", self.paths)
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory."""

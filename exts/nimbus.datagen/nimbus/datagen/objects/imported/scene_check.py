@@ -73,7 +73,7 @@ def read_scene(file: str) -> list[str]:
 
     try:
         check_growth(path, most=_PRIMS, is_closed=False)
-        files = _files(path)
+        files = stage_files(path)
         stage: Any = Usd.Stage.Open(file)
         _check_prims(stage, path)
     except Tf.ErrorException as error:
@@ -116,8 +116,12 @@ def unopened(path: Path, error: Exception) -> InputError:
     return InputError(f"USD cannot open it: {what}", where=str(path), instead="check the file with usdchecker")
 
 
-def _files(path: Path) -> list[str]:
-    """Return all files of a stage, after checking that they are regular files of bounded size."""
+def stage_files(path: Path) -> list[str]:
+    """Return all files of a stage, after checking that they are regular files of bounded size.
+
+    Raises:
+        InputError: One of them is missing, is not a regular file, or has an address on a network.
+    """
     layers, assets, unresolved = _dependencies(path)
     for layer in layers:
         _check_addresses(layer, path)
