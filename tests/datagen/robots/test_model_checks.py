@@ -46,6 +46,7 @@ def test_what_is_legal_passes(old: str, new: str, tmp_path: Path):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        ('name="two"', 'name="../../two"', r":1: the <robot> is called '../../two'; write letters"),
         ('xyz="0 0 1"', 'xyz="0 0 0"', r":6: the axis of joint 'turn' is 0 0 0; write a direction"),
         ('xyz="0 0 1"', 'xyz="0 1"', r""":6: xyz="0 1" in <axis> of joint 'turn'; write 3 numbers"""),
         ('lower="-2"', 'lower="3"', r""":6: joint 'turn' has lower 3 above upper 2; write lower="2" upper="3\""""),

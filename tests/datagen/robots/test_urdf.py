@@ -100,6 +100,18 @@ def test_a_locked_joint_stays_where_it_was_put(shoulder: float, elbow: float):
     assert compute_joint_inertias(root, {"shoulder": 0.0})["shoulder"] == pytest.approx(before, abs=1e-9)
 
 
+def test_paths_of_meshes_and_textures_are_absolute(arm: Piece, monkeypatch: pytest.MonkeyPatch):
+    path = Path(arm.urdf)
+    text = path.read_text().replace(
+        "</geometry>", '</geometry><material name="skin"><texture filename="skin.png"/></material>'
+    )
+    path.write_text(text)
+    monkeypatch.chdir(path.parents[2])
+    root = assemble([arm.model_copy(update={"urdf": "mine/urdf/arm.urdf"})], robot="arm")
+    assert [mesh.get("filename") for mesh in root.iter("mesh")] == [str(path.parents[1] / "part.stl")]
+    assert [texture.get("filename") for texture in root.iter("texture")] == [str(path.parent / "skin.png")]
+
+
 @given(st.tuples(*[st.floats(-1, 1)] * 3).filter(lambda axis: np.linalg.norm(axis) > 0.1), st.floats(-3, 3))
 def test_an_origin_is_written_as_it_is_read(axis: tuple[float, float, float], angle: float):
     matrix = make_transform((0.1, -0.2, 0.3), quat_from_axis_angle(axis, angle))

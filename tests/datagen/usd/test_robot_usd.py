@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.files import limited_process
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.robots.urdf import package_folder
@@ -85,6 +86,19 @@ def test_a_users_robot_is_converted_in_another_process(cache: Path, tmp_path: Pa
     assert path_of(changed(package="", urdf=str(model))).is_relative_to(cache / "robots")
 
 
+def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    dataset = tmp_path / "dataset"
+    dataset.mkdir()
+    (dataset / "mine.urdf").write_text('<robot name="/proc/self/cwd/kitchen"><link name="a"/></robot>')
+    monkeypatch.chdir(dataset)
+    # The limited process has the current folder of its server; a new server has this one.
+    monkeypatch.setattr(limited_process, "_known", [])
+    found = path_of(changed(package="", urdf="mine.urdf"))
+    assert found == cache / "robots" / found.parent.name / "panda.usdc"
+    assert [path.name for path in dataset.iterdir()] == ["mine.urdf"]
+    assert not list(tmp_path.rglob("kitchen*"))
+
+
 def test_the_hash_follows_the_urdf():
     panda = load_robot("panda")
     piece = panda.pieces[0]
@@ -111,6 +125,11 @@ def test_the_hash_follows_the_urdf():
             {"urdf": "robots/none.urdf"},
             "robot panda: urdf: 'robots/none.urdf' is not in the package 'example-robot-data'; "
             "correct the path of the URDF",
+        ),
+        (
+            {"urdf": "robots/../robots/panda_description/urdf/panda.urdf"},
+            "robot panda: urdf: 'robots/../robots/panda_description/urdf/panda.urdf' is not in the package "
+            "'example-robot-data'; correct the path of the URDF",
         ),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -47,6 +48,8 @@ _LARGEST = {
 """Largest value of each attribute [m, rad, kg, N and their products]: simulators lose precision beyond it."""
 MOST_LINKS = 1000
 """Largest number of links of a model; a humanoid with two hands has about 100."""
+_NAME = re.compile(r"\w[\w .()+-]{0,99}")
+"""Name of a robot: programs that read a model write files of this name."""
 _SOLIDS = ("box", "sphere", "cylinder")
 _ROUNDING = 1e-3
 """Tolerance of the triangle inequality, as a fraction of the largest moment of inertia, for files with few digits."""
@@ -63,6 +66,9 @@ def check_model(root: Element, path: Path) -> None:
         InputError: The model is invalid; the error describes the first fault.
     """
     file = ModelLines(path)
+    if not _NAME.fullmatch(name := root.get("name", "arm")):
+        what = f"the <robot> is called '{name[:60]}'"
+        raise file.error(root, what, instead='write letters, digits, spaces and any of _ - . ( ) +, as in name="arm"')
     if (count := len(root.findall("link"))) > MOST_LINKS:
         raise InputError(f"{count} links; the limit is {MOST_LINKS}", where=str(path), instead="remove links")
     links = _by_name(root, "link", file)

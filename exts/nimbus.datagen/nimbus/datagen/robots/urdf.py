@@ -77,8 +77,10 @@ def model_path(piece: Piece, *, robot: str) -> Path:
         InputError: The piece has no such file.
     """
     path = package_folder(piece.package) / piece.urdf if piece.package else Path(piece.urdf)
+    inside = Path(piece.urdf)
+    is_elsewhere = bool(piece.package) and (inside.is_absolute() or ".." in inside.parts)
     with suppress(OSError):  # the name is too long, or the folder may not be read
-        if path.is_file():
+        if path.is_file() and not is_elsewhere:
             return path
     what = f"'{piece.urdf}' is not in the package '{piece.package}'" if piece.package else f"no such file: {piece.urdf}"
     raise InputError(what, where=f"robot {robot}: urdf", instead="correct the path of the URDF")
@@ -137,7 +139,7 @@ def read_urdf(path: Path) -> Element:
 def assemble(pieces: Iterable[Piece], *, robot: str) -> Element:
     """Assemble the URDF of all pieces, each fixed to a link of an earlier one, or to the base.
 
-    Mesh paths are absolute, so that the result can be stored anywhere.
+    The paths of meshes and textures are absolute, so that the result can be stored anywhere.
     """
     pieces = tuple(pieces)
     whole = Element("robot", name=re.sub(r"\W", "_", robot))
@@ -211,8 +213,9 @@ def _taken(root: Element, piece: Piece, path: Path) -> Element:
     for joint in root.findall("joint"):
         if is_unlimited(joint):
             _limit_turns(joint)
-    for mesh in root.iter("mesh"):
-        mesh.set("filename", str(mesh_path(mesh.get("filename", ""), piece, path)))
+    for element in (*root.iter("mesh"), *root.iter("texture")):
+        if filename := element.get("filename"):
+            element.set("filename", str(mesh_path(filename, piece, path).absolute()))
     if piece.travel is not None:
         _add_travel(root, piece.travel)
     if piece.prefix or any("." in element.get("name", "") for element in root):
@@ -283,11 +286,14 @@ def is_below(link: str, root: str, children: Mapping[str, Element]) -> bool:
 
 
 def mesh_path(filename: str, piece: Piece, urdf: Path) -> Path:
-    """Return the path of a mesh; ``package://name/…`` is in the package, or in a parent folder ``name`` of the URDF."""
+    """Return the path of a mesh or texture.
+
+    ``package://name/…`` is in the package, or in a parent folder ``name`` of the URDF.
+    """
     name, _, inside = filename.removeprefix("package://").partition("/")
     if not filename.startswith("package://"):
         return urdf.parent / filename.removeprefix("file://")
-    if name == piece.package:
+    if piece.package and name == piece.package:
         return package_folder(piece.package) / inside
     around = next((folder for folder in urdf.resolve().parents if folder.name == name), urdf.parent / name)
     return around / inside

@@ -6,6 +6,7 @@ import importlib.metadata
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from xml.etree import ElementTree
@@ -115,28 +116,40 @@ def write_usd(robot: str, folder: str) -> None:
     Raises:
         InputError: The robot's model cannot be converted.
     """
-    _write(Robot.model_validate_json(robot, strict=False), Path(folder))
+    place = Path(folder).absolute()
+    urdf = _one_urdf(Robot.model_validate_json(robot, strict=False), place)
+    os.chdir(place)  # the current folder may be a dataset of another user; no relative path leads there from here
+    _to_usd(urdf, place)
 
 
 def _write(robot: Robot, folder: Path) -> None:
     """Convert a robot into the folder ``usd`` below a folder."""
+    packages = {piece.package for piece in robot.pieces if piece.package}
+    _to_usd(_one_urdf(robot, folder), folder, packages)
+
+
+def _to_usd(urdf: Path, folder: Path, packages: Iterable[str] = ()) -> None:
+    """Convert a URDF into the folder ``usd`` below a folder; ``package://`` is resolved in the given packages."""
     import urdf_usd_converter
     import usdex.core
 
     # Diagnostics are routed away from the terminal: the converter reports every mesh, and every line that it skips.
     usdex.core.activateDiagnosticsDelegate()
     usdex.core.setDiagnosticsLevel(usdex.core.DiagnosticsLevel.eError)
-    packages = {piece.package for piece in robot.pieces if piece.package}
     ros_packages = [{"name": name, "path": str(package_folder(name))} for name in sorted(packages)]
     converter = urdf_usd_converter.Converter(layer_structure=False, scene=False, ros_packages=ros_packages)
-    converter.convert(str(_one_urdf(robot, folder)), str(folder / "usd"))
+    converter.convert(str(urdf), str(folder / "usd"))
 
 
 def _one_urdf(robot: Robot, folder: Path) -> Path:
-    """Return the robot's own URDF if it is complete, or an assembled one."""
+    """Return a package's own URDF if it is complete, or an assembled one.
+
+    A user's URDF is always assembled: the converter writes files with the name that the URDF gives its robot, which
+    may be a path, and searches for ``package://`` in all parent folders.
+    """
     only = robot.pieces[0]
     is_part = only.prefix or only.root or only.without or only.weighed or only.travel
-    plain = len(robot.pieces) == 1 and not (robot.locked or robot.decompose or is_part)
+    plain = len(robot.pieces) == 1 and only.package and not (robot.locked or robot.decompose or is_part)
     path = piece_path(only, robot=robot.name)
     if plain and not any(is_unlimited(joint) for joint in read_urdf(path).findall("joint")):
         return path
