@@ -163,7 +163,7 @@ def press_on_table(session: TeleoperationSession, given: OperatorInput, *, secon
     return float(session.tool_poses()["arm"][2, 3])
 
 
-@pytest.mark.parametrize("device", ["keys", "frame", "handle"])
+@pytest.mark.parametrize("device", ["keys", "handle"])
 def test_blocked_tool_turns_around_at_once(session: TeleoperationSession, device: str):
     """The operator pushes the hand onto the table for two seconds, and then lifts it by a short motion."""
     down, start = np.array([0.0, 0.0, -0.25]), session.tool_poses()["arm"]
@@ -171,9 +171,7 @@ def test_blocked_tool_turns_around_at_once(session: TeleoperationSession, device
     press_on_table(session, give(ToolTwist(linear=down, angular=np.zeros(3))), seconds=2.5)
     start = session.tool_poses()["arm"]
     handle = np.eye(4)
-    if device == "frame":
-        move(session, (0.0, 0.0, -0.3), 30)
-    elif device == "handle":
+    if device == "handle":
         for _ in range(30):
             handle = pointing(handle, handle[:3, 3] + down / session.task.rate)
             session.step(give(HandlePose(space_T_handle=handle, is_engaged=True)))

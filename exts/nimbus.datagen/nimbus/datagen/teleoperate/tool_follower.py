@@ -185,6 +185,8 @@ class ToolFollower:
         if not any(is_stalled):
             return
         self.is_blocked = True
+        if isinstance(motion, PoseTarget):
+            return  # the operator sees the target, and moves it back directly
         self.target = _between(
             self._reached,
             self.target,
