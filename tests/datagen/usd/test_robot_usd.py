@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import limited_process
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.robots.robot import Robot, load_robot
@@ -97,6 +98,36 @@ def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch
     assert found == cache / "robots" / found.parent.name / "panda.usdc"
     assert [path.name for path in dataset.iterdir()] == ["mine.urdf"]
     assert not list(tmp_path.rglob("kitchen*"))
+
+
+@pytest.mark.parametrize("way", ["path", "link", "material"])
+def test_images_of_a_users_robot_are_in_its_folder(tmp_path: Path, way: str):
+    """They are drawn into datasets, and a robot may come from another user."""
+    (tmp_path / "private.png").write_bytes(b"mine")
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (folder / "link.png").symlink_to("../private.png")
+    (folder / "mesh.obj").write_text("mtllib look.mtl\n")
+    (folder / "look.mtl").write_text("newmtl a\nmap_Kd ../private.png\n")
+    image = {"path": "../private.png", "link": "link.png", "material": ""}[way]
+    shape = '<mesh filename="mesh.obj"/>' if way == "material" else '<sphere radius="1"/>'
+    mesh = f"<geometry>{shape}</geometry>"
+    look = f'<material name="m"><texture filename="{image}"/></material>' if image else ""
+    (folder / "mine.urdf").write_text(f'<robot name="mine"><link name="a"><visual>{mesh}{look}</visual></link></robot>')
+    with pytest.raises(InputError, match="is outside of the robot's folder"):
+        robot_hash(changed(package="", urdf=str(folder / "mine.urdf")))
+
+
+def test_the_hash_follows_the_images(tmp_path: Path):
+    look = '<material name="m"><texture filename="look.png"/></material>'
+    visual = f'<visual><geometry><sphere radius="1"/></geometry>{look}</visual>'
+    (tmp_path / "mine.urdf").write_text(f'<robot name="mine"><link name="a">{visual}</link></robot>')
+    mine = changed(package="", urdf=str(tmp_path / "mine.urdf"))
+    hashes = {robot_hash(mine)}
+    for content in (b"one", b"two"):
+        (tmp_path / "look.png").write_bytes(content)
+        hashes.add(robot_hash(mine))
+    assert len(hashes) == 3
 
 
 def test_the_hash_follows_the_urdf():

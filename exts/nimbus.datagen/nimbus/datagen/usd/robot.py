@@ -20,6 +20,7 @@ from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
+from nimbus.datagen.robots.model_files import find_files
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.usd.stage import StageInfo
@@ -62,7 +63,11 @@ def robot_usd(robot: Robot) -> Path:
 def robot_hash(robot: Robot) -> str:
     """Return a hash of the conversion's version, the robot file, its URDFs and their conversion settings.
 
-    Meshes of a package are covered by the package's version, and meshes of a user's robot by their content.
+    Meshes of a package are covered by the package's version. Meshes, materials and images of a user's robot are covered
+    by their content.
+
+    Raises:
+        InputError: A material or an image of a user's robot is outside of the robot's folder.
     """
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
     content = [said.encode()]
@@ -72,8 +77,8 @@ def robot_hash(robot: Robot) -> str:
         if piece.package:
             content.append(importlib.metadata.version(piece.package).encode())
         else:
-            for mesh in _mesh_files(assemble([piece], robot=robot.name)):
-                content.append(mesh.read_bytes())
+            files = find_files(piece, robot=robot.name)
+            content += [file.read_bytes() for file in (*files.meshes, *files.looks)]
     content.append(importlib.metadata.version("urdf-usd-converter").encode())
     if not all(np.array_equal(arm.tool.link_T_hand, np.eye(4)) for arm in robot.arms):
         content.append(b"cameras on the hand have the axes of the tool")  # before, those of the link
@@ -82,11 +87,6 @@ def robot_hash(robot: Robot) -> str:
     if any(piece.travel for piece in robot.pieces):
         content.append(b"links of the base have a center of mass")
     return versioned_hash(b"".join(content), CONVERSION_VERSION)
-
-
-def _mesh_files(root: ElementTree.Element) -> list[Path]:
-    files = {Path(mesh.get("filename", "")) for mesh in root.iter("mesh")}
-    return sorted(file for file in files if file.is_file())
 
 
 def _convert(robot: Robot, target: Path) -> None:
