@@ -104,7 +104,7 @@ def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch
 def test_images_of_a_users_robot_are_in_its_folder(tmp_path: Path, way: str):
     """They are drawn into datasets, and a robot may come from another user."""
     (tmp_path / "private.png").write_bytes(b"mine")
-    folder = tmp_path / "robot"
+    folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "link.png").symlink_to("../private.png")
     (folder / "mesh.obj").write_text("mtllib look.mtl\n")
