@@ -253,7 +253,7 @@ def main() -> None:
     if args.episodes:
         prepare_libraries()
     for name in args.tasks or tasks_with_steps():
-        measure(name, args.episodes, records, pictures=args.pictures)
+        measure(name, args.episodes, records, pictures=args.pictures and bool(args.episodes))
         write(records)
     PAGE.write_text(page(records))
     SKILLS_PAGE.write_text(with_skill_table(SKILLS_PAGE.read_text(), records))
