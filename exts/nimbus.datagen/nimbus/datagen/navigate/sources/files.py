@@ -119,7 +119,7 @@ def file_hashes(kind: str, paths: Iterable[Path]) -> dict[str, str]:
     for path in paths:
         name, digest = f"{kind} {path.name}", file_hash(path)
         if found.setdefault(name, digest) != digest:
-            found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16]
+            found[name] = _text_hash(f"{found[name]} {digest}")
     return found
 
 
@@ -132,9 +132,13 @@ def further_hashes(scenes: Sequence[Path]) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, files in list_limited(scenes).items():
         text = "\n".join(sorted(f"{file.name} {file_hash(file)}" for file in files))
-        name, digest = f"files of {path.name}", hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-        found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16] if name in found else digest
+        name, digest = f"files of {path.name}", _text_hash(text)
+        found[name] = _text_hash(f"{found[name]} {digest}") if name in found else digest
     return found
+
+
+def _text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def file_hash(path: Path) -> str:
