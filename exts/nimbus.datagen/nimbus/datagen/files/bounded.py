@@ -67,6 +67,17 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
     return _checked(path, state, limit)
 
 
+def is_file_below(path: Path, root: Path) -> bool:
+    """Return True if a path leads to an existing file below a folder, also through links.
+
+    The path may have a name from a foreign file, which can be too long for a path, or contain a null character.
+    """
+    try:
+        return path.resolve().is_relative_to(root.resolve()) and path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def check_dense(folder: Path, paths: Iterable[Path]) -> None:
     """Refuse files that are mostly holes before they are copied: the copy would fill the disk.
 
