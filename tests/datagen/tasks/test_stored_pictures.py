@@ -45,7 +45,9 @@ def test_an_environment_map_without_a_suffix_is_an_image(task: Task) -> None:
     text = task.text.partition("randomize:")[0] + "randomize: {dome: {textures: [sky]}}\n"
     stored = parse_task(text, name="t")
     assert "states no content: 'sky'" in refusal(check_pictures, stored, {}, where="here")
-    assert "outside the working directory: 'sky'" in refusal(check_pictures, stored, {"pictures of dome": "0"}, where="x")
+    assert "outside the working directory: 'sky'" in refusal(
+        check_pictures, stored, {"pictures of dome": "0"}, where="x"
+    )
     assert parse_task(text, name="t", folder=Path("/tasks")).randomize["dome"].picture_places == ("/tasks/sky",)
 
 

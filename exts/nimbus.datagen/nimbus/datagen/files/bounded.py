@@ -18,6 +18,7 @@ from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain, parse_json
+from nimbus.datagen.files.own_files import check_own_file
 
 T = TypeVar("T")
 
@@ -58,9 +59,11 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
         Its size [bytes].
 
     Raises:
-        InputError: The file is missing, not a regular file, or larger than the limit [bytes].
+        InputError: The file is missing, not a regular file, or larger than the limit [bytes], or it is a link out of a
+            dataset.
     """
     try:
+        check_own_file(path)
         state = path.stat()
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
@@ -103,7 +106,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
     Args:
         path: The file.
         limit: Largest size of the file [bytes].
-        follow: Accept a symbolic link.
+        follow: Accept a symbolic link, unless it leads out of a dataset.
 
     Raises:
         InputError: The file cannot be read, is not a regular file, or is larger than the limit.
@@ -111,6 +114,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
     # With O_NONBLOCK a pipe is opened at once and then refused; without it, opening would wait for a writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
     try:
+        check_own_file(path)
         descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
         with os.fdopen(descriptor, "rb") as file:
             _checked(path, os.fstat(descriptor), limit)

@@ -115,7 +115,8 @@ def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
     for folder in (path.parent, path.parent.parent):
         models = folder / "3D-FUTURE-model"
         file = models / jid / "raw_model.obj"
-        if jid not in ("", "..") and is_file_below(file, models) and not any(map(os.path.islink, (file, file.parent, models))):
+        has_link = any(map(os.path.islink, (file, file.parent, models)))
+        if jid not in ("", "..") and is_file_below(file, models) and not has_link:
             return file
     return None
 
