@@ -18,10 +18,11 @@ from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_plain, parse_json
-from nimbus.datagen.files.own_files import check_own_file
 
 T = TypeVar("T")
 
+_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
+"""Names of files that make a folder a dataset."""
 TEXT_BYTES = 64 << 20
 """Largest text that is read whole [bytes]; descriptions of large datasets, such as ``dataset.json``, have some MB."""
 FILE_BYTES = 1 << 40
@@ -50,6 +51,24 @@ Seconds = Annotated[float, Meta(ge=0.0, le=1e11)]
 """Duration, or time since 1970 [s]."""
 Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Finite number; with any limit, msgspec also refuses NaN."""
+
+
+def check_own_file(path: Path) -> None:
+    """Refuse a file of a dataset that leads out of it through a link; the file that a reader opens may be private.
+
+    A file that is in no dataset is one that the user has named. A linked folder may be a dataset itself, so all folders
+    above the file are compared.
+
+    Raises:
+        InputError: The file, or a folder above it, is a link out of the dataset.
+        ValueError: The path has a null character.
+    """
+    real, named = os.path.realpath(path), os.path.abspath(path)
+    for folder in Path(named).parents if real != named else ():
+        if any(os.path.lexists(folder / mark) for mark in _MARKS):
+            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
+                instead = "put a copy of the file in its place"
+                raise InputError("leads out of the dataset", where=str(path), instead=instead)
 
 
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:

@@ -17,8 +17,6 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 
 _MOVE = "move it elsewhere"
-_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
-"""Names of files that make a folder a dataset."""
 _BLOCK = 1 << 20
 """Memory for a file that is copied [bytes]."""
 _LONGEST_NAME = 100
@@ -80,24 +78,6 @@ def default_folder(name: str) -> Path:
             what = "this is a link, and an output follows links only if its folder is named"
             raise InputError(what, where=str(place), instead=f"name it, for example --out {folder}")
     return folder
-
-
-def check_own_file(path: Path) -> None:
-    """Refuse a file of a dataset that leads out of it through a link; the file that a reader opens may be private.
-
-    A file that is in no dataset is one that the user has named. A linked folder may be a dataset itself, so all folders
-    above the file are compared.
-
-    Raises:
-        InputError: The file, or a folder above it, is a link out of the dataset.
-        ValueError: The path has a null character.
-    """
-    real, named = os.path.realpath(path), os.path.abspath(path)
-    for folder in Path(named).parents if real != named else ():
-        if any(os.path.lexists(folder / mark) for mark in _MARKS):
-            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
-                instead = "put a copy of the file in its place"
-                raise InputError("leads out of the dataset", where=str(path), instead=instead)
 
 
 def make_subfolder(folder: Path) -> None:

@@ -16,8 +16,7 @@ from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import EndEffectors, Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.files.own_files import check_own_file
+from nimbus.datagen.files.bounded import check_own_file, check_regular
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
 from nimbus.datagen.store.episode_file.checked_file import CheckedFile

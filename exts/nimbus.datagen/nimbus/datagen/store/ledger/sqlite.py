@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.files.own_files import check_own, check_own_file
+from nimbus.datagen.files.bounded import check_own_file, check_regular
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.store.ledger.tables import TABLES, Table
 
 _LONGEST = 64 << 20
