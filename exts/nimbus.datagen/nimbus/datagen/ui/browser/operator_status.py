@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import visible
-from nimbus.datagen.teleoperate.control_loop import LoopState
-from nimbus.datagen.teleoperate.session import SessionPhase, SessionState
+from nimbus.datagen.teleoperate.session import SessionPhase
+
+if TYPE_CHECKING:
+    from nimbus.datagen.teleoperate.control_loop import LoopState
+    from nimbus.datagen.teleoperate.session import SessionState
 
 _LINE_HEIGHT, _LINES = 19, 10
 """Height of a line [px], and number of lines for which there is always room. Hints come and go, and long ones wrap; the
