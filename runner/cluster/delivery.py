@@ -147,7 +147,7 @@ class FolderUploader:
             sizes = {staged: (kept.path, kept.byte_count)}
         with disk(staged):
             for target, (path, byte_count) in sizes.items():
-                own_path(self._dataset, target.relative_to(self._dataset).as_posix())
+                own_path(self._dataset, target.relative_to(self._dataset).as_posix())  # refuses links and other folders
                 if not has_size(target, byte_count):
                     _place(own_path(folder, path), target)
         return UploadedFiles(staged=staged.name)

@@ -91,7 +91,7 @@ def _read(folder: Path, number: int, plans: list[Attempt]) -> ScenePaths:
 
 
 def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | None:
-    """Open the scene of stored episodes again; None if it is not on this machine."""
+    """Open the scene of stored episodes again; None if it is not on this machine, or has changed."""
     from nimbus.datagen.load.navigation_loader import open_navigation
     from nimbus.datagen.tasks.stored_files import check_stored_files
     from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
@@ -104,7 +104,7 @@ def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | 
         task = parse_any_task(origin.task_text, name=name)
         check_stored_files(task, origin.assets, where=where)
         return open_navigation(task, number).place.space if isinstance(task, NavigationTask) else None
-    except InputError:  # a scan that is another one or on another machine: the paths are drawn without it
+    except InputError:  # a scan that has changed or is on another machine: the paths are drawn without it
         return None
 
 

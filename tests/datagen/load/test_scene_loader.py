@@ -22,6 +22,7 @@ def test_requests_share_one_scene():
     scenes = list(loader(Request(index=index) for index in range(2)))
     assert [scene.request.index for scene in scenes] == [0, 1]
     assert scenes[0].assets is scenes[1].assets is assets()
+    assert scenes[0].provenance.assets is scenes[1].provenance.assets  # hashed once
 
 
 def test_provenance_names_everything_that_decides_an_episode():

@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
         ("UPDATE attempts SET ended = -1", "ended"),
         ("UPDATE attempts SET step_count = -1", "step_count"),
         ("UPDATE attempts SET sha256 = '../../../mine'", "sha256"),
-        ("UPDATE attempts SET sha256 = '/home/mine'", "sha256"),
+        ("UPDATE attempts SET sha256 = '/elsewhere/mine'", "sha256"),
         ("UPDATE attempts SET episode_id = '../../../mine' || idx", "is not the id of an episode"),
         ("UPDATE attempts SET times = '{\"plan\": NaN}'", "times"),
     ],

@@ -13,9 +13,11 @@ from nimbus.datagen.episode.layout import PlacedObject
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.navigate.sources.files import file_hash, file_hashes
 from nimbus.datagen.tasks.stored_files import check_stored_files, hash_assets, names_files
 from nimbus.datagen.tasks.task import load_task, parse_any_task
+from nimbus.datagen.tasks.task_file import TaskFile
 from tests.support.foreign_scenes import write_hssd
 from tests.support.synthetic import make_rendered
 from tools.sources import modules
@@ -34,6 +36,21 @@ def test_a_private_file_is_refused(tmp_path: Path, room: str, line: str) -> None
         with pytest.raises(InputError, match=r"here: the .* changed since this episode was made \("):
             check_stored_files(task, assets, where="here")
     check_stored_files(task, hash_assets(task), where="here")
+
+
+def test_a_task_file_is_checked_without_the_libraries_of_its_randomizers(tmp_path: Path) -> None:
+    """They are not opened: an export of states reads the form of the task only."""
+    robot = tmp_path / "own.yaml"
+    robot.write_text((scene_folder("robots") / "panda.yaml").read_text())
+    text = load_task("sort_trash").text.replace("robot: panda", f"robot: {robot}")
+    text = text.replace("\n  mass:", "\n  distractors: {library: blocks, region: start}\n  mass:")
+    stated = hash_assets(parse_any_task(text))
+    assert {"library trash", "library blocks"} < stated.keys()
+    file = parse(text, "task").validate(TaskFile)
+    check_stored_files(file, stated, where="here")
+    for name in ("library trash", "robot own", "scene tabletop"):
+        with pytest.raises(InputError, match=f"the {name} changed since"):
+            check_stored_files(file, stated | {name: "other"}, where="here")
 
 
 def test_private_scans_are_refused(tmp_path: Path) -> None:
@@ -75,7 +92,7 @@ def test_files_of_one_name_have_a_common_hash(tmp_path: Path) -> None:
     assert file_hashes("mesh", paths) == file_hashes("mesh", paths[1:])
 
 
-@pytest.mark.parametrize("library", ["/home/user/things/", "things/", "../own.yaml", "own.yaml", ""])
+@pytest.mark.parametrize("library", ["/elsewhere/things/", "things/", "../own.yaml", "own.yaml", ""])
 def test_a_layout_names_no_file(library: str) -> None:
     placed = asdict(make_rendered(0).layout.physical.objects[0])
     from_json(PlacedObject, json.dumps(placed))

@@ -15,6 +15,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import limited_process
 from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.robots.model_files import MODEL_BYTES
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.robots.urdf import package_folder
 from nimbus.datagen.usd import robot as conversion
@@ -128,6 +129,10 @@ def test_the_hash_follows_the_images(tmp_path: Path):
         (tmp_path / "look.png").write_bytes(content)
         hashes.add(robot_hash(mine))
     assert len(hashes) == 3
+    with (tmp_path / "look.png").open("wb") as file:
+        file.truncate(MODEL_BYTES + 1)
+    with pytest.raises(InputError, match="the limit is"):
+        robot_hash(mine)
 
 
 def test_the_hash_follows_the_urdf():

@@ -72,7 +72,7 @@ HOSTILE: list[dict[str, Any] | bytes] = [
     {"kind": "beat", "node": "n1", "held": {"stolen": [0]}},
     {"kind": "beat", "node": "n1", "held": {"drive": [-1]}},
     {"kind": "faults", "node": "n1", "group": "stolen", "rows": []},
-    {"kind": "faults", "node": "n1", "group": "drive", "rows": [FAULT | {"incident": "/home/user"}]},
+    {"kind": "faults", "node": "n1", "group": "drive", "rows": [FAULT | {"incident": "/elsewhere/mine"}]},
     {"kind": "faults", "node": "n1", "group": "drive", "rows": [FAULT | {"incident": "incidents/../../user"}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"group": "stolen"}]},
     {"kind": "report", "node": "n1", "episodes": [EPISODE | {"index": -1}]},

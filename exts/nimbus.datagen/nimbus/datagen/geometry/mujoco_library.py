@@ -13,12 +13,12 @@ import os
 __all__ = ["mujoco"]
 
 _GL = "MUJOCO_GL"
-_asked = os.environ.get(_GL)
-if _asked not in ("egl", "osmesa"):  # these two render without windows
-    os.environ[_GL] = "disable"
+_asked = os.environ.get(_GL, "")
+os.environ[_GL] = _asked if _asked in ("egl", "osmesa") else "disable"  # these two render without windows
 import mujoco  # noqa: E402
 
-os.environ.pop(_GL, None)
-if _asked is not None:
+if _asked:
     os.environ[_GL] = _asked
+else:
+    del os.environ[_GL]
 mujoco.set_mju_user_warning(logging.getLogger("nimbus.mujoco").debug)

@@ -50,9 +50,8 @@ def quat_to_matrix(wxyz: ArrayLike) -> FloatArray:
 
 def quat_from_matrix(rotation: ArrayLike) -> Quaternion:
     """Return the unit quaternion of a rotation matrix (3, 3), with w >= 0."""
-    from nimbus.datagen.geometry.mujoco_library import (
-        mujoco,  # Isaac Sim's Python uses the rest of this file, and lacks mujoco
-    )
+    # Isaac Sim's Python uses the rest of this file, and lacks MuJoCo.
+    from nimbus.datagen.geometry.mujoco_library import mujoco
 
     wxyz = np.empty(4)
     mujoco.mju_mat2Quat(wxyz, np.ascontiguousarray(rotation, dtype=float).ravel())

@@ -32,7 +32,7 @@ def fingerprint_inputs(
 
     Args:
         task: Task; its skills, conditions, composites and randomizers are included.
-        assets: Fingerprints of the assets, from :func:`asset_fingerprints`.
+        assets: Fingerprints of the assets, from :func:`.stored_files.asset_fingerprints`.
         settings: Choices of the command line; the planner and the simulator are included.
         pipeline: Pipeline; its settings and components are included.
         components: Additional components, by kind and name.

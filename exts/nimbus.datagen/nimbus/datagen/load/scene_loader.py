@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -69,24 +70,29 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
         run_settings: Mapping[str, str] | None = None,
         ancestors: Mapping[str, str] | None = None,
     ) -> None:
-        self._task, self._assets, self._run_settings = task, assets, dict(run_settings or {})
+        self._task, self._given, self._run_settings = task, assets, dict(run_settings or {})
         self._ancestors = dict(ancestors or {})
 
     def process(self, item: Request) -> Iterator[Scene[SceneAssets]]:
         """Yield the scene of a request."""
-        if self._assets is None:
-            self._assets = load_assets(self._task)
-        assets = self._assets
         task = self._task
-        hashes = asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) | hash_pictures(task)
         provenance = Provenance(
             task_text=task.text,
             task_hash=task.content_hash,
-            assets=hashes,
+            assets=self._hashes,
             settings=self._run_settings,
             ancestors=self._ancestors,
         )
-        yield Scene(request=item, assets=assets, provenance=provenance)
+        yield Scene(request=item, assets=self._assets, provenance=provenance)
+
+    @cached_property
+    def _assets(self) -> SceneAssets:
+        return load_assets(self._task) if self._given is None else self._given
+
+    @cached_property
+    def _hashes(self) -> dict[str, str]:
+        """Content hashes of all files, for the provenance; a user's robot may have large meshes."""
+        return self.hashes_of(self._task, self._assets) | hash_pictures(self._task)
 
 
 register_component("load", "usd", UsdSceneLoader, NoSettings)
@@ -131,7 +137,7 @@ def _check_flexible(task: Task, libraries: Mapping[str, ObjectLibrary]) -> None:
 
 
 def _find_flexible(library: ObjectLibrary, kinds: Collection[str] | str) -> str:
-    """Return ``cloth`` or ``cable`` for the first flexible kind; empty if all are rigid."""
+    """Return what the first flexible kind bends as, such as ``cloth``; empty if all are rigid."""
     names = library.kinds if isinstance(kinds, str) else kinds
     return next((bends for name in names if (bends := library.kind(name).bends_as)), "")
 

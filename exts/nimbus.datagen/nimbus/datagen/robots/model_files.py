@@ -20,7 +20,7 @@ from nimbus.datagen.robots.robot import Piece
 from nimbus.datagen.robots.urdf import assemble, piece_path
 
 MODEL_BYTES = 256 << 20
-"""Largest size of a mesh, a material file or an image of a robot [bytes]."""
+"""Largest size of a mesh or an image of a user's robot [bytes]."""
 _MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
 """Names of folders beside which robots keep their meshes, as in ``my_robot/urdf`` and ``my_robot/meshes``."""
 _LEVELS = 3
@@ -45,7 +45,7 @@ class ModelFiles:
     looks: tuple[Path, ...]
 
 
-def model_folder(urdf: Path) -> Path:
+def _model_folder(urdf: Path) -> Path:
     """Return the folder in which the materials and images of a URDF must lie.
 
     It is the nearest folder with a ``package.xml``, or the parent of a folder such as ``urdf``, or the URDF's own
@@ -65,22 +65,22 @@ def find_files(piece: Piece, *, robot: str) -> ModelFiles:
     """Find the files of a user's piece. Names of missing images are ignored: such a robot is drawn without them.
 
     Raises:
-        InputError: A material or an image is outside of the model's folder, or too large, or a mesh names too many.
+        InputError: A material or an image is outside of the model's folder, a mesh is too large, or it names too many.
     """
     urdf = piece_path(piece, robot=robot)
-    folder, root = model_folder(urdf), assemble([piece], robot=robot)
+    folder, root = _model_folder(urdf), assemble([piece], robot=robot)
     meshes = {path for mesh in root.iter("mesh") if (path := _file(mesh.get("filename", "")))}
     looks: set[Path] = set()
     for name in sorted({texture.get("filename", "") for texture in root.iter("texture")}):
         if (path := _file(name)) is not None:
-            check_inside(path, folder, name, str(urdf))
+            _check_inside(path, folder, name, str(urdf))
             looks.add(path)
     for mesh in sorted(meshes):
         looks.update(_looks(mesh, folder))
     return ModelFiles(tuple(sorted(meshes)), tuple(sorted(looks - meshes)))
 
 
-def check_inside(path: Path, folder: Path, name: str, where: str) -> None:
+def _check_inside(path: Path, folder: Path, name: str, where: str) -> None:
     """Refuse a file that is outside of a robot's folder, also through a link.
 
     Raises:
@@ -123,7 +123,7 @@ def _named(file: Path, mesh: Path, pattern: re.Pattern[bytes], folder: Path, *, 
     for name in names:
         for text in _readings(name.decode("utf-8", "surrogateescape")):
             if (path := _file(mesh.parent / text)) is not None:
-                check_inside(path, folder, text, str(file))
+                _check_inside(path, folder, text, str(file))
                 yield path
 
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import RobotSetup, Vector
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multiply, quat_to_matrix
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
-from nimbus.datagen.robots.model_files import find_files
+from nimbus.datagen.robots.model_files import MODEL_BYTES, find_files
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.usd.stage import StageInfo
@@ -67,7 +68,7 @@ def robot_hash(robot: Robot) -> str:
     by their content.
 
     Raises:
-        InputError: A material or an image of a user's robot is outside of the robot's folder.
+        InputError: A material or an image of a user's robot is outside of the robot's folder, or a file is too large.
     """
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
     content = [said.encode()]
@@ -78,7 +79,7 @@ def robot_hash(robot: Robot) -> str:
             content.append(importlib.metadata.version(piece.package).encode())
         else:
             files = find_files(piece, robot=robot.name)
-            content += [file.read_bytes() for file in (*files.meshes, *files.looks)]
+            content += [read_bytes(file, limit=MODEL_BYTES) for file in (*files.meshes, *files.looks)]
     content.append(importlib.metadata.version("urdf-usd-converter").encode())
     if not all(np.array_equal(arm.tool.link_T_hand, np.eye(4)) for arm in robot.arms):
         content.append(b"cameras on the hand have the axes of the tool")  # before, those of the link

@@ -79,18 +79,18 @@ def read_info(folder: Path) -> dict[str, Any]:
     fps = info.get("fps")
     if not isinstance(fps, int | float) or not 1 <= fps <= 10_000 or fps != round(fps):
         raise InputError(f"fps is {fps!r}", where=str(path), instead="write a whole number from 1 to 10000")
-    if any(told.get("dtype") == "video" for told in info["features"].values()):
-        if not isinstance(info.get("video_path"), str):
-            raise InputError("video_path is missing, but there are videos", where=str(path), instead="add it")
-        for name in (name for name, told in info["features"].items() if told.get("dtype") == "video"):
-            if not _is_folder_name(name):  # it becomes one in a conversion
-                what = f"the feature {name[:80]!a} of a camera is no name"
-                raise InputError(what, where=str(path), instead="rename it, for example to observation.images.front")
+    cameras = [name for name, told in info["features"].items() if told.get("dtype") == "video"]
+    if cameras and not isinstance(info.get("video_path"), str):
+        raise InputError("video_path is missing, but there are videos", where=str(path), instead="add it")
+    if strange := next((name for name in cameras if not _is_folder_name(name)), None):
+        what = f"the feature {strange[:80]!a} of a camera is no name"
+        raise InputError(what, where=str(path), instead="rename it, for example to observation.images.front")
     as_typed(_Info, info, where=str(path))
     return info
 
 
 def _is_folder_name(name: str) -> bool:
+    """Return True if a conversion may give a folder this name."""
     is_short = 0 < len(name.encode(errors="replace")) <= _NAME_BYTES
     return is_short and name.isprintable() and not name.startswith(".") and not {"/", "\\"} & {*name}
 

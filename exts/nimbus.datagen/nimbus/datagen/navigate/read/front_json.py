@@ -110,7 +110,7 @@ def _thing(
 
 
 def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
-    """Return the mesh of a furniture entry; None if it is missing, or if a link leads out of its folder."""
+    """Return the mesh of a furniture entry; None if it, or a folder of the models, is missing or a link."""
     jid = Path(str(entry.get("jid", ""))).name
     for folder in (path.parent, path.parent.parent):
         models = folder / "3D-FUTURE-model"

@@ -81,9 +81,7 @@ def read_limited_splats(
 
 
 def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Return the files that each scene reads besides its own, as :func:`further_files`, for scenes that read any.
-
-    The files are listed in a process with limits of time and memory.
+    """Return the :func:`further_files` of each scene that has any; they are listed in a process with limits.
 
     Raises:
         InputError: A file is unusable, the files are too many, or the process exceeds a limit or crashes.

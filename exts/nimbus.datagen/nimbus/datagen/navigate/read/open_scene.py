@@ -12,24 +12,18 @@ from nimbus.datagen.navigate.read import front_json, glb, hssd, ply, usd_stage
 from nimbus.datagen.navigate.read.assemble import Reader
 from nimbus.datagen.splats.read import has_splats
 
-_READERS: dict[str, Reader] = {
-    **dict.fromkeys(glb.SUFFIXES, glb.read_glb),
-    **dict.fromkeys(usd_stage.SUFFIXES, usd_stage.read_usd_stage),
-    ".ply": ply.read_ply,
-    ".json": front_json.read_front_json,
+_FORMATS: dict[str, tuple[Reader, Callable[[Path], list[Path]]]] = {
+    **dict.fromkeys(glb.SUFFIXES, (glb.read_glb, glb.glb_files)),
+    **dict.fromkeys(usd_stage.SUFFIXES, (usd_stage.read_usd_stage, usd_stage.usd_files)),
+    ".ply": (ply.read_ply, ply.ply_files),
+    ".json": (front_json.read_front_json, front_json.house_files),
 }
-"""Readers by suffix. A new format needs a line here and a module in this folder."""
-_FILES: dict[str, Callable[[Path], list[Path]]] = {
-    **dict.fromkeys(glb.SUFFIXES, glb.glb_files),
-    **dict.fromkeys(usd_stage.SUFFIXES, usd_stage.usd_files),
-    ".ply": ply.ply_files,
-    ".json": front_json.house_files,
-}
-"""Functions by suffix that return what the readers read besides the scene's file."""
+"""Reader of each suffix, and function that lists the files that it reads besides the scene's. A new format needs a line
+here and a module in this folder."""
 
 
 def further_files(path: Path) -> list[Path]:
-    """Return the files that :func:`open_scene` reads besides the scene's file; some may only be read in other scenes.
+    """Return the files that :func:`open_scene` reads besides the scene's file, and possibly some that it does not.
 
     Raises:
         InputError: The file cannot be read, or one that it names is missing.
@@ -37,8 +31,8 @@ def further_files(path: Path) -> list[Path]:
     check_regular(path)
     if path.name.endswith(hssd.SUFFIX):
         return hssd.instance_files(path)
-    files = _FILES.get(path.suffix.lower())
-    return files(path) if files else []
+    found = _FORMATS.get(path.suffix.lower())
+    return found[1](path) if found else []
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:
@@ -55,12 +49,12 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
         raise InputError("the file is empty", where=str(path), instead="export or download it again")
     if path.name.endswith(hssd.SUFFIX):
         return hssd.read_scene_instance(path, up)
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
+    found = _FORMATS.get(path.suffix.lower())
+    if found is None:
         what = f"'{path.suffix}' is not a supported scene format"
-        raise InputError(what, where=str(path), instead=f"export it as {', '.join(sorted(_READERS))}")
+        raise InputError(what, where=str(path), instead=f"export it as {', '.join(sorted(_FORMATS))}")
     if path.suffix.lower() == ".ply" and has_splats(path):
         raise InputError(
             "contains splats, not a mesh", where=str(path), instead="list it under 'splats:', not 'meshes:'"
         )
-    return reader(path, up)
+    return found[0](path, up)

@@ -12,12 +12,11 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular
-from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_part, make_scene
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
-from nimbus.datagen.objects.imported.scene_check import check_scene, stage_files
+from nimbus.datagen.objects.imported.scene_check import check_scene, is_shipped, stage_files
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
@@ -80,7 +79,7 @@ def usd_files(path: Path) -> list[Path]:
     """
     from pxr import Tf
 
-    if path.resolve().is_relative_to(scene_folder("stages").resolve()):
+    if is_shipped(path):
         return []
     try:
         check_growth(path)

@@ -17,8 +17,6 @@ MOST_FILES = 10_000
 """Largest number of scene files of one task."""
 _MOST_LISTED = 100_000
 """Largest number of files and folders that a pattern may search; a pattern in a stored task may begin at ``/``."""
-FURTHER = "files of "
-"""Beginning of the name of the hash of the files that a scene consists of, besides its own file."""
 _MOST_PARTS = 64
 """Largest number of folders in a pattern."""
 
@@ -121,26 +119,26 @@ def file_hashes(kind: str, paths: Iterable[Path]) -> dict[str, str]:
     for path in paths:
         name, digest = f"{kind} {path.name}", file_hash(path)
         if found.setdefault(name, digest) != digest:
-            found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16]
+            found[name] = _text_hash(f"{found[name]} {digest}")
     return found
 
 
-def scene_hashes(kind: str, scenes: Sequence[Path]) -> dict[str, str]:
-    """Return the hash of each scene file, and one hash of all other files that the reader of a scene reads.
-
-    Args:
-        kind: Kind of the scene files, such as ``mesh``.
-        scenes: The files.
+def further_hashes(scenes: Sequence[Path]) -> dict[str, str]:
+    """Return one hash for each scene that consists of several files: of all files but the scene's own.
 
     Raises:
         InputError: A file cannot be read.
     """
-    found = file_hashes(kind, scenes)
+    found: dict[str, str] = {}
     for path, files in list_limited(scenes).items():
         text = "\n".join(sorted(f"{file.name} {file_hash(file)}" for file in files))
-        name, digest = FURTHER + path.name, hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-        found[name] = hashlib.sha256(f"{found[name]} {digest}".encode()).hexdigest()[:16] if name in found else digest
+        name, digest = f"files of {path.name}", _text_hash(text)
+        found[name] = _text_hash(f"{found[name]} {digest}") if name in found else digest
     return found
+
+
+def _text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
 def file_hash(path: Path) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.limited import open_limited
 from nimbus.datagen.navigate.scene_source import SceneSource
-from nimbus.datagen.navigate.sources.files import find_files, scene_hashes, seen_from
+from nimbus.datagen.navigate.sources.files import file_hashes, find_files, further_hashes, seen_from
 from nimbus.datagen.registry import register
 
 UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
@@ -48,7 +48,7 @@ class MeshSource(SceneSource):
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file, and of the other files that its scene consists of."""
-        return scene_hashes("mesh", self.paths)
+        return file_hashes("mesh", self.paths) | further_hashes(self.paths)
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory."""

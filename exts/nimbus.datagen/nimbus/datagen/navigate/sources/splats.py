@@ -9,7 +9,7 @@ from pydantic import Field
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.navigate.read.limited import read_limited_splats
-from nimbus.datagen.navigate.sources.files import FURTHER, file_hashes, scene_hashes, seen_from
+from nimbus.datagen.navigate.sources.files import file_hashes, further_hashes, seen_from
 from nimbus.datagen.navigate.sources.meshes import UpAxis
 from nimbus.datagen.navigate.splat_source import PlacedSplats, SplatSource
 from nimbus.datagen.registry import register
@@ -55,8 +55,7 @@ class SplatFileSource(SplatSource):
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file, also of those that a proxy consists of, and the version of derived proxies."""
         names = [name for one in self.splats for name in (one.splat, one.proxy) if name]
-        proxies = scene_hashes("proxy", [Path(one.proxy) for one in self.splats if one.proxy])
-        further = {name: digest for name, digest in proxies.items() if name.startswith(FURTHER)}
+        further = further_hashes([Path(one.proxy) for one in self.splats if one.proxy])
         return {"proxy": str(PROXY_VERSION)} | file_hashes("splats", map(Path, names)) | further
 
     def seen_from(self, folder: Path) -> Self:

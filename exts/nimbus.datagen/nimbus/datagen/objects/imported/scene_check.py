@@ -55,8 +55,13 @@ def check_scene(path: Path) -> None:
         InputError: The scene cannot be read within the limits, has a Python script or an OmniGraph, or refers to an
             address on a network, or to a file that is missing or not a regular file.
     """
-    if not path.resolve().is_relative_to(scene_folder("stages").resolve()):
+    if not is_shipped(path):
         check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
+
+
+def is_shipped(path: Path) -> bool:
+    """Return True for a stage that comes with Nimbus."""
+    return path.resolve().is_relative_to(scene_folder("stages").resolve())
 
 
 def read_scene(file: str) -> list[str]:

@@ -24,7 +24,7 @@ _FAILURE_PATH = re.compile(r"failures/[^/\\\0]+\.hdf5")
 _ID = re.compile(r"[^./\\\0][^/\\\0]*")
 """Form of an episode's id, which is a part of names of files."""
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-z]{0,64}\Z")]
-"""SHA-256 in hexadecimal digits; it is a part of names of files."""
+"""Hexadecimal SHA-256, or empty. It is a part of names of files, so only digits and letters are accepted."""
 _Coordinate = Annotated[str, Meta(pattern=r"^-?[0-9]{1,9}(\.[0-9]{1,9})?$")]
 PlacedNote = TypedDict(
     "PlacedNote",
