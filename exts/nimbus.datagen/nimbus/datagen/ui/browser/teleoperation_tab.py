@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.teleoperate.control_loop import ControlLoop, LoopState
 from nimbus.datagen.teleoperate.device_file import read_device
@@ -335,6 +336,7 @@ class TeleoperationTab:
         self._dataset, words = self._out(task.name), ["demonstrate", str(self._file())]
         if not self._renders.value:
             self._dataset = self._dataset.with_name(f"{self._dataset.name}-states")
+            check_own(self._dataset)
             words += ["--images", "none"]
         words += ["--recordings", str(folder.absolute()), "--serial"]
         self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
