@@ -96,6 +96,7 @@ def command(
     """Improve a policy in rounds; after an interruption, the same command continues."""
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.files.folder_lock import lock_folder
+    from nimbus.datagen.files.own_files import default_folder
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.results import lines_of, summarize, write_results
@@ -127,7 +128,7 @@ def command(
         execute=execute,
         proposal=proposal,
     )
-    folder = Path("out") / f"improve_{Path(task).stem}" if out is None else out
+    folder = default_folder(f"improve_{Path(task).stem}") if out is None else out
     loop = Improvement(folder.absolute(), settings)
     loop.begin()
     check_rows(loop)

@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
@@ -224,7 +225,7 @@ def command(
     address, place = _resolve(out, format=format) if out else (None, None)
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
-    folder = place or Path("out") / "-".join(filter(None, (Path(job or task).absolute().stem, Path(robot).stem)))
+    folder = place or default_folder("-".join(filter(None, (Path(job or task).absolute().stem, Path(robot).stem))))
     if physics is None and tasks is not None and sim == "isaacsim":
         physics = "mujoco"  # tasks of a folder may need different engines
     engine, line = choose_physics(

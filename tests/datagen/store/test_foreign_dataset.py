@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.datasets.export.publication import stage_of, staging
+from nimbus.datagen.datasets.native_copy import read_rows
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import own_files
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.failures import check_failures
+from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from tests.support.refusals import refusal
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
 
@@ -94,6 +97,14 @@ def test_ledger_that_is_a_link_is_not_written(home: Path, data: Path, name: str)
     with pytest.raises(InputError, match="this is a link"):
         open_dataset(data)
     assert before == ((home / "other.sqlite").read_bytes() if before else None)
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.sqlite-wal", "dataset.json"])
+def test_a_ledger_or_description_that_is_a_link_out_of_the_dataset_is_not_read(home: Path, data: Path, name: str):
+    """Reports and cards would show the rows of a private dataset."""
+    (data / name).rename(home / name) if (data / name).exists() else (home / name).touch()
+    (data / name).symlink_to(home / name)
+    assert "leads out of the dataset" in refusal(read_info if name == "dataset.json" else read_rows, data)
 
 
 def test_journal_that_names_a_file_deletes_none(home: Path, data: Path):

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 
-_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
-"""Names of files that make a folder a dataset."""
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
@@ -61,23 +59,6 @@ def resolve_inside(root: Path, name: str) -> Path:
         InputError: The path leads out of the folder.
     """
     return DatasetPaths(root).path(name)
-
-
-def check_own_file(path: Path) -> None:
-    """Refuse a file of a dataset that leads out of it through a link; the file that a reader opens may be private.
-
-    A file that is in no dataset is one that the user has named. A linked folder may be a dataset itself, so all folders
-    above the file are compared.
-
-    Raises:
-        InputError: The file, or a folder above it, is a link out of the dataset.
-    """
-    real = os.path.realpath(path)
-    for folder in Path(os.path.abspath(path)).parents:
-        if any(os.path.lexists(folder / mark) for mark in _MARKS):
-            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
-                instead = "put a copy of the file in its place"
-                raise InputError("leads out of the dataset", where=str(path), instead=instead)
 
 
 def _as_text(name: str, root: Path) -> str:
