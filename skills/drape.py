@@ -10,11 +10,11 @@ import numpy as np
 from nimbus.datagen.execute.toolkit import (
     CORNER_CLOSING,
     CORNER_ROOM,
-    MotionPlan,
-    MotionStatus,
+    CarryPath,
     find_corners,
     find_frame,
     plan_straight,
+    reach_carry_path,
     set_fingers,
     shift_pose,
 )
@@ -86,11 +86,13 @@ class Drape(Skill):
         """Pinch, carry, release and retreat; return True if the corner was in the fingers at the end of the path."""
         arm.begin("reach")
         set_fingers(arm, _OPENING)
-        poses = self._reach(arm, surface)
-        lifted = int(_LIFTED * len(poses))
+        path = self._carry_path(arm, surface)
+        lift, carry = reach_carry_path(
+            arm, [path], over=surface + _OVER, speed=self.speed, carried=f"corner of {self.object}"
+        )
         arm.begin("grasp")
         kept = arm.close_on(self.object, steps=CORNER_CLOSING)
-        for phase, part in (("lift", poses[1:lifted]), ("carry", poses[lifted:])):
+        for phase, part in (("lift", lift), ("carry", carry)):
             if kept:
                 arm.begin(phase)
                 arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, part, speed=self.speed))
@@ -115,29 +117,13 @@ class Drape(Skill):
         above[2, 3] = surface + _OVER
         plan_straight(arm, above)
 
-    def _reach(self, arm: Workcell, surface: float) -> list[FloatArray]:
-        """Put the fingers around the corner nearest to the rail; return the tool poses (4, 4) over the rail."""
+    def _carry_path(self, arm: Workcell, surface: float) -> CarryPath:
+        """Return the path of the corner nearest to the rail: up beside it, and over it."""
         bar = _find_bar(arm, self.object, self.over)
         corner = max(find_corners(arm, self.object), key=lambda one: float(one.place @ bar.across[:2]))
-        start = corner.pinch_pose(arm, surface, inset=_INSET, across=True)
-        plan = MotionPlan(status=MotionStatus.NO_IK)
-        for turn in (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0])):
-            poses = _path(start @ turn, bar)
-            above = poses[0].copy()
-            above[2, 3] = surface + _OVER
-            plan = arm.planner.plan_pose(arm.look(), arm.arm_command, [above], rng=arm.rng())
-            if not plan:
-                continue
-            lower = arm.planner.plan_line(arm.look(), plan.end, poses[0], speed=0.15)
-            if not lower:
-                plan = lower
-                continue
-            whole = arm.planner.plan_curve(arm.look(), lower.end, poses[1:], speed=self.speed)
-            if whole:
-                arm.follow_all(plan, lower)
-                return poses
-            plan = whole
-        raise SkillFailure(Reason.NO_GRASP, f"no corner of {self.object} can be carried: {plan.detail or plan.status}")
+        poses = _path(corner.pinch_pose(arm, surface, inset=_INSET, across=True), bar)
+        lifted = int(_LIFTED * len(poses))
+        return poses[:lifted], poses[lifted:]
 
 
 @dataclass(frozen=True, kw_only=True)

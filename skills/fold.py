@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import numpy as np
@@ -9,10 +10,10 @@ import numpy as np
 from nimbus.datagen.execute.toolkit import (
     CORNER_CLOSING,
     CORNER_ROOM,
+    CarryPath,
     ClothCorner,
-    MotionPlan,
-    MotionStatus,
     find_corners,
+    reach_carry_path,
     release_upward,
     set_fingers,
 )
@@ -72,42 +73,33 @@ class Fold(Skill):
         """Pinch, carry, release and retreat; return True if the corner was in the fingers at the end of the arc."""
         arm.begin("reach")
         set_fingers(arm, _OPENING)
-        start, end = self._reach(arm, surface)
-        poses = _arc(start, end)
+        lift, carry = reach_carry_path(
+            arm,
+            self._carry_paths(arm, surface),
+            over=surface + _OVER,
+            speed=self.speed,
+            carried=f"corner of {self.object}",
+        )
         arm.begin("grasp")
         kept = arm.close_on(self.object, steps=CORNER_CLOSING)
         if kept:
             arm.begin("carry")
-            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, poses[1:_LIFTED], speed=self.speed))
+            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, lift, speed=self.speed))
             kept = arm.is_gripping(self.object)
         if kept:
-            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, poses[_LIFTED:], speed=self.speed))
+            arm.follow(arm.planner.plan_curve(arm.look(), arm.arm_command, carry, speed=self.speed))
             arm.wait(2)
             kept = arm.is_gripping(self.object)
         arm.begin("release")
         release_upward(arm, room=CORNER_ROOM, height=surface + _OVER)
         return kept
 
-    def _reach(self, arm: Workcell, surface: float) -> tuple[FloatArray, FloatArray]:
-        """Put the fingers around a corner; return the tool poses (4, 4) there and at the end of the arc."""
-        plan = MotionPlan(status=MotionStatus.NO_IK)
+    def _carry_paths(self, arm: Workcell, surface: float) -> Iterator[CarryPath]:
+        """Yield the arc from each corner to the opposite one, the nearest corner first."""
         for corner in find_corners(arm, self.object):
             start = corner.pinch_pose(arm, surface, inset=_INSET)
-            end = _end(corner, start)
-            for turn in (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0])):
-                above = start @ turn
-                above[2, 3] = surface + _OVER
-                plan = arm.planner.plan_pose(arm.look(), arm.arm_command, [above], rng=arm.rng())
-                if not plan:
-                    continue
-                lower = arm.planner.plan_line(arm.look(), plan.end, start @ turn, speed=0.15)
-                if not lower:
-                    continue
-                scene = arm.look()
-                if arm.planner.plan_curve(scene, lower.end, _arc(start @ turn, end @ turn)[1:], speed=self.speed):
-                    arm.follow_all(plan, lower)
-                    return start @ turn, end @ turn
-        raise SkillFailure(Reason.NO_GRASP, f"no corner of {self.object} can be carried: {plan.detail or plan.status}")
+            poses = _arc(start, _end(corner, start))
+            yield poses[:_LIFTED], poses[_LIFTED:]
 
 
 def _end(corner: ClothCorner, start: FloatArray) -> FloatArray:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
 
 from nimbus.datagen.execute.toolkit import (
+    CarryPath,
     MotionPlan,
-    MotionStatus,
     align_hand,
     find_frame,
+    pinch_height,
+    reach_carry_path,
     release_upward,
     set_fingers,
 )
@@ -29,8 +31,6 @@ from nimbus.datagen.plugin import (
     register,
 )
 
-_TIPS = 0.0015
-"""Height of the finger tips above the surface while they close [m]."""
 _OVER_BASE = 0.012
 """Rise of the hand while it moves through the gates, clear of the bases of clips [m]."""
 _OPENING = 0.022
@@ -86,7 +86,13 @@ class RouteCable(Skill):
         """Pinch, carry, pull and release; return True if the end was in the fingers beyond the last gate."""
         arm.begin("reach")
         set_fingers(arm, _OPENING)
-        carry, pull = self._reach(arm, surface)
+        carry, pull = reach_carry_path(
+            arm,
+            self._carry_paths(arm, surface),
+            over=surface + _OVER,
+            speed=self.speed,
+            carried=f"end of {self.object}",
+        )
         arm.begin("grasp")
         kept = arm.close_on(self.object, steps=_CLOSING)
         if kept:
@@ -101,31 +107,12 @@ class RouteCable(Skill):
         release_upward(arm, room=_ROOM, height=surface + _OVER)
         return kept
 
-    def _reach(self, arm: Workcell, surface: float) -> tuple[list[FloatArray], list[FloatArray]]:
-        """Put the fingers around an end; return the tool poses to the first gate, and those through the gates."""
-        plan = MotionPlan(status=MotionStatus.NO_IK)
-        height = surface + _TIPS + arm.robot.gripper.pad_height / 2
+    def _carry_paths(self, arm: Workcell, surface: float) -> Iterator[CarryPath]:
+        """Yield the tool poses to the first gate, and those through the gates, for each end and share of rotation."""
+        height = pinch_height(arm, surface)
         for place, outward, gates in self._choices(arm):
-            for share, side in itertools.product(_SHARES, (1.0, -1.0)):
-                carry, pull = _paths(place, outward, gates, height=height, over=surface + _OVER, share=share)
-                spin = np.diag([side, side, 1.0, 1.0])  # the hand may also be turned by half a turn
-                carry, pull = [pose @ spin for pose in carry], [pose @ spin for pose in pull]
-                start = carry.pop(0)
-                above = start.copy()
-                above[2, 3] = surface + _OVER
-                plan = arm.planner.plan_pose(arm.look(), arm.arm_command, [above], rng=arm.rng())
-                if not plan:
-                    continue
-                lower = arm.planner.plan_line(arm.look(), plan.end, start, speed=0.15)
-                if not lower:
-                    plan = lower
-                    continue
-                whole = arm.planner.plan_curve(arm.look(), lower.end, carry + pull, speed=self.speed)
-                if whole:
-                    arm.follow_all(plan, lower)
-                    return carry, pull
-                plan = whole
-        raise SkillFailure(Reason.NO_GRASP, f"no end of {self.object} can be carried: {plan.detail or plan.status}")
+            for share in _SHARES:
+                yield _paths(place, outward, gates, height=height, over=surface + _OVER, share=share)
 
     def _choices(self, arm: Workcell) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
         """Return the grasps, the outward directions and the gates with their passages, the smallest rotation first.
@@ -171,7 +158,7 @@ def _directed(gates: FloatArray, sign: float) -> FloatArray:
 
 def _paths(
     place: FloatArray, outward: FloatArray, gates: FloatArray, *, height: float, over: float, share: float
-) -> tuple[list[FloatArray], list[FloatArray]]:
+) -> CarryPath:
     """Return the tool poses (4, 4) from the grasp to the height of the first gate, and from there to the release."""
     first, last = gates[0], gates[-1]
     stops = [first[0] - _BEFORE * first[1], *gates[:, 0], last[0] + _BEYOND * last[1]]

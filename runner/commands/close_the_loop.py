@@ -54,7 +54,7 @@ def command(
     as_json: AsJson = False,
 ) -> int:
     """Demonstrate, train, evaluate; after an interruption, the same command continues."""
-    from nimbus.datagen.files.own_files import refuse_links
+    from nimbus.datagen.files.own_files import default_folder, refuse_links
     from nimbus.datagen.policies.open_policy import WEIGHTS_ONLY
     from nimbus.datagen.tasks.task import check_form
 
@@ -69,7 +69,7 @@ def command(
     from nimbus.runner.evaluation.show import lines_of
     from nimbus.runner.evaluation.training_log import train_on
 
-    folder = (Path("out") / f"loop_{Path(task).stem}" if out is None else out).absolute()
+    folder = (default_folder(f"loop_{Path(task).stem}") if out is None else out).absolute()
     refuse_links(folder)
     counts = workers.counts if workers else None
     own_skills = tuple(str(path.absolute()) for path in skills or ())

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import check_own, default_folder
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
@@ -129,6 +130,7 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
+    from nimbus.datagen.policies.open_policy import absolute_policy
     from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
     from nimbus.runner.evaluation.measures import read_answer_times
@@ -140,13 +142,14 @@ def command(
     options = {name: str(value) for name, value in given.items() if value is not None}
     amount = _amount(task, randomize, only, skills=skills or [], robot=robot)
     stem = "-".join(filter(None, (Path(task).stem, Path(robot).stem)))
-    folder = Path("out") / f"eval_{stem}" if out is None else out
-    folder = folder / "-".join((amount["randomize"], *amount["only"])) if amount else folder
+    folder = default_folder(f"eval_{stem}") if out is None else out
+    if amount:
+        check_own(folder := folder / "-".join((amount["randomize"], *amount["only"])))
     asked = EvaluationRequest(
         folder=folder,
         task=task,
         robot=resolve_from(Path.cwd(), robot),
-        policy=_absolute(policy),
+        policy=absolute_policy(policy),
         layouts=chosen,
         execute=execute,
         limit=limit or 0,
@@ -181,18 +184,6 @@ def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path
     loaded = load_task(task, skill_folders=skills, robot=robot)
     randomize_task(loaded, level or AS_THE_TASK, only=names, where="--randomize")
     return {"randomize": level or AS_THE_TASK, "only": names}
-
-
-def _absolute(text: str) -> str:
-    """Return the policy with absolute paths, for processes in other folders."""
-    for prefix in ("", "replay:"):
-        if text.startswith(prefix):
-            path, colon, function = text.removeprefix(prefix).rpartition(":") if not prefix else ("", "", "")
-            if colon and path.endswith(".py"):
-                return f"{Path(path).absolute()}:{function}"
-            if Path(text.removeprefix(prefix)).exists():
-                return prefix + str(Path(text.removeprefix(prefix)).absolute())
-    return text
 
 
 def _compare(one: Path, other: Path, *, as_json: bool) -> int:

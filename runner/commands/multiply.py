@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import PLANNERS, Images, Seed, Serial, Skills, Workers, one_of, whole
 from nimbus.runner.commands.parser import new_path, path
@@ -99,7 +100,7 @@ def command(
     else:
         found = read_nimbus_set(demos, task=loaded, robot=robot, limit=use)
     cut = cut_all(found, task=loaded, stage=stage, robot=robot, cuts_file=cuts_file)
-    folder = (Path("out") / f"multiplied_{loaded.name}" if out is None else out).absolute()
+    folder = (default_folder(f"multiplied_{loaded.name}") if out is None else out).absolute()
     beside = takes_folder(folder)
     names = {"task": loaded.name, "robot": robot.name}
     kept = keep_cuts(beside, write_cuts(cut.cuts, found, **names)) if cut_only and cuts is None else cuts

@@ -12,6 +12,7 @@ import typer
 
 from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
@@ -174,12 +175,13 @@ def command(
     robot: Robot = "",
 ) -> int:
     """Run until all requested episodes are stored or given up; return 0 if all are stored, 1 if fewer."""
-    from nimbus.datagen.tasks.task import check_form
+    from nimbus.datagen.tasks.task import check_form, task_names
 
     if task is None and job is None:
         raise InputError("the following arguments are required: --task", instead="see nimbus run --help")
     task = task or ""
-    tasks = Path(task) if task and Path(task).is_dir() else None
+    # The name of a shipped task is no folder: the current folder may be of others.
+    tasks = Path(task) if task and task not in task_names() and Path(task).is_dir() else None
     if tasks is None and job is None:
         check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec
@@ -224,7 +226,7 @@ def command(
     address, place = _resolve(out, format=format) if out else (None, None)
     if spool is not None and address is None:
         raise InputError("a folder needs no spool", where="--spool", instead="leave it out, or give --out s3://…")
-    folder = place or Path("out") / "-".join(filter(None, (Path(job or task).absolute().stem, Path(robot).stem)))
+    folder = place or default_folder("-".join(filter(None, (Path(job or task).absolute().stem, Path(robot).stem))))
     if physics is None and tasks is not None and sim == "isaacsim":
         physics = "mujoco"  # tasks of a folder may need different engines
     engine, line = choose_physics(

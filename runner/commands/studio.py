@@ -73,7 +73,7 @@ def command(
             "--images",
             metavar="HOW",
             parser=one_of(("lossless", "none")),
-            help="with --teleoperate, images of kept demonstrations; none: episodes of states only, in DIR-states",
+            help="with --teleoperate, images of kept demonstrations; none: episodes of states only, in another dataset",
         ),
     ] = "lossless",
     skills: Skills = None,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.runner.cell.transport.spec import CellSpec, Instances, Resources
 from nimbus.runner.commands.options import AsJson, stack
 from nimbus.runner.commands.parser import new_path
@@ -40,9 +41,10 @@ def command(
         int | None,
         typer.Option("--stack", metavar="K", parser=stack, help=f"steps rendered together ({_STACK})"),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", parser=new_path, help="a new folder")] = Path(
-        "out/verify-isaacsim"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", parser=new_path, help="a new folder (out/verify-isaacsim)"),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Print the table; return 1 if a check fails."""
@@ -54,6 +56,7 @@ def command(
     instances = find_instances()
     found = f"{instances.executable}, {len(instances.gpus)} GPU(s): {', '.join(instances.gpus)}"
     checks = [Check(name="Isaac Sim found", passed=True, found=found, seconds=time.monotonic() - begin)]
+    out = default_folder("verify-isaacsim") if out is None else out
     if any(out.glob("*")):
         raise InputError("not empty", where=f"--out {out}", instead="name a new folder")
     checks += check(task, out, instances=replace(instances, gpus=instances.gpus[:1]), stack=steps or _STACK)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.search_paths import clean_search_paths, script_environment
 from nimbus.datagen.simulate.isaac_location import CONTAINER, VARIABLE, locate_isaac_python
 from nimbus.datagen.simulate.kit_app import VERSION
 from nimbus.runner.cell.transport.spec import Instances
@@ -21,7 +22,7 @@ _PATIENCE = 120.0
 """Time limit of the probe [s]; it is long because a container's first start reads from a cold disk."""
 _PROBE = """
 import sys
-sys.path[:] = filter(None, sys.path)  # without the current folder, whose files could have the names of modules
+sys.path[:] = filter(None, sys.path)  # without the current folder; an older Python has no option -P
 import importlib.metadata, importlib.util, json, os
 try:
     version, by_pip = importlib.metadata.version("isaacsim"), True
@@ -54,10 +55,11 @@ def find_instances(*, environ: Mapping[str, str] = os.environ, gpus: Sequence[Gp
     """
     command = _command(environ)
     clean = {name: value for name, value in environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    told = _ask(command, clean)
+    told = _ask(command, script_environment(clean))
     _check(command, told, environ)
     fit = _fit(list_gpus() if gpus is None else gpus)
-    changed = {name: value for name, value in told["environment"].items() if clean.get(name) != value}
+    theirs = clean_search_paths(told["environment"])
+    changed = {name: value for name, value in theirs.items() if clean.get(name) != value}
     return Instances(
         executable=told["executable"],
         environment={name: value for name, value in changed.items() if name not in ("_", "SHLVL", "PWD", "OLDPWD")},
@@ -79,10 +81,16 @@ def _command(environ: Mapping[str, str]) -> Path:
 
 
 def _ask(command: Path, environ: Mapping[str, str]) -> dict:
-    words = [str(command), "-c", _PROBE]
+    words = [str(command.absolute()), "-c", _PROBE]
     try:
         done = subprocess.run(
-            words, env=dict(environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE
+            words,
+            env=dict(environ),
+            cwd="/",  # the current folder may be a dataset of others
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
         raise InputError(

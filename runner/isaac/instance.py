@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import nimbus
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.search_paths import clean_search_paths
 from nimbus.datagen.machine import INSTANCE_GPU, usable_cores
 from nimbus.runner.cell.transport.spec import CellSpec, Instances
 from nimbus.runner.isaac.shared_memory import remove_shared_memory
@@ -78,10 +79,9 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 def environment(instances: Instances, place: InstancePaths, host: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of an instance: that of its start script, plus Nimbus's own package."""
     kept = {name: value for name, value in host.items() if name not in _REMOVED}
-    own = instances.environment
+    own = clean_search_paths(instances.environment)
     return {
-        **kept,
-        **own,
+        **clean_search_paths(kept | own),
         "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # so that CUDA, Vulkan and the driver number the GPUs alike
         INSTANCE_GPU: place.gpu,

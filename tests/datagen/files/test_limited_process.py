@@ -46,6 +46,41 @@ def test_bad_input_keeps_its_place() -> None:
         run_limited("nimbus.datagen.robots.mesh_checks:write_points", {"file": "no_such_file", "target": ""}, where="")
 
 
+def test_the_working_folder_is_new_empty_and_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The user's working folder may be a dataset of others, whose files libraries would open by relative names."""
+    (tmp_path / "mine.txt").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(limited_process, "_known", [])
+    with pytest.raises(LimitedProcessError, match="FileNotFoundError"):
+        run_limited("builtins:open", {"file": "mine.txt"}, where="x")
+    folders = [Path(run_limited("os:getcwd", {}, where="x")) for _ in range(2)]
+    assert folders[0] != folders[1]
+    assert run_limited("os:listdir", {}, where="x") == []
+    assert not any(folder.exists() for folder in folders)
+    limited_process._known[0].end()
+
+
+def test_a_relative_path_is_found_and_stated_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "mine.stl").write_text("no mesh")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"^mine\.stl: "):
+        given = {"file": Path("mine.stl"), "target": Path("out.npy")}
+        run_limited("nimbus.datagen.robots.mesh_checks:write_points", given, where="")
+    assert (
+        run_limited("shutil:copy", {"src": Path("mine.stl"), "dst": Path("copy.stl")}, where="")
+        == f"{tmp_path}/copy.stl"
+    )
+    assert (tmp_path / "copy.stl").read_text() == "no mesh"
+
+
+def test_the_cache_is_found_by_its_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NIMBUS_CACHE", "cache")
+    monkeypatch.setattr(limited_process, "_known", [])
+    assert run_limited("os:getenv", {"key": "NIMBUS_CACHE"}, where="x") == str(tmp_path / "cache")
+    limited_process._known[0].end()
+
+
 def test_a_killed_caller_leaves_no_process() -> None:
     code = "from nimbus.datagen.files.limited_process import run_limited; run_limited('signal:pause', {}, where='')"
     caller = subprocess.Popen([sys.executable, "-c", code])

@@ -16,6 +16,7 @@ from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.own_files import (
     copy_new,
     create_file,
+    default_folder,
     has_links,
     link_file,
     make_place,
@@ -164,3 +165,14 @@ def test_folders_of_other_users_are_refused(tmp_path: Path, monkeypatch: pytest.
     refuse_other_owner(tmp_path / "not there")
     with pytest.raises(InputError, match="it belongs to another user"):
         refuse_other_owner(tmp_path)
+
+
+@pytest.mark.parametrize("link", ["out", "out/run_t"])
+def test_a_default_folder_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: str):
+    """The current folder may be of others; only a folder that the user names may be a link."""
+    monkeypatch.chdir(tmp_path)
+    assert default_folder("run_t") == Path("out/run_t")
+    Path(link).parent.mkdir(exist_ok=True)
+    Path(link).symlink_to(tmp_path)
+    with pytest.raises(InputError, match=f"^{link}: this is a link, .* --out out/run_t$"):
+        default_folder("run_t")

@@ -15,7 +15,8 @@ from nimbus.datagen.success.cloth import Draped
 from nimbus.datagen.usd.stage import read_stage
 
 RADIUS, AXIS = 0.032, 0.1704
-"""Radius of the middle of a cloth on the rail, and height of the rail's axis [m]."""
+"""Radius of the middle of a cloth on the rail, and height of the rail's axis [m]; the rail is 10 cm above the table, so
+that the cloth hangs freely."""
 
 
 def placed(name: str, kind: str, position: tuple[float, float, float]) -> PlacedObject:

@@ -11,11 +11,15 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.datasets.export.publication import stage_of, staging
+from nimbus.datagen.datasets.native_copy import read_rows
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import own_files
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.failures import check_failures
+from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from tests.support.refusals import refusal
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
 
@@ -96,6 +100,14 @@ def test_ledger_that_is_a_link_is_not_written(home: Path, data: Path, name: str)
     assert before == ((home / "other.sqlite").read_bytes() if before else None)
 
 
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.sqlite-wal", "dataset.json"])
+def test_a_ledger_or_description_that_is_a_link_out_of_the_dataset_is_not_read(home: Path, data: Path, name: str):
+    """Reports and cards would show the rows of a private dataset."""
+    (data / name).rename(home / name) if (data / name).exists() else (home / name).touch()
+    (data / name).symlink_to(home / name)
+    assert "leads out of the dataset" in refusal(read_info if name == "dataset.json" else read_rows, data)
+
+
 def test_journal_that_names_a_file_deletes_none(home: Path, data: Path):
     """SQLite deletes the super-journal that a rollback journal names."""
     victim = str(home / "mine.txt").encode()
@@ -166,3 +178,9 @@ def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
     assert [*check_failures(data, [])] == [
         "failures: this is a link and not a folder of the dataset; the next run refuses it"
     ]
+
+
+@pytest.mark.parametrize("name", ["hdfs:/data.parquet", "file:/home/x.mp4", "http:/127.0.0.1/x.mp4", "c:x"])
+def test_a_name_is_no_address(data: Path, name: str):
+    """Libraries take a relative path that begins like an address for one, also if the file exists."""
+    assert "is an address, where a dataset has a file" in refusal(resolve_inside, data, name)

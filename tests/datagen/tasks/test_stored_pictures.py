@@ -40,6 +40,17 @@ def test_images_that_an_episode_does_not_state_are_not_read(task: Task, monkeypa
     assert "states no content: 'Pictures/'" in refusal(check_pictures, task, {}, where="here")
 
 
+def test_an_environment_map_without_a_suffix_is_an_image(task: Task) -> None:
+    Path("sky").symlink_to("/private/holiday.hdr")
+    text = task.text.partition("randomize:")[0] + "randomize: {dome: {textures: [sky]}}\n"
+    stored = parse_task(text, name="t")
+    assert "states no content: 'sky'" in refusal(check_pictures, stored, {}, where="here")
+    assert "outside the working directory: 'sky'" in refusal(
+        check_pictures, stored, {"pictures of dome": "0"}, where="x"
+    )
+    assert parse_task(text, name="t", folder=Path("/tasks")).randomize["dome"].picture_places == ("/tasks/sky",)
+
+
 @pytest.mark.parametrize("change", ["Pictures/cat.png", "Pictures/new.jpg"])
 def test_other_images_are_refused(task: Task, change: str) -> None:
     stated = hash_pictures(task)

@@ -303,3 +303,9 @@ def test_recording_of_too_many_numbers_is_not_parsed(monkeypatch: pytest.MonkeyP
     folder.path(0).write_text('{"actions": [[' + "0," * 10 + "0]]}")
     with pytest.raises(InputError, match="more than 9 values"):
         folder.read(0)
+
+
+def test_recordings_behind_a_link_are_not_touched(tmp_path: Path):
+    (tmp_path / "demos-recordings").symlink_to(tmp_path / "mine")
+    with pytest.raises(InputError, match="demos-recordings: this is a link"):
+        RecordingFolder.beside(tmp_path / "demos")

@@ -276,3 +276,25 @@ def test_a_folder_that_cannot_be_used_is_refused_before_anything_is_loaded(
         assert run(*words, out=out) == 2
         assert said in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [["run"], ["evaluate", "--policy", "state:x"], ["improve"], ["close-the-loop"]])
+def test_an_output_in_a_default_folder_follows_no_link(tmp_path: Path, monkeypatch, capsys, words: list[str]):
+    """The current folder may be of others, and lead to files of this user."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign/out").symlink_to(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "foreign")
+    task = ["--task", str(TINY)] if words[0] == "run" else [str(TINY)]
+    assert main([*words, *task]) == 2
+    assert capsys.readouterr().err.startswith("out: this is a link, and an output follows links only if")
+    assert not list((tmp_path / "mine").iterdir())
+
+
+def test_a_folder_with_the_name_of_a_shipped_task_is_not_used(tmp_path: Path, monkeypatch, capsys):
+    """The current folder may be of others; its task files could start programs."""
+    (tmp_path / "sort_trash").mkdir()
+    (tmp_path / "sort_trash/sort_trash.yaml").write_text("a: [")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--task", "sort_trash", "--robot", "none", "--serial", "--out", "data"]) == 2
+    assert "unknown robot 'none'" in capsys.readouterr().err

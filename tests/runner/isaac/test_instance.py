@@ -186,6 +186,23 @@ def test_an_instance_gets_the_environment_of_its_own_start_script(tmp_path: Path
     assert [place.free_bytes >> 30 for place in places] == [80, 80, 40, 40], "two on one GPU share its memory"
 
 
+def test_nothing_of_the_current_folder_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The start script extends variables that may be unset; an empty entry would be the current folder."""
+    script = (tmp_path / "isaac", install(tmp_path / "isaac"))[0] / "python.sh"
+    lines = script.read_text().splitlines()
+    extended = ["export PYTHONPATH=$PYTHONPATH:" + str(ROOT), "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:/usr/lib"]
+    script.write_text("\n".join([*(line for line in lines if "PYTHONPATH" not in line)][:-1] + extended + lines[-1:]))
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset/json.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    monkeypatch.chdir(tmp_path / "dataset")
+    host = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
+    environ = host | {"NIMBUS_ISAACSIM": str(tmp_path / "isaac"), "OMNI_KIT_ACCEPT_EULA": "YES"}
+    instances = find_instances(environ=environ, gpus=RTX)
+    told = environment(instances, instance_paths(instances, 0), host | {"LD_LIBRARY_PATH": ":lib"})
+    assert told["PYTHONPATH"].endswith(f"python:{ROOT}") and told["LD_LIBRARY_PATH"] == "/usr/lib"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("nimbus.runner.isaac.instance.usable_cores", lambda: 12)
     spec = rtx_spec(tmp_path)

@@ -268,7 +268,8 @@ def test_a_camera_whose_name_leads_elsewhere_is_refused(
     features["../../../../mine"] = info["features"][CAMERAS[0]]
     edit_info(features=features, video_path=info["video_path"].replace("{video_key}", CAMERAS[0]))(folder)
     assert main(["convert", str(folder), "--to", to, "--out", str(tmp_path / "some/out")]) == 2
-    assert "'../../../../mine' of a camera is no name" in capsys.readouterr().err
+    line = "meta/info.json: features: the video feature '../../../../mine' cannot be the name of a folder; rename it in"
+    assert line in capsys.readouterr().err
     assert not list(tmp_path.rglob("mine"))
 
 

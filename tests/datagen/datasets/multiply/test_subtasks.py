@@ -9,8 +9,9 @@ import pytest
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.multiply.contact_rows import ArmRows, ContactRows
+from nimbus.datagen.datasets.multiply.cuts import find_cuts
 from nimbus.datagen.datasets.multiply.source import Demonstration
-from nimbus.datagen.datasets.multiply.subtasks import Subtask, cut_demonstration
+from nimbus.datagen.datasets.multiply.subtasks import Subtask, make_subtasks
 from nimbus.datagen.episode.layout import PhysicalLayout, PlacedObject
 from nimbus.datagen.episode.trajectory import SkillSegment
 from nimbus.datagen.errors import InputError
@@ -110,9 +111,16 @@ def take_and_put(near: tuple[str, ...] = ("goal_0",)) -> tuple[Demonstration, Co
     return story({"arm": hand}, thing("cup_0", 0.3, 0, 0.02), thing("goal_0", 0.3, 0.4, 0.0))
 
 
+def cut_demonstration(
+    demonstration: Demonstration, rows: ContactRows, *, related: dict[str, list[str]]
+) -> list[Subtask]:
+    """Cut a demonstration into the subtasks that its contacts show."""
+    return make_subtasks(demonstration, rows, find_cuts(demonstration, rows, related=related))
+
+
 def forms(subtasks: list[Subtask]) -> list[tuple[tuple[str, ...], str, str]]:
-    """Return the signatures of subtasks."""
-    return [one.signature for one in subtasks]
+    """Return the arms, the frame and the verb of each subtask."""
+    return [(one.arms, one.frame, one.verb) for one in subtasks]
 
 
 def test_taking_and_putting_are_two_subtasks():
@@ -297,7 +305,7 @@ def test_a_handover_happens_in_the_world():
     short = len(giver.places) - len(receiver.places)
     (receiver if short > 0 else giver).stay(abs(short), **({"holds": "cup_0"} if short > 0 else {}))
     found = cut_demonstration(*story({"left": giver, "right": receiver}, thing("cup_0", 0.3, 0.2, 0.02)), related={})
-    assert [one.signature for one in found][:2] == [
+    assert forms(found)[:2] == [
         (("left",), "cup_0", "take"),
         (("left", "right"), "", "hand over"),
     ]

@@ -267,9 +267,10 @@ def test_templates_outside_the_dataset_are_refused(tmp_path: Path):
     (tmp_path / "private.glb").write_bytes((tmp_path / "dataset/objects/beef01.glb").read_bytes())
     (tmp_path / "dataset/objects/beef02.glb").symlink_to(tmp_path / "private.glb")
     text = path.read_text()
-    for template in (str(tmp_path / "private"), "beef02"):
+    for template in (str(tmp_path / "private"), "beef02", "x" * 5000, "beef\\u0000"):
         path.write_text(text.replace("beef01", template))
-        assert "there is no mesh of" in refusal(open_scene, path)
+        for read in (open_scene, hssd.instance_files):
+            assert "there is no mesh of" in refusal(read, path)
 
 
 def test_the_dataset_of_an_instance_is_its_folder_unless_it_is_among_scenes(tmp_path: Path):
@@ -289,5 +290,8 @@ def test_models_that_are_links_are_not_read(tmp_path: Path, monkeypatch: pytest.
     model.rename(tmp_path / "private.obj")
     model.symlink_to(tmp_path / "private.obj")
     assert front_json.house_files(path) == []
+    long = path.with_name("long.json")
+    long.write_text(path.read_text().replace("0a-b", "x" * 300))
+    assert front_json.house_files(long) == []
     monkeypatch.setattr(front_json, "read_surface", pytest.fail)
     assert open_scene(path).parts

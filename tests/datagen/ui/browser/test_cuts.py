@@ -73,6 +73,7 @@ def test_cuts_are_changed_in_the_browser_and_multiplied(dataset: Path, tmp_path:
         browser.wait_for("2. put")
         browser.click("Split here", kind="label, button")
         browser.wait_for("is not inside the subtask; choose a time between")
+        assert browser.text().count("is not inside the subtask") == 2, "at the top, and beside the controls"
         browser.fill("first [s]", f"{take[0] + 0.4:.2f}")
         browser.wait_for(f"{take[0] + 0.4:.2f} s")
         browser.choose("kind", "move")

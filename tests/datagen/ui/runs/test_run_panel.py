@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.runs import launch
 from nimbus.datagen.ui.runs.launch import Process, ProcessLauncher, environment, find_interpreter
 from nimbus.datagen.ui.runs.run_panel import RunPanel, read_run_status
@@ -80,6 +81,19 @@ def test_no_interpreter_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, 
     panel.run()
     assert "pip install nimbus-datagen" in panel.problem
     assert panel.can_run
+
+
+def test_a_default_folder_that_leads_elsewhere_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The current folder may be of others, with a link to a dataset of this user."""
+    (tmp_path / "foreign/out").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "foreign")
+    Path("out/sort_trash").symlink_to(tmp_path / "mine")
+    panel = RunPanel(ProcessLauncher(tmp_path), allowed=AllowedFolders([Path()]))
+    panel.set_task("sort_trash")
+    panel.run()
+    assert panel.problem.startswith("out/sort_trash: this is a link") and panel.can_run
+    panel.set_task("open_drawer")
+    assert panel.out_folder == tmp_path / "foreign/out/open_drawer"
 
 
 @pytest.fixture

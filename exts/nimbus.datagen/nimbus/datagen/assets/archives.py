@@ -31,7 +31,7 @@ def unpack(path: Path, folder: Path) -> None:
     Raises:
         InputError: The file is not an archive, contains paths outside its folder, or exceeds the limits.
     """
-    given = {"file": str(path.absolute()), "folder": str(folder.absolute())}
+    given = {"file": path, "folder": folder}
     run_limited(f"{__name__}:unpack_here", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
 
 

@@ -170,7 +170,7 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
             root = unpacked.resolve() / str(number)
             root.mkdir(parents=True)
             unpack(path, root)
-        arguments = {"folder": str(root), "only": path.name if root == path.resolve().parent else ""}
+        arguments = {"folder": root, "only": path.name if root == path.resolve().parent else ""}
         function = "nimbus.datagen.assets.layouts:recognize"
         try:
             found = run_limited(function, arguments, where=str(path), seconds=_RECOGNITION)
@@ -294,7 +294,7 @@ def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple
     target = out / _MADE / task.entry.kind
 
     def run(asset: FoundAsset) -> Any:
-        arguments = {"root": str(task.source.root), "given": task.given, "add": task.add, "target": str(target)}
+        arguments = {"root": task.source.root, "given": task.given, "add": task.add, "target": target}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
         return call(function, arguments, where=asset.path, seconds=_SECONDS)

@@ -86,8 +86,8 @@ class SimulatedScene:
         model = self.model(name)
         if model.sheet:
             return model.sheet.thickness
-        tube = model.chain or model.heap
-        return 2 * tube.radius if tube else 0.0
+        round_bodies = model.chain or model.heap
+        return 2 * round_bodies.radius if round_bodies else 0.0
 
     def bounds(self, name: str) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper corner (3,) of an object or a fixture along the world axes [m]."""

@@ -29,6 +29,7 @@ from nimbus.datagen.execute.motions.containers import (
 )
 from nimbus.datagen.execute.motions.grasps import make_handover_grasps, make_tilted_grasps
 from nimbus.datagen.execute.motions.part_manipulation import PartManipulator
+from nimbus.datagen.execute.motions.pinching import CarryPath, pinch_height, reach_carry_path
 from nimbus.datagen.execute.motions.pushing import (
     align_hand,
     object_center,
@@ -109,6 +110,7 @@ __all__ = [
     "TURNED",
     "WORLD",
     "Alignment",
+    "CarryPath",
     "ClothCorner",
     "DemonstratedMotion",
     "Grasp",
@@ -148,9 +150,11 @@ __all__ = [
     "narrowest_width",
     "nearest_rest_pose",
     "object_center",
+    "pinch_height",
     "plan_release",
     "plan_straight",
     "push_object",
+    "reach_carry_path",
     "read_demonstration",
     "release_poses",
     "release_upward",

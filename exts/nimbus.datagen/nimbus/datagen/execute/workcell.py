@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 _TRACKING_LIMIT = 0.03
 """Tracking error above which the arm counts as blocked [rad]."""
-
-_CALM = 0.35
+_PACE_WITH_GRAINS = 0.35
 """Fraction of the usual speed of transports in a world with grains: its physics takes long steps, in which a fast and
 turning hand leaves the object behind by up to a millimeter."""
 _FAR_BELOW = 10.0
@@ -212,7 +211,7 @@ class SimulatedWorkcell(SimulatedWorld):
         if not plan:
             raise SkillFailure.of_plan(plan)
         if self.meter.carried and self.simulation.flexible.has_heap:
-            plan = plan.slowed(_CALM)
+            plan = plan.slowed(_PACE_WITH_GRAINS)
         wait_for_way(self, plan.positions)
         scene = self.look()
         # Physics has moved things since the plan was made, and some planners use other geometry. Therefore the plan is

@@ -21,6 +21,8 @@ from nimbus.datagen.files.codec import from_plain, parse_json
 
 T = TypeVar("T")
 
+_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
+"""Names of files that make a folder a dataset."""
 TEXT_BYTES = 64 << 20
 """Largest text that is read whole [bytes]; descriptions of large datasets, such as ``dataset.json``, have some MB."""
 FILE_BYTES = 1 << 40
@@ -51,6 +53,24 @@ Finite = Annotated[float, Meta(ge=-1e300, le=1e300)]
 """Finite number; with any limit, msgspec also refuses NaN."""
 
 
+def check_own_file(path: Path) -> None:
+    """Refuse a file of a dataset that leads out of it through a link; the file that a reader opens may be private.
+
+    A file that is in no dataset is one that the user has named. A linked folder may be a dataset itself, so all folders
+    above the file are compared.
+
+    Raises:
+        InputError: The file, or a folder above it, is a link out of the dataset.
+        ValueError: The path has a null character.
+    """
+    real, named = os.path.realpath(path), os.path.abspath(path)
+    for folder in Path(named).parents if real != named else ():
+        if any(os.path.lexists(folder / mark) for mark in _MARKS):
+            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
+                instead = "put a copy of the file in its place"
+                raise InputError("leads out of the dataset", where=str(path), instead=instead)
+
+
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
     """Refuse anything but a regular file, before a library would block on a pipe or read a device.
 
@@ -58,13 +78,26 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
         Its size [bytes].
 
     Raises:
-        InputError: The file is missing, not a regular file, or larger than the limit [bytes].
+        InputError: The file is missing, not a regular file, or larger than the limit [bytes], or it is a link out of a
+            dataset.
     """
     try:
+        check_own_file(path)
         state = path.stat()
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     return _checked(path, state, limit)
+
+
+def is_file_below(path: Path, root: Path) -> bool:
+    """Return True if a path leads to an existing file below a folder, also through links.
+
+    The path may have a name from a foreign file, which can be too long for a path, or contain a null character.
+    """
+    try:
+        return path.resolve().is_relative_to(root.resolve()) and path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def check_dense(folder: Path, paths: Iterable[Path]) -> None:
@@ -92,7 +125,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
     Args:
         path: The file.
         limit: Largest size of the file [bytes].
-        follow: Accept a symbolic link.
+        follow: Accept a symbolic link, unless it leads out of a dataset.
 
     Raises:
         InputError: The file cannot be read, is not a regular file, or is larger than the limit.
@@ -100,6 +133,7 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
     # With O_NONBLOCK a pipe is opened at once and then refused; without it, opening would wait for a writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)
     try:
+        check_own_file(path)
         descriptor = os.open(path, flags | (0 if follow else getattr(os, "O_NOFOLLOW", 0)))
         with os.fdopen(descriptor, "rb") as file:
             _checked(path, os.fstat(descriptor), limit)

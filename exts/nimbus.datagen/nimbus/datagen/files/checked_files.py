@@ -32,9 +32,7 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
     kept = cache_folder("checked") / f"{key}.json"
     if _is_known(path, kept):
         return
-    # The limited process keeps the working folder in which it was started.
-    arguments = {"file": str(path.absolute())}
-    files = run_limited(function, arguments, where=str(path), seconds=seconds, memory=memory)
+    files = run_limited(function, {"file": path}, where=str(path), seconds=seconds, memory=memory)
     found = {os.path.relpath(file, path.parent): _digest(Path(file)) for file in sorted({*files, str(path)})}
     with writing(kept.parent):
         write_atomic(kept, to_json(found), durable=False, shared=True)

@@ -3,6 +3,9 @@
 A server process starts with the first call and ends with this process. It imports the function's modules, and forks a
 child for each call, which costs a few ms and isolates the child's state. Limits of CPU time can only reject a file;
 they do not affect content.
+
+The working folder of each call is new and empty, because that of the user may contain files of others, and libraries
+open files there by relative names.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -34,6 +39,8 @@ FILE_BYTES = 16 << 30
 """Limit of the files that a call writes [bytes]."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
+_FOLDERS = ("NIMBUS_CACHE", "TMPDIR")
+"""Environment variables with folders, which may be relative to the working folder."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
 _SIMPLER = "make it smaller or simpler, or export it again"
@@ -50,7 +57,8 @@ def run_limited(
 
     Args:
         function: ``package.module:name``; it takes and returns plain JSON values.
-        arguments: Arguments by name.
+        arguments: Arguments by name. Paths, alone or in lists, arrive as texts of absolute paths; errors state them as
+            given.
         where: File that is read, for errors.
         seconds: CPU time that the call may use [s].
         memory: Memory that the call may add to the process [bytes].
@@ -59,8 +67,8 @@ def run_limited(
         InputError: The function raises it, exceeds a limit, or crashes.
         LimitedProcessError: The function raises another error.
     """
-    request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
-    return _result(_server().call(request), where)
+    request = _request(function, arguments, seconds, memory)
+    return _result(_server().call(request), where, arguments)
 
 
 class LimitedPool:
@@ -80,8 +88,7 @@ class LimitedPool:
         """Run a function like :func:`run_limited`, on a free server; waits until one is free."""
         server = self._free.get()
         try:
-            request = {"function": function, "arguments": arguments, "seconds": seconds, "memory": memory}
-            return _result(server.call(request), where)
+            return _result(server.call(_request(function, arguments, seconds, memory)), where, arguments)
         finally:
             self._free.put(server)
 
@@ -91,10 +98,29 @@ class LimitedPool:
             server.end()
 
 
-def _result(reply: dict[str, Any], where: str) -> Any:
+def _request(function: str, arguments: dict[str, Any], seconds: int, memory: int) -> dict[str, Any]:
+    def plain(value: Any) -> Any:
+        if isinstance(value, list):
+            return [plain(one) for one in value]
+        return str(value.absolute()) if isinstance(value, Path) else value
+
+    given = {name: plain(value) for name, value in arguments.items()}
+    return {"function": function, "arguments": given, "seconds": seconds, "memory": memory}
+
+
+def _as_given(where: str, arguments: dict[str, Any]) -> str:
+    """Write the path at the beginning of an error's location as the caller gave it."""
+    for value in arguments.values():
+        for path in value if isinstance(value, list) else [value]:
+            if isinstance(path, Path) and where.startswith(whole := str(path.absolute())):
+                return f"{path}{where[len(whole) :]}"
+    return where
+
+
+def _result(reply: dict[str, Any], where: str, arguments: dict[str, Any]) -> Any:
     if "refused" in reply:
         what, there, instead = reply["refused"]
-        raise InputError(what, where=there, instead=instead)
+        raise InputError(what, where=_as_given(there, arguments), instead=instead)
     if "failed" in reply:
         raise InputError(f"cannot be read: {reply['failed']}", where=where, instead=_SIMPLER)
     if "traceback" in reply:
@@ -111,9 +137,12 @@ class _Server:
         # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
+        folders = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
+        environment |= {name: os.path.abspath(os.path.expanduser(folder)) for name, folder in folders.items()}
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nimbus.datagen.files.limited_process"],
             env=environment,
+            cwd="/",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -171,11 +200,22 @@ def serve() -> None:
 
 
 def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        folder = tempfile.mkdtemp(prefix="nimbus-limited-")
+    except OSError as error:
+        return {"refused": [f"cannot make a temporary folder: {error}", "TMPDIR", "give a writable folder with space"]}
+    try:
+        return _fork_in(folder, function, request)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fork_in(folder: str, function: Any, request: dict[str, Any]) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        _run(function, request, writer)
+        _run(function, request, writer, folder)
     os.close(writer)
     content, is_late = _answer(reader, time.monotonic() + _WAIT * request["seconds"])
     with suppress(ProcessLookupError):
@@ -204,8 +244,9 @@ def _answer(reader: int, end: float) -> tuple[bytes, bool]:
     return b"", True
 
 
-def _run(function: Any, request: dict[str, Any], writer: int) -> NoReturn:
+def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> NoReturn:
     try:
+        os.chdir(folder)
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)

@@ -66,6 +66,20 @@ def check_own(path: Path) -> None:
         raise InputError("this is a link, and writing to it would change another file", where=str(path), instead=_MOVE)
 
 
+def default_folder(name: str) -> Path:
+    """Return ``out/NAME`` in the current folder: the folder of an output for which the user has named none.
+
+    Raises:
+        InputError: It or ``out`` is a link. The current folder may be of others, and a link lead to files of this user.
+    """
+    folder = Path("out", name)
+    for place in (folder.parent, folder):
+        if place.is_symlink():
+            what = "this is a link, and an output follows links only if its folder is named"
+            raise InputError(what, where=str(place), instead=f"name it, for example --out {folder}")
+    return folder
+
+
 def make_subfolder(folder: Path) -> None:
     """Make a folder of a dataset, unless it exists.
 

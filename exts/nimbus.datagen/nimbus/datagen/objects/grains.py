@@ -22,7 +22,7 @@ class GrainHeap:
     radius: float
     """Radius of each grain [m]."""
     width: float
-    """Largest diameter of the column [m]."""
+    """Largest diameter of the column [m]; a column is at least three grains wide."""
 
     def points(self) -> FloatArray:
         """Return the centers of the grains at the start, (count, 3) in the object's frame [m]: layer after layer."""

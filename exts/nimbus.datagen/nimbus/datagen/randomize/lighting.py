@@ -13,7 +13,6 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from nimbus.datagen.episode.layout import Dome, Vector
-from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import Field, InputError, Kelvin, Radians, Range, Ratio, Streams, register
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization, make_lamp, make_light
@@ -88,7 +87,7 @@ class DomeRandomization(LayoutRandomization):
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with the images' paths relative to the working directory."""
-        return self.model_copy(update={"textures": tuple(resolve_from(folder, name) for name in self.textures)})
+        return self.model_copy(update={"textures": tuple(str(folder / name) for name in self.textures)})
 
     def complaint(
         self, regions: Collection[str], libraries: Mapping[str, ObjectLibrary]

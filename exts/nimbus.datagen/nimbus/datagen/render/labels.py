@@ -32,6 +32,9 @@ def make_labels(
         objects: Objects of this episode.
         parts: All visible parts.
         libraries: Object libraries of the task, in its order.
+
+    Raises:
+        InputError: An object is of no library of the task, or the scene has too many things.
     """
     drawn = list(dict.fromkeys(part.instance for part in parts))
     whole = {item.name: item.kind for item in objects}
@@ -45,6 +48,7 @@ def make_labels(
     plain = [name for name in still if name not in furniture]
     known = [kind for name in libraries for kind in open_library(name).kinds]
     semantics = list(dict.fromkeys([BACKGROUND, ROBOT, *plain, *groups.values(), *known, *stage.classes]))
+    _check_kinds(objects, semantics, libraries)
     classes = furniture | groups | kinds
     # Masks are stored with 8 bits.
     if max(len(instances), len(semantics)) > 255:
@@ -58,6 +62,18 @@ def make_labels(
         semantic_names=tuple(semantics),
         boxes_3d=np.stack([_bounds([part for part in parts if part.instance == name]) for name in instances]),
     )
+
+
+def _check_kinds(objects: Sequence[PlacedObject], semantics: Sequence[str], libraries: Sequence[str]) -> None:
+    """Check that masks have an index for each object; a stored layout can be rendered with another task.
+
+    Raises:
+        InputError: An object is of a kind that no library of the task has.
+    """
+    if other := next((item for item in objects if item.kind not in semantics), None):
+        what = f"its kind '{other.kind}' is in no library of the task, which has {', '.join(libraries) or 'none'}"
+        instead = f"give a task with objects of the library '{other.library}'"
+        raise InputError(what, where=f"object '{other.name}' of the layout", instead=instead)
 
 
 def _bounds(parts: Sequence[RenderPart]) -> NDArray[np.float64]:

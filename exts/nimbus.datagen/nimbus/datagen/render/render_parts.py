@@ -51,12 +51,9 @@ def _bind_vertices(item: PlacedObject) -> tuple[tuple[str, ...], FloatArray | No
     model = open_library(item.library).model(item.kind, item.variant, item.scale)
     if model.sheet:
         return tuple(part_label(item.name, str(vertex)) for vertex in range(model.sheet.count)), None
-    if model.chain:
-        links, offsets = model.chain.skin()
-        return tuple(part_label(item.name, str(link)) for link in links), offsets
-    if model.heap:
-        grains, offsets = model.heap.skin()
-        return tuple(part_label(item.name, str(grain)) for grain in grains), offsets
+    if bodies := model.chain or model.heap:
+        owners, offsets = bodies.skin()
+        return tuple(part_label(item.name, str(owner)) for owner in owners), offsets
     return (), None
 
 

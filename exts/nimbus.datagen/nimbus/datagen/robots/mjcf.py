@@ -52,7 +52,7 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    given = {"file": str(path), "angles": angles}
+    given = {"file": path, "angles": angles}
     return Path(run_limited(f"{__name__}:convert_into_cache", given, where=str(path)))
 
 

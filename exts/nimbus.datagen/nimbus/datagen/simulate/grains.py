@@ -14,7 +14,6 @@ from nimbus.datagen.simulate.cloth import LAYERS, ROBOT, SURFACES
 if TYPE_CHECKING:
     from nimbus.datagen.objects.grains import GrainHeap
 
-
 _SOLIMP = (0.5, 0.9, 0.001, 0.5, 2.0)
 """Softness of contacts of grains, which the solver needs to bring a heap to rest in few iterations."""
 _PRIORITY = 2

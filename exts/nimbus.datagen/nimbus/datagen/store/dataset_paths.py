@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 
-_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
-"""Names of files that make a folder a dataset."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""Beginning of an address. Libraries take a relative path with it for an address, also if the file exists."""
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
@@ -34,8 +34,11 @@ class DatasetPaths:
             name: Path relative to the root, with slashes.
 
         Raises:
-            InputError: The path leads out of the folder, directly or through a symbolic link.
+            InputError: The path leads out of the folder, directly or through a symbolic link, or is an address.
         """
+        if _ADDRESS.match(name):
+            what = f"'{name}' is an address, where a dataset has a file"
+            raise InputError(what, where=str(self.root), instead="name a file inside this folder")
         folder, _, last = name.rpartition("/")
         try:
             # A dataset has many files in few folders: the realpath of a folder is cached, and only the last part of the
@@ -61,23 +64,6 @@ def resolve_inside(root: Path, name: str) -> Path:
         InputError: The path leads out of the folder.
     """
     return DatasetPaths(root).path(name)
-
-
-def check_own_file(path: Path) -> None:
-    """Refuse a file of a dataset that leads out of it through a link; the file that a reader opens may be private.
-
-    A file that is in no dataset is one that the user has named. A linked folder may be a dataset itself, so all folders
-    above the file are compared.
-
-    Raises:
-        InputError: The file, or a folder above it, is a link out of the dataset.
-    """
-    real = os.path.realpath(path)
-    for folder in Path(os.path.abspath(path)).parents:
-        if any(os.path.lexists(folder / mark) for mark in _MARKS):
-            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
-                instead = "put a copy of the file in its place"
-                raise InputError("leads out of the dataset", where=str(path), instead=instead)
 
 
 def _as_text(name: str, root: Path) -> str:

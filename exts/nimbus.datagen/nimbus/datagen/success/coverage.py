@@ -97,8 +97,8 @@ class PouredFraction(Predicate):
     def failure(self, world: World) -> Outcome | None:
         """Return the reason if too few are inside."""
         counts = [count_inside(world, self.container, name) for name in each(self.objects)]
-        inside, every = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
-        if every and inside >= self.at_least * every - 1e-9:
+        inside, total = sum(count for count, _ in counts), sum(count for _, count in counts)
+        if total and inside >= self.at_least * total - 1e-9:
             return None
-        detail = f"{inside} of {every} are in {self.container}"
+        detail = f"{inside} of {total} are in {self.container}"
         return Outcome(success=False, reason=Reason.SPILLED, detail=detail)

@@ -30,7 +30,6 @@ from pydantic import AfterValidator
 
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.files.quantities import Metres
-from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.objects.model import FlexibleKind
 from nimbus.datagen.tasks.facts import Fact, parse_fact, parse_facts
@@ -315,8 +314,8 @@ class Randomization(StrictModel):
     def picture_places(self) -> tuple[str, ...]:
         """Paths of the images, or folders of images, that the settings name: those in ``folder`` and ``textures``.
 
-        The content of these images is recorded with an episode. A randomizer that names images in other fields
-        overrides this property.
+        The content of these images is recorded with an episode. A randomizer that names images in other fields, or
+        something else in these, overrides this property.
         """
         folder, files = getattr(self, "folder", ""), getattr(self, "textures", ())
-        return (*([folder] if folder else []), *filter(is_path, files))
+        return (*([folder] if folder else []), *files)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.geometry.mujoco_library import mujoco
+from nimbus.datagen.execute.motions.release import find_solid_below
 from nimbus.datagen.success.placement import On
 from nimbus.datagen.tasks.steps import Step
 
@@ -18,8 +19,6 @@ _KEYS = (("+x (W)", "-x (S)"), ("+y (A)", "-y (D)"))
 """Positive and negative direction of the axes x and y of the world, with the keys that move there."""
 _NEAR = 0.001
 """Distance below which no direction is named [m]."""
-_MOST_HITS = 20
-"""Largest number of shapes of the hand that a ray passes through."""
 _OPEN = 0.1
 """Part of the gripper's travel that closed fingers may lack; thinner objects than this are not in the hand."""
 
@@ -47,41 +46,37 @@ def _axes(way: FloatArray) -> str:
     return " and ".join(parts)
 
 
-def height_below(environment: Environment, arm: str) -> float | None:
-    """Return the height of a tool above the surface below it [m]; None above nothing.
+def tool_heights(environment: Environment, held: Mapping[str, str]) -> dict[str, float]:
+    """Return the height of each tool above the surface below it [m], by name of the arm.
+
+    Tools above nothing are omitted.
 
     Args:
         environment: Environment of the session.
-        arm: Name of the arm; its robot and the object in its hand are passed through.
+        held: Name of the object in each hand; it and the robot are ignored.
     """
     scene = environment.scene
-    model, data = scene.simulation.model, scene.simulation.data
-    tool = scene.arms[arm].tool_pose()[:3, 3]
-    root = model.body_rootid[model.body(environment.assets.robot.with_arm(arm).tool.link).id]
-    held = scene.find_held().get(arm)
-    start, hit = np.array(tool, dtype=float), np.zeros(1, dtype=np.int32)
-    for _ in range(_MOST_HITS):
-        way = mujoco.mj_ray(model, data, start, np.array([0.0, 0.0, -1.0]), None, 1, -1, hit)
-        if way < 0:
-            return None
-        body = int(model.geom_bodyid[hit[0]])
-        name = model.body(body).name
-        start[2] -= way
-        if model.body_rootid[body] != root and name.split(".")[0] != held:
-            return float(tool[2] - start[2])
-        start[2] -= 1e-4
-    return None
+    model = scene.simulation.model
+    heights: dict[str, float] = {}
+    for name, arm in scene.arms.items():
+        names = [arm.robot.tool.link, *([held[name]] if name in held else [])]
+        passed = np.isin(model.body_rootid, [model.body_rootid[model.body(body).id] for body in names])
+        tool = arm.tool_pose()[:3, 3]
+        surface = find_solid_below(scene.simulation, tool, passed)
+        if np.isfinite(surface):
+            heights[name] = float(tool[2]) - surface
+    return heights
 
 
-def find_pressing(environment: Environment, gaps: dict[str, float]) -> tuple[str, ...]:
+def find_pressing(environment: Environment, held: Mapping[str, str], gaps: Mapping[str, float]) -> tuple[str, ...]:
     """Return the arms whose fingers press on something that is no object, and therefore do not close.
 
     Args:
         environment: Environment of the session.
+        held: Name of the object in each hand.
         gaps: Part of the travel by which the fingers of each arm are wider open than commanded.
     """
     scene = environment.scene
-    held = scene.find_held()
     return tuple(
         name
         for name, gap in gaps.items()

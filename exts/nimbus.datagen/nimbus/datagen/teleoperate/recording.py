@@ -17,7 +17,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import RESTORE, read_bytes
 from nimbus.datagen.files.codec import from_json_bytes, to_json
-from nimbus.datagen.files.own_files import make_subfolder, remove_file
+from nimbus.datagen.files.own_files import check_own, default_folder, make_subfolder, remove_file
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.tasks.task import Task
 
@@ -103,8 +103,12 @@ def _text(value: object) -> str:
 
 
 def demonstrations_folder(task: str) -> Path:
-    """Return the default folder for the demonstrations of a task."""
-    return Path("out") / f"demonstrations_{task}"
+    """Return the default folder for the demonstrations of a task.
+
+    Raises:
+        InputError: It is a link.
+    """
+    return default_folder(f"demonstrations_{task}")
 
 
 class RecordingFolder:
@@ -119,8 +123,13 @@ class RecordingFolder:
 
     @classmethod
     def beside(cls, dataset: Path) -> RecordingFolder:
-        """Return the folder with the recordings of a dataset of demonstrations."""
-        return cls(dataset.with_name(f"{dataset.name}-recordings"))
+        """Return the folder with the recordings of a dataset of demonstrations.
+
+        Raises:
+            InputError: It is a link, which may lead to files that are not recordings of this dataset.
+        """
+        check_own(folder := dataset.with_name(f"{dataset.name}-recordings"))
+        return cls(folder)
 
     def path(self, index: int) -> Path:
         """Return the path of the recording of a layout."""

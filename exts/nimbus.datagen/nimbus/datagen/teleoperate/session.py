@@ -19,7 +19,7 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.teleoperate.history import CommandHistory
-from nimbus.datagen.teleoperate.operator_hints import find_pressing, height_below, way_to_region
+from nimbus.datagen.teleoperate.operator_hints import find_pressing, tool_heights, way_to_region
 from nimbus.datagen.teleoperate.operator_input import OperatorInput, ToolCommand, check_input
 from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecording
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
@@ -64,7 +64,7 @@ class SessionState:
     pressing: tuple[str, ...] = ()
     """Arms whose fingers do not close, because they press on something that is no object."""
     heights: Mapping[str, float] = field(default_factory=dict)
-    """Height of each tool above the surface below it [m], by name of the arm."""
+    """Height of each tool above the surface below it [m], by name of the arm; tools above nothing are omitted."""
     way: str = ""
     """Way of the first object that is beside its region, with the keys; empty if none is."""
     message: str = ""
@@ -257,6 +257,8 @@ class TeleoperationSession:
 
     def state(self) -> SessionState:
         """Return the current state for display."""
+        held = self.environment.scene.find_held()
+        gaps = {name: one.finger_gap for name, one in self._followers.items()}
         return SessionState(
             phase=self.phase,
             index=self.index,
@@ -265,12 +267,10 @@ class TeleoperationSession:
             is_success=self._is_success,
             failure=_describe(self._failure),
             openings={name: one.opening for name, one in self._followers.items()},
-            held=self.environment.scene.find_held(),
+            held=held,
             blocked=tuple(name for name, one in self._followers.items() if one.is_blocked),
-            pressing=find_pressing(self.environment, {name: one.finger_gap for name, one in self._followers.items()}),
-            heights={
-                name: way for name in self._followers if (way := height_below(self.environment, name)) is not None
-            },
+            pressing=find_pressing(self.environment, held, gaps),
+            heights=tool_heights(self.environment, held),
             way="" if self._failure is None else way_to_region(self.environment),
             message=self._message,
         )

@@ -83,8 +83,7 @@ class ToolFollower:
         """Number of periods for which the tool has crept: its position, its rotation."""
         self.is_blocked = False
         """True if the tool does not get to its target: something is in the way, or the target is out of reach."""
-        first = self._simulation.joint_names.index(self._arm.gripper.joints[0])
-        self._opening = float(np.clip(self._simulation.joint_positions()[first], self._low, self._high))
+        self._opening = float(np.clip(self._measured_opening(), self._low, self._high))
         self._opening_target = self._opening
 
     def resume(self, command: FloatArray) -> None:
@@ -110,9 +109,12 @@ class ToolFollower:
     def finger_gap(self) -> float:
         """Part of the travel by which the fingers are wider open than commanded."""
         gripper = self._arm.gripper
-        first = self._simulation.joint_names.index(gripper.joints[0])
-        measured = float(self._simulation.joint_positions()[first])
-        return (measured - self._opening) / (gripper.open - gripper.closed)
+        return (self._measured_opening() - self._opening) / (gripper.open - gripper.closed)
+
+    def _measured_opening(self) -> float:
+        """Return the position of the first finger joint [rad or m]."""
+        first = self._simulation.joint_names.index(self._arm.gripper.joints[0])
+        return float(self._simulation.joint_positions()[first])
 
     def step(self, command: ToolCommand) -> FloatArray:
         """Return the positions (J + 1,) of the arm and the gripper to command in the next period [rad or m]."""
@@ -166,10 +168,8 @@ class ToolFollower:
 
     def _shorten_leash(self, motion: ToolMotion | None) -> None:
         """Bring the target of a blocked tool back to its leash."""
-        before, self._reached = (
-            self._reached,
-            self._kinematics.tool_pose(self._simulation.joint_positions()[self._columns]),
-        )
+        before = self._reached
+        self._reached = self._kinematics.tool_pose(self._simulation.joint_positions()[self._columns])
         self.is_blocked = False
         if self._joint_target is not None:
             return

@@ -15,7 +15,7 @@ from nimbus.datagen.datasets.multiply.cuts_file import (
     seconds_of,
     write_cuts,
 )
-from nimbus.datagen.datasets.multiply.cutting import describe, most_common, sequence_of
+from nimbus.datagen.datasets.multiply.cutting import describe, find_uncommon
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import check_own
@@ -89,15 +89,9 @@ class CutsDraft:
 
     def left_out(self) -> dict[str, str]:
         """Return the demonstrations that will not be multiplied, with the reasons."""
-        used = {name: sequence_of(one.cuts) for name, one in self.entries.items() if one.use}
-        usual = most_common(used.values()) if used else ()
-        reasons = {}
-        for name, one in self.entries.items():
-            if not one.use:
-                reasons[name] = one.reason or "not used"
-            elif used[name] != usual:
-                reasons[name] = f"has another sequence: {describe(one.cuts) or 'no subtasks'}"
-        return reasons
+        uncommon = find_uncommon({name: one.cuts for name, one in self.entries.items() if one.use})
+        reasons = {name: one.reason or "not used" for name, one in self.entries.items() if not one.use} | uncommon
+        return {name: reasons[name] for name in self.entries if name in reasons}
 
     def sequence(self) -> str:
         """Return the sequence of subtasks that will be repeated; empty if no demonstration is used."""

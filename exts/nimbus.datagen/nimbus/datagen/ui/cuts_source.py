@@ -36,6 +36,7 @@ class OpenCuts:
     """Demonstrations of a dataset with a draft of their cuts."""
 
     folder: Path
+    task: Task
     draft: CutsDraft
     contacts: dict[str, dict[str, ArmContacts]]
     """Contacts by demonstration and arm; a demonstration that cannot be used has none."""
@@ -56,8 +57,7 @@ def open_cuts(folder: Path, cuts_file: Path, task: Task) -> OpenCuts:
     """
     robot, stage = load_robot(task.robot), read_stage(task.scene)
     demonstrations = read_nimbus_set(folder, task=task, robot=robot)
-    cutter = Cutter(task=task, stage=stage, robot=robot)
-    cutter.load(demonstrations[0].layout)
+    cutter = Cutter(demonstrations[0].layout, task=task, stage=stage, robot=robot)
     found: dict[str, DemonstrationCuts] = {}
     contacts: dict[str, dict[str, ArmContacts]] = {}
     paths: dict[str, dict[str, FloatArray]] = {}
@@ -74,7 +74,7 @@ def open_cuts(folder: Path, cuts_file: Path, task: Task) -> OpenCuts:
         except InputError as error:
             found[one.name] = DemonstrationCuts(cuts=(), use=False, reason=error.what)
     draft = CutsDraft(demonstrations, found, cutter.scope, cuts_file)
-    return OpenCuts(folder=folder, draft=draft, contacts=contacts, paths=paths)
+    return OpenCuts(folder=folder, task=task, draft=draft, contacts=contacts, paths=paths)
 
 
 def _contacts(one: Demonstration, rows: ContactRows) -> dict[str, ArmContacts]:

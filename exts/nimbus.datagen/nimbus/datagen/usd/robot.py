@@ -22,7 +22,7 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multip
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.model_files import MODEL_BYTES, find_files
-from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
@@ -100,7 +100,8 @@ def _convert(robot: Robot, target: Path) -> None:
             if all(piece.package for piece in robot.pieces):
                 _write(robot, work)
             else:  # the converter parses files that may come from other users
-                given = {"robot": robot.model_dump_json(), "folder": str(work)}
+                pieces = tuple(_absolute(piece) for piece in robot.pieces)
+                given = {"robot": robot.model_copy(update={"pieces": pieces}).model_dump_json(), "folder": work}
                 run_limited(f"{__name__}:write_usd", given, where=f"robot {robot.name}", seconds=_SECONDS)
         try:
             os.rename(work / "usd", target)
@@ -111,16 +112,19 @@ def _convert(robot: Robot, target: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
+def _absolute(piece: Piece) -> Piece:
+    """Return a piece whose model is found from any working folder."""
+    return piece if piece.package else piece.model_copy(update={"urdf": os.path.abspath(piece.urdf)})
+
+
 def write_usd(robot: str, folder: str) -> None:
     """Convert a robot, given as JSON; this is called in a limited process.
 
     Raises:
         InputError: The robot's model cannot be converted.
     """
-    place = Path(folder).absolute()
-    urdf = _one_urdf(Robot.model_validate_json(robot, strict=False), place)
-    os.chdir(place)  # the current folder may be a dataset of another user; no relative path leads there from here
-    _to_usd(urdf, place)
+    place = Path(folder)
+    _to_usd(_one_urdf(Robot.model_validate_json(robot, strict=False), place), place)
 
 
 def _write(robot: Robot, folder: Path) -> None:

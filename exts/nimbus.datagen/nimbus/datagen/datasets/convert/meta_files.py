@@ -83,8 +83,9 @@ def read_info(folder: Path) -> dict[str, Any]:
     if cameras and not isinstance(info.get("video_path"), str):
         raise InputError("video_path is missing, but there are videos", where=str(path), instead="add it")
     if strange := next((name for name in cameras if not _is_folder_name(name)), None):
-        what = f"the feature {strange[:80]!a} of a camera is no name"
-        raise InputError(what, where=str(path), instead="rename it, for example to observation.images.front")
+        what = f"the video feature {strange[:80]!a} cannot be the name of a folder"
+        instead = "rename it in meta/info.json and below videos/, for example to observation.images.front"
+        raise InputError(what, where=f"{path}: features", instead=instead)
     as_typed(_Info, info, where=str(path))
     return info
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -24,7 +24,8 @@ from nimbus.datagen.files.yaml_write import write_flow
 
 CUTS_NAME = "cuts.yaml"
 """Name of a cuts file, unless the user chooses another one."""
-KINDS = ("take", "put", "move", "work on", "work with", "take together", "hand over")
+Kind = Literal["take", "put", "move", "work on", "work with", "take together", "hand over"]
+KINDS: tuple[str, ...] = get_args(Kind)
 """Kinds of subtasks; takes of one kind are compared and named alike."""
 _MOST_SECONDS = 1e6
 _FINE_RATE = 200.0
@@ -35,7 +36,7 @@ class WrittenCut(StrictModel):
     """One subtask in the file."""
 
     arms: tuple[str, ...] = Field(min_length=1, description="arms that work; several arms move in step")
-    kind: Literal["take", "put", "move", "work on", "work with", "take together", "hand over"]
+    kind: Kind
     frame: str = Field(description="object, or part as OBJECT.PART, with which the motion is moved; or world")
     first: float = Field(ge=0, le=_MOST_SECONDS, description="time of the first row [s]")
     last: float = Field(ge=0, le=_MOST_SECONDS, description="time of the last row [s]")
@@ -120,7 +121,7 @@ def write_cuts(
         task: Name of their task.
         robot: Name of its robot.
     """
-    flow = cache(write_flow)
+    flow = cache(write_flow)  # arms and frames recur in every demonstration
     lines = [
         f"# Subtasks of demonstrations of {task}, for nimbus multiply --cuts; times in seconds.",
         "nimbus_cuts: 1",
@@ -187,7 +188,7 @@ def parse_cuts(
             raise document.error(keys, what, instead=f"{suggest(name, known)}; or remove it", at_key=True)
         if written.states != states_hash(known[name]):
             what = f"these are cuts of another recording of the same name; its states have the hash {written.states}"
-            instead = "give the cuts of this dataset, or cut it anew with --cut-only"
+            instead = "give the cuts of this dataset, or cut it again with --cut-only"
             raise document.error((*keys, "states"), what, instead=instead)
         cuts = tuple(_checked(document, (*keys, "subtasks"), written.subtasks, known[name], scope))
         if written.use and not cuts:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from nimbus.datagen.usd.stage import StageInfo
 
 Key = tuple[tuple[str, ...], int]
 """Arms of a subtask, and its index among the subtasks of the same arms."""
-Part = TypeVar("Part", bound=SubtaskCut | Subtask)
+_Part = TypeVar("_Part", bound=SubtaskCut)
 _SAME_VERB = {"work on": "move"}
 """Verbs that count as another verb when demonstrations are compared: a drawer may be pulled with all fingers on the
 handle, or with one."""
@@ -54,25 +54,23 @@ class Cutter:
     """Finds the contacts and the subtasks of demonstrations, one after another.
 
     Args:
+        layout: Layout of the first demonstration, which determines the bodies of the scene.
         task: Task of all demonstrations.
         stage: Scene of the task.
         robot: Robot of the task.
     """
 
-    def __init__(self, *, task: Task, stage: StageInfo, robot: Robot) -> None:
+    def __init__(self, layout: PhysicalLayout, *, task: Task, stage: StageInfo, robot: Robot) -> None:
         self._task, self._stage, self._robot = task, stage, robot
         self._simulation = NewtonSimulation(stage, robot, rate=task.rate)
+        self._simulation.load(layout)
 
     @cached_property
     def scope(self) -> CutsScope:
-        """Names to which cuts may refer; known once a layout is loaded."""
+        """Names to which cuts may refer."""
         fixtures = frozenset(self._stage.fixtures.keys() & set(self._simulation.body_names))
         arms = tuple(self._robot.arm_names)
         return CutsScope(task=self._task.name, robot=self._robot.name, arms=arms, fixtures=fixtures)
-
-    def load(self, layout: PhysicalLayout) -> None:
-        """Load a layout, which determines the bodies of the scene."""
-        self._simulation.load(layout)
 
     def contacts(self, demonstration: Demonstration) -> tuple[Demonstration, ContactRows]:
         """Return a demonstration with the poses of fixtures, and its contacts.
@@ -116,8 +114,7 @@ def cut_all(
     """
     if not demonstrations:
         raise InputError("there are no demonstrations", where="DEMOS", instead="give a dataset with episodes")
-    cutter = Cutter(task=task, stage=stage, robot=robot)
-    cutter.load(demonstrations[0].layout)
+    cutter = Cutter(demonstrations[0].layout, task=task, stage=stage, robot=robot)
     given = None if cuts_file is None else parse_cuts(cuts_file, demonstrations, cutter.scope)
     cut: dict[str, list[Subtask]] = {}
     cuts: dict[str, DemonstrationCuts] = {}
@@ -138,12 +135,9 @@ def cut_all(
             first = first or error
     if first and not cut:
         raise first
-    sequences = {name: sequence_of(parts) for name, parts in cut.items()}
-    usual = most_common(sequences.values())
-    used = tuple(name for name in cut if sequences[name] == usual)
-    for name in cut:
-        if name not in used:
-            left_out[name] = f"has another sequence: {describe(cut[name])}"
+    uncommon = find_uncommon(cut)
+    used = tuple(name for name in cut if name not in uncommon)
+    left_out |= uncommon
     numbered = {name: _numbered(cut[name]) for name in used}
     keys = sorted(numbered[used[0]])
     columns = {key: agree_on_axes(tuple(numbered[name][key] for name in used)) for key in keys}
@@ -151,25 +145,35 @@ def cut_all(
     return CutDemonstrations(columns={key: columns[key] for key in order}, used=used, left_out=left_out, cuts=cuts)
 
 
-def sequence_of(parts: Sequence[SubtaskCut | Subtask]) -> Hashable:
+def find_uncommon(cuts: Mapping[str, Sequence[SubtaskCut]]) -> dict[str, str]:
+    """Return the demonstrations that do not have the most common sequence of subtasks, with this reason.
+
+    Args:
+        cuts: Subtasks of demonstrations, by their name; of equally common sequences, the first counts.
+    """
+    sequences = {name: _sequence(parts) for name, parts in cuts.items()}
+    usual = Counter(sequences.values()).most_common(1)[0][0] if sequences else None
+    return {
+        name: f"has another sequence: {describe(cuts[name]) or 'no subtasks'}"
+        for name, sequence in sequences.items()
+        if sequence != usual
+    }
+
+
+def _sequence(parts: Sequence[SubtaskCut]) -> Hashable:
     """Return the properties of subtasks that are equal in demonstrations of the same procedure."""
     return tuple((key, one.frame, _SAME_VERB.get(one.verb, one.verb)) for key, one in sorted(_numbered(parts).items()))
 
 
-def most_common(sequences: Any) -> Hashable:
-    """Return the sequence that most demonstrations have; of equally common ones, the first."""
-    return Counter(sequences).most_common(1)[0][0]
-
-
-def describe(subtasks: Any) -> str:
+def describe(subtasks: Iterable[SubtaskCut]) -> str:
     """Describe subtasks in order, such as ``take peg_0, put board_0``."""
     ordered = sorted(subtasks, key=lambda one: one.start)
     return ", ".join(f"{one.verb} {one.frame or 'in the world'}" for one in ordered)
 
 
-def _numbered(subtasks: Sequence[Part]) -> dict[Key, Part]:
+def _numbered(subtasks: Sequence[_Part]) -> dict[Key, _Part]:
     counts: Counter[tuple[str, ...]] = Counter()
-    numbered: dict[Key, Part] = {}
+    numbered: dict[Key, _Part] = {}
     for one in subtasks:
         numbered[one.arms, counts[one.arms]] = one
         counts[one.arms] += 1

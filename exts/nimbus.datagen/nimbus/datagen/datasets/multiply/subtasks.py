@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.datasets.multiply.contact_rows import ArmRows, ContactRows
-from nimbus.datagen.datasets.multiply.cuts import SubtaskCut, find_cuts
+from nimbus.datagen.datasets.multiply.cuts import SubtaskCut
 from nimbus.datagen.datasets.multiply.intervals import find_grips
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.episode.layout import PlacedObject
@@ -39,31 +39,12 @@ _STILL, _STILL_TURN = 0.02, 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Subtask:
-    """Subtask as shown by one demonstration."""
+class Subtask(SubtaskCut):
+    """Subtask as shown by one demonstration: its cut, and the take of these rows."""
 
-    arms: tuple[str, ...]
-    frame: str
-    """Object, or part of one as ``OBJECT.PART``, in whose frame the take is expressed; empty for the world."""
-    start: int
-    stop: int
-    verb: str
-    """Verb, such as ``take``, ``put``, ``move`` or ``work on``."""
     take: Take
     axes: Literal["thing", "world"] = "thing"
     """Axes in which the take is expressed: those of the body, or those of the world."""
-
-    @property
-    def signature(self) -> tuple[tuple[str, ...], str, str]:
-        """Properties that are equal in all takes of one subtask."""
-        return self.arms, self.frame, self.verb
-
-
-def cut_demonstration(
-    demonstration: Demonstration, rows: ContactRows, *, related: Mapping[str, Sequence[str]]
-) -> list[Subtask]:
-    """Cut a demonstration into the subtasks that its contacts show; see :func:`find_cuts`."""
-    return make_subtasks(demonstration, rows, find_cuts(demonstration, rows, related=related))
 
 
 def make_subtasks(demonstration: Demonstration, rows: ContactRows, cuts: Sequence[SubtaskCut]) -> list[Subtask]:
@@ -76,21 +57,14 @@ def make_subtasks(demonstration: Demonstration, rows: ContactRows, cuts: Sequenc
             start=one.start,
             stop=one.stop,
             verb=one.verb,
-            take=_take(demonstration, rows, grips, one.arms, one.frame, one.start, one.stop),
+            take=_take(demonstration, rows, grips, one),
         )
         for one in cuts
     ]
 
 
-def _take(
-    demonstration: Demonstration,
-    rows: ContactRows,
-    grips: Mapping[str, Sequence[str]],
-    arms: tuple[str, ...],
-    frame: str,
-    start: int,
-    stop: int,
-) -> Take:
+def _take(demonstration: Demonstration, rows: ContactRows, grips: Mapping[str, Sequence[str]], cut: SubtaskCut) -> Take:
+    arms, frame, start, stop = cut.arms, cut.frame, cut.start, cut.stop
     world_T_frame = np.eye(4) if not frame else demonstration.bodies[frame][start]
     base = np.eye(4)
     base[:3, 3] = -rows.base

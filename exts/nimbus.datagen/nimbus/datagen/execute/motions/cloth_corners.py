@@ -9,6 +9,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.execute.motions.pinching import pinch_height
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ CORNER_CLOSING = 12
 """Record periods in which the fingers close on a corner."""
 CORNER_ROOM = 0.01
 """Travel of each finger at the release of a corner [m]; wider fingers push the corner away."""
-_TIPS = 0.0015
-"""Height of the finger tips above the surface while they close [m]; higher ones slide over the cloth."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class ClothCorner:
         closing = np.array([*level, 0.0])
         pose = np.eye(4)
         pose[:3, :3] = np.column_stack([np.cross(closing, (0.0, 0.0, -1.0)), closing, (0.0, 0.0, -1.0)])
-        pose[:3, 3] = [*(self.place + inset * self.inward), surface + _TIPS + arm.robot.gripper.pad_height / 2]
+        pose[:3, 3] = [*(self.place + inset * self.inward), pinch_height(arm, surface)]
         return pose
 
 

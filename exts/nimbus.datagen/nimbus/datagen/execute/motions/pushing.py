@@ -24,7 +24,7 @@ _BEHIND = (0.025, 0.012)
 """Clearances between fingers and object at the descent [m]; the smaller one is the fallback."""
 _OVER = 0.05
 """Height of the free motion above the object [m]."""
-_HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
+HALF_TURNS = (np.eye(4), np.diag([-1.0, -1.0, 1.0, 1.0]))
 """Rotations of the hand about its approach: none, and a half turn."""
 _LOW = 0.04
 """Height of an object above which the hand leans back [m], so that the finger tips touch it first."""
@@ -168,11 +168,11 @@ def _come_behind(
         above = down.copy()
         above[2, 3] = over
         plan = cell.planner.plan_pose(
-            cell.look(), cell.arm_command, [above @ turn for turn in _HALF_TURNS], rng=cell.rng()
+            cell.look(), cell.arm_command, [above @ turn for turn in HALF_TURNS], rng=cell.rng()
         )
         if not plan:
             continue
-        turn = _HALF_TURNS[plan.goal_index]
+        turn = HALF_TURNS[plan.goal_index]
         lower = cell.planner.plan_line(cell.look(), plan.end, down @ turn)
         if lower:
             cell.follow_all(plan, lower)

@@ -16,7 +16,7 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_mat
 
 if TYPE_CHECKING:
     from nimbus.datagen.objects.model import ObjectModel, RestPose
-    from nimbus.datagen.tasks.workcell_interface import Workcell
+    from nimbus.datagen.tasks.workcell_interface import Physics, Workcell
 
 _DEPTH = 2.0
 """Largest distance below the start of a search at which a support is found [m]."""
@@ -64,7 +64,7 @@ def measure_support_heights(
         (N,) [m], ``-inf`` where there is nothing.
     """
     passed = _passed(cell, ignored)
-    return np.array([_plumb(cell, np.array([x, y, top]), passed) for x, y in points])
+    return np.array([find_solid_below(cell.simulation, np.array([x, y, top]), passed) for x, y in points])
 
 
 def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
@@ -78,8 +78,15 @@ def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
     return passed
 
 
-def _plumb(cell: Workcell, start: FloatArray, passed: NDArray[np.bool_]) -> float:
-    model, data = cell.simulation.model, cell.simulation.data
+def find_solid_below(simulation: Physics, start: FloatArray, passed: NDArray[np.bool_]) -> float:
+    """Return the height of the first solid surface below a point [m]; ``-inf`` where there is nothing.
+
+    Args:
+        simulation: The scene.
+        start: (3,) point in the world [m].
+        passed: (B,) mask of the bodies to ignore.
+    """
+    model, data = simulation.model, simulation.data
     down, geom = np.array([0.0, 0.0, -1.0]), np.array([-1], dtype=np.int32)
     lowest = start[2] - _DEPTH
     while start[2] > lowest:

@@ -16,7 +16,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import RESTORE, read_plain
+from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
@@ -115,7 +115,8 @@ def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
     for folder in (path.parent, path.parent.parent):
         models = folder / "3D-FUTURE-model"
         file = models / jid / "raw_model.obj"
-        if jid not in ("", "..") and file.is_file() and not any(map(os.path.islink, (file, file.parent, models))):
+        has_link = any(map(os.path.islink, (file, file.parent, models)))
+        if jid not in ("", "..") and is_file_below(file, models) and not has_link:
             return file
     return None
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import RESTORE, read_plain
+from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import (
@@ -142,8 +142,7 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
     tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
-    inside = (file for file in tried if file.resolve().is_relative_to(root.resolve()))
-    if found := next((file for file in inside if file.is_file()), None):
+    if found := next((file for file in tried if is_file_below(file, root)), None):
         return found
     what = f"there is no mesh of '{template}' below {root / folder}"
     raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")

@@ -61,7 +61,7 @@ def open_limited(path: Path, up: str = "auto") -> NavigationScene:
     Raises:
         InputError: The file is unusable, or its reader exceeds a limit or crashes.
     """
-    scene, _ = _run("write_scene", path, {"file": str(path.absolute()), "up": up})
+    scene, _ = _run("write_scene", path, {"file": path, "up": up})
     return scene
 
 
@@ -73,7 +73,7 @@ def read_limited_splats(
     Raises:
         InputError: A file is unusable, or its reader exceeds a limit or crashes.
     """
-    given = {"file": str(path.absolute()), "proxy": str(proxy.absolute()) if proxy else ""}
+    given = {"file": path, "proxy": proxy or ""}
     scene, arrays = _run("write_splats", path, given | {"up": up, "scale": scale, "proxy_up": proxy_up})
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
@@ -88,7 +88,7 @@ def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
     """
     if not paths:
         return {}
-    where, given = str(paths[0].parent), {"files": [str(path.absolute()) for path in paths]}
+    where, given = str(paths[0].parent), {"files": list(paths)}
     told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY)
     lists = [[Path(name) for name in one] for one in as_typed(list[list[str]], told, where=where)]
     return {path: files for path, files in zip(paths, lists, strict=True) if files}
@@ -112,7 +112,7 @@ def list_files(files: list[str]) -> list[list[str]]:
 def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
         target = Path(folder, _FILE)
-        given = arguments | {"target": str(target)}
+        given = arguments | {"target": target}
         told = run_limited(f"{__name__}:{function}", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)

@@ -71,9 +71,9 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
     kept = cache_folder("assets") / f"{key}.npz"
     if (known := _read(kept)) is not None:
         return known
-    arguments = {"mesh": str(path), "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
+    arguments = {"mesh": path, "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
     with writing(kept.parent):
-        run_limited(f"{__name__}:prepare_into", arguments | {"target": str(kept)}, where=str(path))
+        run_limited(f"{__name__}:prepare_into", arguments | {"target": kept}, where=str(path))
     made = _read(kept)
     assert made is not None, kept
     return made

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from nimbus.datagen.files.bounded import is_file_below
+
 _USUAL = ("textures", "images", "materials/textures", "../textures", "../images", "../materials/textures")
 """Folders beside a mesh in which datasets keep textures."""
 _LONGEST, _MOST_FOLDERS = 1024, 32
@@ -29,10 +31,6 @@ def below(root: Path, folder: Path, name: str) -> str:
     places += [base / "/".join(parts[skip:]) for skip in range(len(parts)) for base in (folder, folder.parent)]
     places += [folder / usual / parts[-1] for usual in _USUAL]
     for place in places:
-        try:
-            resolved = place.resolve()
-            if resolved.is_relative_to(root) and resolved.is_file():
-                return resolved.relative_to(root).as_posix()
-        except OSError:  # the name is too long for a file
-            continue
+        if is_file_below(place, root):
+            return place.resolve().relative_to(root).as_posix()
     return ""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.search_paths import script_environment
 from nimbus.datagen.machine import INSTANCE_GPU
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.progress import tick
@@ -186,5 +187,5 @@ def _environment(python: str) -> dict[str, str]:
     An instance of Isaac Sim sees all GPUs; its cuRobo uses the first visible one, so it only sees the instance's own.
     """
     left_out = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
-    kept = {name: value for name, value in os.environ.items() if name not in left_out}
+    kept = script_environment({name: value for name, value in os.environ.items() if name not in left_out})
     return kept | ({"CUDA_VISIBLE_DEVICES": gpu} if (gpu := os.environ.get(INSTANCE_GPU)) else {})

@@ -16,10 +16,9 @@ from nimbus.datagen.episode.observation import CameraFrames, Keypoints, Labels
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import EndEffectors, Outcome, RelationSpan, SkillSegment, StartState, Trajectory
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import check_own_file, check_regular
 from nimbus.datagen.stages import StoredPlan
 from nimbus.datagen.store.byte_range import ByteRange
-from nimbus.datagen.store.dataset_paths import check_own_file
 from nimbus.datagen.store.episode_file.checked_file import CheckedFile
 from nimbus.datagen.store.episode_file.decode import REMEDY
 from nimbus.datagen.store.episode_file.image_chunks import read_images
@@ -75,7 +74,6 @@ class EpisodeFile(CheckedFile):
         if not isinstance(path, ByteRange) or path.is_here:
             if not self.path.exists():
                 raise InputError("no such file", where=str(path), instead="restore it from a copy, or run again")
-            check_own_file(self.path)
             check_regular(self.path)
         self._source = path.open() if isinstance(path, ByteRange) else None
         try:

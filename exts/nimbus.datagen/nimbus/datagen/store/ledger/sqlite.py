@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import check_own_file, check_regular
 from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.store.ledger.tables import TABLES, Table
 
@@ -101,6 +101,8 @@ def open_to_read(path: Path, *, check_pages: bool = True) -> sqlite3.Connection:
     if not path.exists():
         raise InputError("there is no ledger here", where=str(path.parent), instead="give the folder of a dataset")
     check_regular(path)
+    for suffix in ("-wal", "-shm"):  # SQLite would follow a link, and read the rows of another ledger
+        check_own_file(path.with_name(path.name + suffix))
     # A reader in WAL mode creates files, which fails on a read-only disk. Without a writer, the file is opened as
     # immutable.
     live = path.with_name(path.name + "-wal").exists()

@@ -10,8 +10,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from nimbus.datagen.datasets.multiply.contact_rows import WORLD
 from nimbus.datagen.datasets.multiply.cuts_file import CUTS_NAME, KINDS, row_at
 from nimbus.datagen.errors import InputError
@@ -20,7 +18,8 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.ui.browser.data_tab import recorded
 from nimbus.datagen.ui.browser.markdown import escape
-from nimbus.datagen.ui.browser.timeline import color_of, draw_list, draw_timeline
+from nimbus.datagen.ui.browser.timeline import draw_list, draw_timeline
+from nimbus.datagen.ui.browser.tool_paths import ToolPaths
 from nimbus.datagen.ui.cuts_source import OpenCuts, open_cuts
 from nimbus.datagen.ui.scene_look import SceneLook, look_parts, motion_of
 from nimbus.datagen.usd.stage import read_stage
@@ -35,12 +34,8 @@ if TYPE_CHECKING:
 _NONE = "none"
 _STEP = 0.01
 """Resolution of times [s]."""
-_FREE = (95, 95, 95)
-"""Color of free motion."""
 _COMMAND = "white-space: pre-wrap; overflow-wrap: anywhere; font-size: 11px; margin: 4px 8px; user-select: text"
 """Style of the command line."""
-_THIN, _THICK = 0.004, 0.009
-"""Widths of the path of a tool [m]."""
 _HELP = """Strips under the bars: the hand touches something (gray), or holds it (dark). *Start here* and *End here*
 move a boundary of the subtask to the time above."""
 
@@ -79,9 +74,9 @@ class CutsTab:
         self._shown = ""
         """Demonstration in the scene."""
         self._of_task = ""
-        """Task of the open demonstrations, for the command line."""
+        """Name or file of the task of the open demonstrations, for the command line."""
         self._row = 0
-        self._lines: list[Any] = []
+        self._paths = ToolPaths(server)
         gui = server.gui
         self._folder = gui.add_text("dataset", "", hint="Dataset; empty for the demonstrations of this task")
         self._file = gui.add_text("cuts file", "", hint=f"Empty for {CUTS_NAME} in the dataset")
@@ -105,7 +100,7 @@ class CutsTab:
             here = gui.add_button_group("boundary", ("Start here", "End here", "Split here"))
             parts = gui.add_button_group("parts", ("Merge with next", "Remove", "Add here"))
             rest = gui.add_button_group("change", ("Same in all", "Find again", "Undo"))
-            gui.add_markdown(_HELP)
+            self._hint = gui.add_markdown(_HELP)
         self._saving = gui.add_folder("Multiply", expand_by_default=True, visible=False)
         with self._saving:
             gui.add_button("Save cuts").on_click(lambda _: self._do(self._save))
@@ -161,6 +156,8 @@ class CutsTab:
                 line = ""
             except InputError as error:
                 line = str(error)
+            # The status at the top of the page is out of sight beside these controls.
+            _set(self._hint, "content", f"**{escape(line)}**" if line else _HELP)
             self._show()
         self._report(line)  # without the lock, which the editor's thread takes when it shows a scene
 
@@ -192,8 +189,8 @@ class CutsTab:
         return path
 
     def _save(self) -> None:
-        assert self._open is not None
         draft = self._draft
+        assert self._open is not None
         draft.move_to(self._path(self._open.folder))
         draft.save()
 
@@ -238,7 +235,7 @@ class CutsTab:
         """Follow the scrubber below the tabs; another motion in the scene hides the paths of the tools."""
         with self._lock:
             if look is not self._look:
-                self._remove_lines()
+                self._paths.remove()
                 return
             self._row = row
             self._show_moment()
@@ -248,8 +245,7 @@ class CutsTab:
         with self._lock:
             if self._open is None or (name := self._draft.name) == self._shown:
                 return
-            path = own_path(self._open.folder, f"episodes/{name}.hdf5")
-        task = self._task()
+            path, task = own_path(self._open.folder, f"episodes/{name}.hdf5"), self._open.task
         with EpisodeFile(path) as episode:
             layout, trajectory, has_pictures = episode.layout(), episode.trajectory(), bool(episode.cameras)
         parts = look_parts(read_stage(task.scene), load_robot(task.robot), layout.physical)
@@ -281,7 +277,7 @@ class CutsTab:
             if draft.selected is not None:
                 self._show_subtask(end)
             self._show_moment()
-            self._show_lines()
+            self._show_paths()
             self._summary.content = self._describe()
             self._command.content = self._command_line()
 
@@ -329,32 +325,14 @@ class CutsTab:
         line = f'<pre style="{_COMMAND}">{html.escape(shlex.join(words))}</pre>'
         return f'<div style="font-size: 12px; margin: 4px 8px">{hint}</div>{line}'
 
-    def _show_lines(self) -> None:
-        """Draw the paths of the tools, with each subtask in its color and the selected one thick."""
+    def _show_paths(self) -> None:
+        """Show the paths of the tools if the selected demonstration is in the scene."""
         assert self._open is not None
-        self._remove_lines()
         draft = self._draft
         if self._look is None or self._shown != draft.name or self._player.look is not self._look:
-            return
-        for arm, path in self._open.paths.get(draft.name, {}).items():
-            colors = np.tile(np.array(_FREE, dtype=np.uint8), (len(path) - 1, 2, 1))
-            for index, cut in enumerate(draft.cuts):
-                if arm in cut.arms:
-                    colors[cut.start : cut.stop - 1] = color_of(index)
-            segments = np.stack([path[:-1], path[1:]], axis=1).astype(np.float32)
-            self._add_line(f"{arm}/all", segments, colors, _THIN)
-            if (one := draft.selected) is not None and arm in one.arms:
-                rows = slice(one.start, one.stop - 1)
-                self._add_line(f"{arm}/chosen", segments[rows], colors[rows], _THICK)
-
-    def _add_line(self, name: str, segments: Any, colors: Any, width: float) -> None:
-        add = self._server.scene.add_line_segments
-        self._lines.append(add(f"/cuts/{name}", segments, colors, thickness=width))
-
-    def _remove_lines(self) -> None:
-        for line in self._lines:
-            line.remove()
-        self._lines.clear()
+            self._paths.remove()
+        else:
+            self._paths.show(self._open.paths.get(draft.name, {}), draft.cuts, chosen=draft.index)
 
 
 def _set(handle: Any, name: str, value: Any) -> None:

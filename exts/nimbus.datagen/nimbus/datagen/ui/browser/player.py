@@ -124,7 +124,7 @@ class Player:
         return int(self._step.value)
 
     def observe(self, observer: Callable[[SceneLook, int], None]) -> None:
-        """Call ``observer`` with the layout or motion and its step when another one is shown."""
+        """Call ``observer`` with the layout or motion in the scene and its step, whenever one of them changes."""
         self._observers.append(observer)
 
     def go_to(self, look: SceneLook, step: int) -> None:

@@ -56,7 +56,7 @@ class RunTab:
         if panel.activity or panel.status:
             self._set(self._bar, "value", round(100.0 * (panel.status.share if panel.status else 0.0), 1))
             self._set(self._line, "content", escape(panel.problem or panel.progress_line or "Starting …"))
-            self._set(self._table, "content", dashboard(panel.out_folder))
+            self._set(self._table, "content", dashboard(panel.run_folder))
 
     def _set(self, handle: Any, name: str, value: Any) -> None:
         if getattr(handle, name) != value:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_matrix
 from nimbus.datagen.teleoperate.control_loop import ControlLoop, LoopState
 from nimbus.datagen.teleoperate.device_file import read_device
@@ -16,9 +17,10 @@ from nimbus.datagen.teleoperate.device_process import JoinedInput, ProcessDevice
 from nimbus.datagen.teleoperate.operator_input import InputDevice
 from nimbus.datagen.teleoperate.page_input import PageInput, read_report
 from nimbus.datagen.teleoperate.recording import RecordingFolder
-from nimbus.datagen.teleoperate.session import SessionPhase, SessionState, TeleoperationSession
+from nimbus.datagen.teleoperate.session import TeleoperationSession
 from nimbus.datagen.ui.browser.live_cameras import LiveCameras
 from nimbus.datagen.ui.browser.markdown import escape
+from nimbus.datagen.ui.browser.operator_status import describe_state, draw_status
 from nimbus.datagen.ui.page_script import PageScript
 from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook, look_parts
 
@@ -36,12 +38,10 @@ _HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away f
 **E Q** up and down; **U O**, **I K**, **J L** turn about x, y and z; **space** closes and opens the gripper;
 **1 2** choose the arm; **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
 _BUTTONS = ("Record", "Keep", "Discard")
-_OFF, _MAKING = "Press *Start*.", "making episodes …"
-_FAILED = "**stopped by an internal error; press *Start*: the recording is kept** (details in the terminal)"
+_OFF, _MAKING = "Press <i>Start</i>.", "making episodes …"
+_FAILED = "<b>stopped by an internal error; press <i>Start</i>: the recording is kept</b> (details in the terminal)"
 _SHORTEST = 0.1
 """Resolution of the time to go back to [s]."""
-_LINES = 7
-"""Smallest number of lines of the state."""
 _FRAME = 0.15
 """Length of the arrows of a tool frame [m]."""
 
@@ -104,7 +104,7 @@ class TeleoperationTab:
         back.on_click(lambda event: self._go_back(event.target.value))
         self._moment = gui.add_slider("time [s]", 0.0, _SHORTEST, _SHORTEST, 0.0, hint="Time to go back to")
         gui.add_button("Go back to this time", hint="What was done later is removed").on_click(lambda _: self._go_to())
-        self._line = gui.add_markdown(_OFF)
+        self._line = gui.add_html(draw_status(_OFF))
         self._made = gui.add_markdown("")
         with gui.add_folder("Keys", expand_by_default=True):
             gui.add_markdown(_HELP)
@@ -136,7 +136,7 @@ class TeleoperationTab:
 
     def _end(self) -> None:
         """Report an unexpected error of the loop, in the thread of the loop."""
-        self._line.content = _FAILED
+        self._line.content = draw_status(_FAILED)
         self.close()
 
     def answer(self, text: str) -> str:
@@ -168,11 +168,11 @@ class TeleoperationTab:
     def _turn(self, is_on: bool) -> None:
         if is_on and self._loop is None:
             self._is_wanted = True
-            self._line.content = "Loading the scene …"
+            self._line.content = draw_status("Loading the scene …")
             self._tasks.submit("teleoperation", self._begin)
         elif not is_on:
             self.close()
-            self._line.content = _OFF
+            self._line.content = draw_status(_OFF)
 
     def _begin(self) -> None:
         if self._loop is not None or not self._is_wanted:  # stopped before its turn
@@ -261,37 +261,11 @@ class TeleoperationTab:
                     frame.position, frame.wxyz = pose[:3, 3], quat_from_matrix(pose[:3, :3])
             self._applied.content = f'<span id="nimbus-applied" hidden>{self._input.number}</span>'
         self._cameras.look(drawn, motion.names, motion.positions[0], motion.wxyz[0])
-        if (line := self._describe(state)) != self._line.content:
+        if (line := describe_state(state, latency=self._input.latency)) != self._line.content:
             self._line.content = line
             # The line changes every second of a recording.
             self._moment.max = end = max(_SHORTEST, round(state.session.seconds, 1))
             self._moment.value = min(float(self._moment.value), end)
-
-    def _describe(self, state: LoopState) -> str:
-        now = state.session
-        names = {
-            SessionPhase.PRACTICE: "practice, nothing is recorded",
-            SessionPhase.ARMED: "**armed**: recording begins with your first motion",
-            SessionPhase.RECORDING: f"**recording** {now.seconds:.0f} s",
-            SessionPhase.PAUSED: f"**paused** at {now.seconds:.1f} s; press Record to continue",
-        }
-        lines = [f"Layout {now.index}: {names[now.phase]}"]
-        lines.append("**success**: press Keep" if now.is_success else escape(now.failure))
-        lines.append(escape(now.way))
-        lines.append(escape(_gripper_line(now)))
-        if now.heights:
-            lines.append(escape(f"above the surface below: {_heights_line(now)}"))
-        if now.pressing:
-            lines.append("**the fingers press on something: raise the tool (E)**")
-        if now.blocked:
-            arms = "" if len(now.openings) == 1 else f" ({', '.join(now.blocked)})"
-            lines.append(f"does not get further: something is in the way, or out of reach{escape(arms)}")
-        latency = f", input to image {self._input.latency * 1e3:.0f} ms" if self._input.latency else ""
-        lines.append(f"control {state.rate:.0f} Hz{latency}")
-        lines += [f"**{escape(now.message)}**"] if now.message else []
-        shown = [line for line in lines if line]
-        # A constant number of lines keeps the images below in place.
-        return "  \n".join(shown + ["&nbsp;"] * (_LINES - len(shown)))
 
     def _show_picture(self, camera: str, picture: ImageArray) -> None:
         if camera in self._images:
@@ -362,27 +336,11 @@ class TeleoperationTab:
         self._dataset, words = self._out(task.name), ["demonstrate", str(self._file())]
         if not self._renders.value:
             self._dataset = self._dataset.with_name(f"{self._dataset.name}-states")
+            check_own(self._dataset)
             words += ["--images", "none"]
         words += ["--recordings", str(folder.absolute()), "--serial"]
         self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
         self._show_count(_MAKING)
-
-
-def _heights_line(state: SessionState) -> str:
-    """Return the height of each tool, with the name of its arm if there are several."""
-    words = [f"{arm} {height * 100:.1f} cm" for arm, height in state.heights.items()]
-    return ", ".join(words) if len(state.openings) > 1 else words[0].split(maxsplit=1)[1]
-
-
-def _gripper_line(state: SessionState) -> str:
-    """Return the state of each gripper, with the name of its arm if there are several."""
-    words: list[str] = []
-    for arm, opening in state.openings.items():
-        percent = round(100 * opening)
-        word = {0: "closed", 100: "open"}.get(percent, f"{percent} % open")
-        word += f", holds {state.held[arm]}" if arm in state.held else ""
-        words.append(word if len(state.openings) == 1 else f"{arm} {word}")
-    return f"gripper: {'; '.join(words)}"
 
 
 def _own_prompt(session: TeleoperationSession, text: str) -> str:

@@ -98,7 +98,7 @@ def _x(row: float, rows: int) -> float:
 
 
 def _box(start: float, stop: float, rows: int, top: float, height: float, style: str) -> str:
-    """Return a rectangle from the first row to the last one before ``stop``."""
+    """Return a rectangle between two rows; it ends at the last row T - 1."""
     left, right = _x(start, rows), _x(min(stop, rows - 1), rows)
     return f'<rect x="{left:.1f}" y="{top}" width="{max(1.5, right - left):.1f}" height="{height}" {style}/>'
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import Count, Seconds, read_typed
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
 
@@ -115,6 +116,8 @@ class RunPanel:
         self.episodes = 10
         self.out = ""
         """Folder of the dataset; empty for ``out/<task>``."""
+        self.run_folder = Path()
+        """Folder of the dataset of the last run."""
         self.problem = ""
         """The last error, in one line."""
         self.activity = ""
@@ -125,8 +128,15 @@ class RunPanel:
 
     @property
     def out_folder(self) -> Path:
-        """Folder of the dataset that a run makes."""
-        return Path(self.out) if self.out else Path.cwd() / "out" / (Path(self.task).stem or "task")
+        """Folder of the dataset that the next run makes.
+
+        Raises:
+            InputError: It is a link, or outside the allowed folders.
+        """
+        folder = Path(self.out) if self.out else Path.cwd() / default_folder(Path(self.task).stem or "task")
+        if self._allowed is not None:
+            self._allowed.check(folder)
+        return folder
 
     @property
     def is_running(self) -> bool:
@@ -151,7 +161,11 @@ class RunPanel:
 
     @property
     def report(self) -> Path:
-        """Path of the run's report page."""
+        """Path of the run's report page.
+
+        Raises:
+            InputError: The folder of the dataset is a link, or outside the allowed folders.
+        """
         return self.out_folder / "report.html"
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
@@ -201,7 +215,8 @@ class RunPanel:
         words = ["run", "--task", self.task, "--seed", str(self.seed), "--episodes", str(self.episodes)]
         try:
             self._started = time.time()
-            self._run = self._launcher.start([*words, "--out", str(self.out_folder)])
+            self.run_folder = self.out_folder
+            self._run = self._launcher.start([*words, "--out", str(self.run_folder)])
             self.activity = "running"
         except InputError as error:
             self.problem = str(error)
@@ -216,11 +231,14 @@ class RunPanel:
 
     def open_report(self) -> None:
         """Show the report of the last run."""
-        if self._viewer is not None and self.report.is_file():
-            self._viewer.open_page(self.report)
-        else:
+        try:
+            if self._viewer is not None and self.report.is_file():
+                self._viewer.open_page(self.report)
+                return
             self.problem = f"{self.report}: there is no report yet; a run writes it when it ends"
-            self._changed()
+        except InputError as error:
+            self.problem = str(error)
+        self._changed()
 
     def poll(self) -> None:
         """Update the state of the started process; this is cheap, call it a few times per second."""
@@ -237,7 +255,7 @@ class RunPanel:
     def _poll_run(self) -> None:
         if self._run is None:
             return
-        self.status = read_run_status(self.out_folder, since=self._started) or self.status
+        self.status = read_run_status(self.run_folder, since=self._started) or self.status
         if (code := self._run.poll()) is not None:
             if code:
                 self.problem = "stopped" if code in (130, -2) else _last_line(self._run.output())
