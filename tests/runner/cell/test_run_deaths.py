@@ -120,7 +120,7 @@ def test_a_launcher_takes_everything_with_it_and_a_later_run_finishes(undisturbe
     os.kill(run.process.pid, signal.SIGKILL)
     assert until(lambda: not tagged(spec)) is not None, tagged(spec)
     run.process.communicate()
-    assert finish(spec) == undisturbed
+    assert finish_here(spec) == undisturbed
 
 
 @pytest.mark.slow
