@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.files import checked_files
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.rooms.settings import StageFileSettings
-from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.usd.stage import _file_hash, read_stage
 from tests.support.refusals import refusal
 
 HEAD = '#usda 1.0\n(\n    defaultPrim = "World"\n)\n'
@@ -131,3 +133,86 @@ def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):
     path = tmp_path / "a.gltf"
     path.write_text('{"buffers": [{"uri": "buffers/a%20b.bin"}, {"uri": "data:x"}, {"uri": 3}, {"uri": "gone.bin"}]}')
     assert gltf_files(path) == [path, buffer]
+
+
+MATERIAL = 'def Shader "paint"\n{\n uniform asset info:mdl:sourceAsset = @./paint.mdl@\n}\n'
+MODULE = """mdl 1.6;
+// "/comment.png"
+import ::df::*; import .::parts::more;
+export material paint(uniform texture_2d look = texture_2d("./lo" "ok.png"))
+= material() [[ anno::description("A \\"paint\\" of wood: see the docs") ]];
+"""
+
+
+def test_files_that_an_mdl_module_names_belong_to_the_scene(tmp_path: Path):
+    path = stage(tmp_path, MATERIAL)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "paint.mdl").write_text(MODULE)
+    (tmp_path / "parts/more.mdl").write_text('mdl 1.6; texture_2d("grain.png");')
+    hashes = set[str]()
+    for content in (b"one", b"two"):
+        for name in ("look.png", "parts/grain.png"):
+            (tmp_path / name).write_bytes(content)
+            read_stage.cache_clear()
+            hashes.add(read_stage(str(path)).content_hash)
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('"link.png"', "names 'link.png' outside of the scene's folder"),
+        ('"../private.png"', "names '../private.png' outside"),
+        ('"../later.png"', "names '../later.png' outside"),
+        ('"li" "nk.png"', "names 'link.png' outside"),
+        ('"/home/me/my photos/x.png"', "is an address or an absolute path"),
+        ('"file:///home/me/x.png"', "is an address or an absolute path"),
+        ('"omniverse://server/x.png"', "is an address or an absolute path"),
+        (r'"\x2fhome"', "has a text with coded characters"),
+        ('"no end', "has a text or comment without an end"),
+        ("import linked::*;", "outside of the scene's folder"),
+    ],
+)
+def test_an_mdl_module_names_no_file_elsewhere(tmp_path: Path, text: str, told: str):
+    """Isaac Sim would draw a private image, or ask a server."""
+    folder = tmp_path / "scene"
+    folder.mkdir()
+    for name in ("private.png", "private.mdl"):
+        (tmp_path / name).write_text("mine")
+    (folder / "link.png").symlink_to("../private.png")
+    (folder / "linked.mdl").symlink_to("../private.mdl")
+    (folder / "paint.mdl").write_text(f"mdl 1.6; {text}")
+    assert told in refusal(read_stage, str(stage(folder, MATERIAL)))
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ('string info:mdl:sourceCode = "mdl 1.6;"', "has code in info:mdl:sourceCode"),
+        ('string sensorModelPluginName = "/tmp/evil.so"', "names a plug-in by its path"),
+    ],
+)
+def test_code_and_plug_ins_of_a_scene_are_refused(tmp_path: Path, inside: str, told: str):
+    assert told in refusal(read_stage, str(stage(tmp_path, f'def Shader "paint"\n{{\n {inside}\n}}\n')))
+
+
+def test_the_hash_of_a_scene_file_covers_its_images(tmp_path: Path):
+    (tmp_path / "images").mkdir()
+    for name in ("a.gltf", "a.GLTF", "b.glb"):
+        text = b'{"images": [{"uri": "images/look.png"}]}'
+        head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(text), len(text), 0x4E4F534A) if name == "b.glb" else b""
+        (tmp_path / name).write_bytes(head + text)
+        hashes = set[str]()
+        for content in (b"one", b"two"):
+            (tmp_path / "images/look.png").write_bytes(content)
+            hashes.add(_file_hash(tmp_path / name))
+        assert len(hashes) == 2
+
+
+def test_a_path_with_a_tilde_is_not_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A stored task could name a scan of this user, while the check and the hash see another file."""
+    (tmp_path / "~").mkdir()
+    (tmp_path / "~/mesh.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert len(read_surface(Path("~/mesh.obj")).corners) == 1

@@ -16,6 +16,8 @@ from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
 from nimbus.datagen.rooms.plan import Bench
@@ -100,10 +102,10 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     check_scene(path)
     check_references(path)
     try:
-        stage = Usd.Stage.Open(str(path))
+        stage = Usd.Stage.Open(str(path.absolute()))
     except Tf.ErrorException as error:
         raise unopened(path, error) from error
-    return _read(stage, path.stem, path, bench=name_or_path)
+    return _read(stage, path.stem, path.absolute(), bench=name_or_path)
 
 
 def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
@@ -174,8 +176,10 @@ def _floor_height(base: StageInfo) -> float:
 def _file_hash(path: Path) -> str:
     """Return the hash of a scene file and everything that it references."""
     if path.suffix.lower() not in USD_SUFFIXES:
-        beside = sorted(one for one in path.parent.iterdir() if one.is_file()) if path.suffix == ".gltf" else [path]
-        return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in beside)).hexdigest()[:16]
+        is_open = path.suffix.lower() == ".gltf"
+        files = sorted(one for one in path.parent.iterdir() if one.is_file()) if is_open else [path]
+        files += sorted(set(gltf_files(path)) - {*files})
+        return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in files)).hexdigest()[:16]
     check_references(path)
     return _content_hash(path)
 
@@ -185,7 +189,9 @@ def _content_hash(path: Path) -> str:
 
     found: Any = UsdUtils.ComputeAllDependencies(str(path))
     layers, assets, _ = found
-    files = sorted({str(layer.realPath) for layer in layers} | {str(asset) for asset in assets})
+    files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
+    modules = [Path(file) for file in sorted(files) if Path(file).suffix.lower().startswith(".md")]
+    files = sorted(files | {str(file) for file in mdl_files(modules, path.parent)})
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())

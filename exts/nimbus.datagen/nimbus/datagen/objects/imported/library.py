@@ -11,6 +11,7 @@ import numpy as np
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.objects.imported.named_files import named_files
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
 from nimbus.datagen.objects.imported.rooms import name_rooms
@@ -25,7 +26,8 @@ from nimbus.datagen.version import versioned_hash
 
 _LIBRARY_FILE = "library.yaml"
 _REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
-"""Suffixes of files that a mesh may refer to; the digest of a mesh covers all of them in its folder."""
+"""Suffixes of files that a mesh may refer to; the digest of a mesh covers all of them in its folder, and all files that
+a mesh names."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
 """Range of the masses of imported objects [kg]."""
 _DENSITIES = (2.0, 25_000.0)
@@ -47,7 +49,9 @@ class AssetLibrary(ObjectLibrary):
         self._files = files
         self._settings, self._said_in = _settings(folder, files)
         self._shapes: dict[str, PreparedMesh] = {}
-        referred = _digest(path for path in sorted(folder.iterdir()) if path.suffix.lower() in _REFERRED)
+        beside = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in _REFERRED]
+        named = {file for path in files.values() for file, _, _ in named_files(path, limit=LARGEST_FILE)}
+        referred = _digest([*beside, *sorted(named - {*beside, *files.values()})])
         for name, path in files.items():
             digest = _digest([path]) + referred
             self._shapes[name] = prepare_mesh(path, self._settings[name], digest=digest, said_in=self._said_in[name])

@@ -133,7 +133,8 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
 
     limit_formats()
     try:
-        loaded: Any = trimesh.load_scene(str(path), resolver=FolderResolver(str(path)), process=False)
+        text = str(path.absolute())  # trimesh would expand a relative path that begins with ~
+        loaded: Any = trimesh.load_scene(text, resolver=FolderResolver(text), process=False)
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh)]
     except Exception as error:  # the parser raises various errors for a foreign file
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"

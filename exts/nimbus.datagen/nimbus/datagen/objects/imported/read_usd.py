@@ -39,7 +39,7 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
 
     try:
         check_growth(path)
-        stage: Any = Usd.Stage.Open(str(path))
+        stage: Any = Usd.Stage.Open(str(path.absolute()))
     except Tf.ErrorException as error:
         try:
             what = str(error).strip().splitlines()[-1]
