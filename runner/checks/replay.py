@@ -216,7 +216,7 @@ def check_assets(task: Any, episode: Any) -> None:
 
     found, where = without_picture_hashes(episode.provenance.assets), str(episode.path)
     with noting_where_paths_begin():
-        now = hash_stored_assets(task, where=where)
+        now = hash_stored_assets(task, found, where=where)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
     compare_assets(now, found, where=where)

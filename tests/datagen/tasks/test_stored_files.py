@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import traceback
 from dataclasses import asdict
@@ -75,6 +76,10 @@ def test_private_scans_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="names files of which the episode states no content") as error:
         check_stored_files(task, {}, where="here")
     assert "office" not in str(error.value)
+    os.mkfifo(tmp_path / "mine/never read.glb")
+    with pytest.raises(InputError, match="names files of which the episode states no content"):
+        check_stored_files(task, {"mesh office.glb": "0"}, where="here")
+    (tmp_path / "mine/never read.glb").unlink()
     check_stored_files(task, {"mesh office.glb": file_hash(tmp_path / "mine/office.glb")}, where="here")
 
 

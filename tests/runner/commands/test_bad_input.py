@@ -12,6 +12,7 @@ import pytest
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks.task import task_names
 from nimbus.runner.cli import main
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.threads import prepare_libraries
 from tests.support.runs import TINY, run, sound
 
@@ -298,3 +299,11 @@ def test_a_folder_with_the_name_of_a_shipped_task_is_not_used(tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     assert main(["run", "--task", "sort_trash", "--robot", "none", "--serial", "--out", "data"]) == 2
     assert "unknown robot 'none'" in capsys.readouterr().err
+
+
+def test_a_path_of_a_command_begins_with_no_name_of_a_dataset(tmp_path: Path, monkeypatch):
+    """Libraries take the path ``file:/home/a.mp4``, of a file in the current folder, for an address."""
+    monkeypatch.chdir(tmp_path)
+    for text in (".", "./", "x:/data", "./x:"):
+        assert path(text) == tmp_path / text and path(text).is_absolute()
+    assert path("data/x:y") == Path("data/x:y") and path("..") == Path("..")

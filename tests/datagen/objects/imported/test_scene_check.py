@@ -8,13 +8,16 @@ import struct
 from pathlib import Path
 
 import pytest
+import trimesh
 
 from nimbus.datagen.files import checked_files
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
-from nimbus.datagen.objects.imported.read import read_surface
+from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.rooms.settings import StageFileSettings
 from nimbus.datagen.usd.stage import _file_hash, read_stage
 from tests.support.refusals import refusal
+from tools.sources import modules
 
 HEAD = '#usda 1.0\n(\n    defaultPrim = "World"\n)\n'
 ROLE = 'customData = {\n dictionary nimbus = {\n string role = "robot_mount"\n }\n }'
@@ -196,23 +199,39 @@ def test_code_and_plug_ins_of_a_scene_are_refused(tmp_path: Path, inside: str, t
     assert told in refusal(read_stage, str(stage(tmp_path, f'def Shader "paint"\n{{\n {inside}\n}}\n')))
 
 
-def test_the_hash_of_a_scene_file_covers_its_images(tmp_path: Path):
-    (tmp_path / "images").mkdir()
-    for name in ("a.gltf", "a.GLTF", "b.glb"):
-        text = b'{"images": [{"uri": "images/look.png"}]}'
-        head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(text), len(text), 0x4E4F534A) if name == "b.glb" else b""
-        (tmp_path / name).write_bytes(head + text)
-        hashes = set[str]()
-        for content in (b"one", b"two"):
-            (tmp_path / "images/look.png").write_bytes(content)
-            hashes.add(_file_hash(tmp_path / name))
-        assert len(hashes) == 2
+@pytest.mark.parametrize("name", ["a.gltf", "a.GLTF", "a.glb"])
+def test_the_hash_of_a_scene_covers_the_images_that_it_names(tmp_path: Path, name: str):
+    """A stored task names the scene, and another image would be a private one."""
+    told = b'{"images": [{"uri": "pictures/a%20b.jpg"}, {"uri": "data:image/png,x"}]}   '
+    path, picture = tmp_path / name, tmp_path / "pictures/a b.jpg"
+    head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(told), len(told), 0x4E4F534A) if name == "a.glb" else b""
+    path.write_bytes(head + told)
+    found = [_file_hash(path)]
+    picture.parent.mkdir()
+    for content in (b"mine", b"yours"):
+        picture.write_bytes(content)
+        found.append(_file_hash(path))
+    (tmp_path / "other.png").write_bytes(b"not named")
+    assert len({*found}) == 3 and _file_hash(path) == found[-1]
 
 
-def test_a_path_with_a_tilde_is_not_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A stored task could name a scan of this user, while the check and the hash see another file."""
-    (tmp_path / "~").mkdir()
-    (tmp_path / "~/mesh.obj").write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+def test_a_path_of_a_stored_task_is_the_path_that_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """trimesh looks for ``~`` in the home folder, which the dataset's own folder of that name would hide."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    assert len(read_surface(Path("~/mesh.obj")).corners) == 1
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    path = Path("~/Scans/office.glb")
+    for folder, name in ((tmp_path / "home/Scans", "private"), (path.parent.absolute(), "own")):
+        folder.mkdir(parents=True)
+        scene = trimesh.Scene()
+        scene.add_geometry(trimesh.creation.box((1, 1, 1)), node_name=name, geom_name=name)
+        scene.export(str(folder / path.name))
+    assert [name for name, _ in read_nodes(path)] == ["own"]
+    assert resolve_from(Path(), str(path)) == f"{tmp_path}/data/{path}"
+    assert resolve_from(Path(), "things/") == "things/" and resolve_from(Path(), "trash") == "trash"
+
+
+def test_no_parser_of_meshes_gets_a_relative_path():
+    call = re.compile(r"\btrimesh\.load\w*\(([^,]+)")
+    given = [found for path in modules().values() for found in call.findall(path.read_text())]
+    assert len(given) == 4 and all("absolute()" in one or one == "place" for one in given)

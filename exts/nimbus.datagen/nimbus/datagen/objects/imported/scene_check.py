@@ -103,7 +103,7 @@ def _dependencies(path: Path) -> Any:
     from pxr import Tf, UsdUtils
 
     try:
-        return UsdUtils.ComputeAllDependencies(str(path))
+        return UsdUtils.ComputeAllDependencies(str(path.absolute()))
     except Tf.ErrorException as error:
         raise unopened(path, error) from error
 
