@@ -19,6 +19,7 @@ from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.remote import working_copy
 from tests.support.refusals import refusal
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
@@ -184,3 +185,10 @@ def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
 def test_a_name_is_no_address(data: Path, name: str):
     """Libraries take a relative path that begins like an address for one, also if the file exists."""
     assert "is an address, where a dataset has a file" in refusal(resolve_inside, data, name)
+
+
+def test_no_path_begins_with_a_name_of_a_dataset(data: Path, monkeypatch: pytest.MonkeyPatch):
+    """Libraries could take it for an address, or for a path in the home folder."""
+    monkeypatch.chdir(data)
+    assert resolve_inside(Path("."), "~/a.mp4") == data / "~/a.mp4"
+    assert working_copy.open_dataset(".") == data and working_copy.open_dataset("data") == Path("data")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import literal_path
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """Beginning of an address. Libraries take a relative path with it for an address, also if the file exists."""
@@ -22,7 +23,7 @@ class DatasetPaths:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = literal_path(root)
         self._real = os.path.realpath(root)
         self._folders: dict[str, str] = {}
         """Resolved folders by name, cached because many files share a folder."""
