@@ -145,6 +145,7 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
+        from nimbus.datagen.tasks.stored_files import check_stored_files
         from nimbus.datagen.tasks.stored_pictures import check_pictures
         from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
         from nimbus.runner.system.threads import prepare_libraries
@@ -170,6 +171,7 @@ class _Maker:
             if not trusted:
                 check_pipeline(task, where=str(episode.path))
             check_pictures(task, provenance.assets, where=str(episode.path))
+            check_stored_files(task, provenance.assets, where=str(episode.path))
 
             from nimbus.runner.cell.transport.spec import CellSpec
             from nimbus.runner.cell.worker.job import job_of

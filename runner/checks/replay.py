@@ -26,7 +26,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.statements import SkillFailure
-from nimbus.datagen.tasks.stored_files import compare_assets, hash_assets, without_picture_hashes
+from nimbus.datagen.tasks.stored_files import compare_assets, hash_stored_assets, without_picture_hashes
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
@@ -214,9 +214,9 @@ def check_assets(task: Any, episode: Any) -> None:
     """
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
 
-    with noting_where_paths_begin():
-        now = hash_assets(task)
     found, where = without_picture_hashes(episode.provenance.assets), str(episode.path)
+    with noting_where_paths_begin():
+        now = hash_stored_assets(task, found, where=where)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
     compare_assets(now, found, where=where)

@@ -130,6 +130,7 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
+    from nimbus.datagen.policies.open_policy import absolute_policy
     from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
     from nimbus.runner.evaluation.measures import read_answer_times
@@ -148,7 +149,7 @@ def command(
         folder=folder,
         task=task,
         robot=resolve_from(Path.cwd(), robot),
-        policy=_absolute(policy),
+        policy=absolute_policy(policy),
         layouts=chosen,
         execute=execute,
         limit=limit or 0,
@@ -183,18 +184,6 @@ def _amount(task: str, level: str | None, only: str | None, *, skills: list[Path
     loaded = load_task(task, skill_folders=skills, robot=robot)
     randomize_task(loaded, level or AS_THE_TASK, only=names, where="--randomize")
     return {"randomize": level or AS_THE_TASK, "only": names}
-
-
-def _absolute(text: str) -> str:
-    """Return the policy with absolute paths, for processes in other folders."""
-    for prefix in ("", "replay:"):
-        if text.startswith(prefix):
-            path, colon, function = text.removeprefix(prefix).rpartition(":") if not prefix else ("", "", "")
-            if colon and path.endswith(".py"):
-                return f"{Path(path).absolute()}:{function}"
-            if Path(text.removeprefix(prefix)).exists():
-                return prefix + str(Path(text.removeprefix(prefix)).absolute())
-    return text
 
 
 def _compare(one: Path, other: Path, *, as_json: bool) -> int:

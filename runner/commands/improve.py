@@ -97,6 +97,7 @@ def command(
     from nimbus.datagen.errors import InputError
     from nimbus.datagen.files.folder_lock import lock_folder
     from nimbus.datagen.files.own_files import default_folder
+    from nimbus.datagen.files.scene_files import resolve_from
     from nimbus.datagen.tasks.task import load_task
     from nimbus.runner.improvement.loop import Improvement, LoopSettings
     from nimbus.runner.improvement.results import lines_of, summarize, write_results
@@ -114,7 +115,7 @@ def command(
             f"rollouts are never stale in lockstep mode, found {staleness}", where="--staleness", instead=instead
         )
     settings = LoopSettings(
-        task=str(Path(task).absolute()) if Path(task).is_file() else task,
+        task=resolve_from(Path.cwd(), task),
         task_hash=loaded.content_hash,
         seed=seed,
         rounds=rounds,

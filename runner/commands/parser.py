@@ -14,6 +14,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 from typer.main import get_command
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.scene_files import literal_path
 from nimbus.runner.system.output import write_out
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def path(text: str) -> Path:
     """Parse a path; an empty one is refused, because an unset variable would mean the current folder."""
     if not text:
         raise ValueError("expected a path, found ''")
-    return Path(text)
+    return literal_path(Path(text))
 
 
 def new_path(text: str) -> Path:

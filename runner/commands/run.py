@@ -175,12 +175,13 @@ def command(
     robot: Robot = "",
 ) -> int:
     """Run until all requested episodes are stored or given up; return 0 if all are stored, 1 if fewer."""
-    from nimbus.datagen.tasks.task import check_form
+    from nimbus.datagen.tasks.task import check_form, task_names
 
     if task is None and job is None:
         raise InputError("the following arguments are required: --task", instead="see nimbus run --help")
     task = task or ""
-    tasks = Path(task) if task and Path(task).is_dir() else None
+    # The name of a shipped task is no folder: the current folder may be of others.
+    tasks = Path(task) if task and task not in task_names() and Path(task).is_dir() else None
     if tasks is None and job is None:
         check_form(_text(task, "--task"))
     from nimbus.runner.cell.run import SHORT, run_spec

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,10 +25,6 @@ _QUALITY = 85
 _CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
 """Steps between two point clouds, pixels between two of a cloud's points, and radius of a point [m]."""
 LOOPBACK = "127.0.0.1"
-_LISTENS = "0A"
-"""State of a listening socket in `/proc/net/tcp`."""
-_POLL, _POLLS = 0.1, 300
-"""Time between two checks of a window that starts [s], and their number."""
 
 
 def load_rerun() -> Any:
@@ -65,6 +57,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
     """
     rerun, wanted, shown = load_rerun(), set(numbers), []
     panels: list[Any] = []
+    window: subprocess.Popen[bytes] | None = None
     for clip in view.clips():
         if isinstance(clip, Diagnostic):
             continue
@@ -75,7 +68,9 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
             if save:
                 rerun.save(str(save))
             else:
-                rerun.connect_grpc(f"rerun+http://{start_viewer()}/proxy")
+                window = start_viewer()
+                assert window.stdin
+                rerun.save(f"/dev/fd/{window.stdin.fileno()}")
         if isinstance(view, NativeView):
             _log_poses(rerun, view, clip)
         _log(rerun, clip, view)
@@ -84,69 +79,47 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         shown.append(clip.number)
         if wanted == set(shown):
             break
+    if window is not None:
+        finish(window, rerun.disconnect)
     if missing := sorted(wanted - set(shown)):
         what = f"no readable episode {missing[0]}; there are {view.episode_count}"
         raise InputError(what, where=str(folder), instead="run 'nimbus qa' for details")
     return shown
 
 
-def start_viewer(*options: str) -> str:
-    """Start Rerun's window as a separate process, because by default it would listen on every interface.
+def start_viewer(*options: str) -> subprocess.Popen[bytes]:
+    """Start Rerun's window as a separate process that reads a recording from its standard input.
+
+    The recording goes through this pipe alone. Rerun's server for recordings asks for no token, keeps what it gets, and
+    gives it to every client, also of other users. The window has one as well, on the loopback interface and empty.
 
     Args:
         options: Further options of the command line.
-
-    Returns:
-        Its address: the loopback interface, and a free port.
-
-    Raises:
-        InputError: Rerun ended, or does not listen there.
     """
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port = free.getsockname()[1]
-    words = ["--bind", LOOPBACK, "--port", str(port), "--expect-data-soon", "--hide-welcome-screen", *options]
+    # With "--new", it does not hand the recording over to a process that listens at its usual port.
+    words = ["-", "--bind", LOOPBACK, "--new", "--expect-data-soon", "--hide-welcome-screen", *options]
     command = [sys.executable, "-P", "-m", "rerun", *words]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-    if sys.platform.startswith("linux"):  # elsewhere, sockets cannot be assigned to processes without other tools
-        wait_for_listener(process, port)
-    return f"{LOOPBACK}:{port}"
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
-def wait_for_listener(process: subprocess.Popen[bytes], port: int) -> None:
-    """Wait until a process of a new session, or a child of it, listens at a port; another process may have taken it.
+def finish(process: subprocess.Popen[bytes], end: Callable[[], object]) -> None:
+    """End the recording of a window.
 
     Args:
-        process: Leader of the session; it is ended if it does not listen.
-        port: Port of the loopback interface.
+        process: The window.
+        end: Function that writes the rest of the recording.
 
     Raises:
-        InputError: The process ended, or does not listen.
+        InputError: The window ended before it had read the recording.
     """
-    code = None
-    for _ in range(_POLLS):
-        if (code := process.poll()) is not None:
-            break
-        if _listeners(port) & {*_sockets(process.pid)}:
-            return
-        time.sleep(_POLL)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    what = "does not listen" if code is None else f"ended with exit code {code} before it listened"
-    raise InputError(f"Rerun {what} at port {port}", where="nimbus view", instead="try again, or give --save FILE.rrd")
-
-
-def _listeners(port: int) -> set[str]:
-    """Return the sockets of all processes that listen at a port of the loopback interface."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return {f"socket:[{row[9]}]" for row in rows if row[1] == f"0100007F:{port:04X}" and row[3] == _LISTENS}
-
-
-def _sockets(session: int) -> Iterator[str]:
-    """Yield the open files of all processes of a session."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has ended
-            if os.getsid(int(folder.name)) == session:
-                yield from (os.readlink(file) for file in (folder / "fd").iterdir())
+    with suppress(RuntimeError, OSError, ValueError):  # the window has ended, and the pipe is broken
+        end()
+    assert process.stdin
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    if code := process.poll():
+        what = f"Rerun ended with exit code {code}"
+        raise InputError(what, where="nimbus view", instead="give --save FILE.rrd, and open the file elsewhere")
 
 
 def _blueprint(panels: list[Any]) -> Any:

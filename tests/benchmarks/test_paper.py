@@ -39,6 +39,7 @@ def check(pipelines: list[str], forms: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # tests of the commands run this pipeline
 def test_the_small_form_measures_a_pipeline():
     check(["navigation on meshes"], ["coupled"])
 

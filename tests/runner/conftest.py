@@ -5,18 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs import TINY, run
-from tests.support.shared import make_once
+from tests.support.runs import TINY, tiny_dataset
 
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a dataset of two episodes in two variants, for reading only."""
-
-    def make(folder: Path) -> None:
-        assert run("--episodes", "2", "--variants", "2", out=folder) == 0
-
-    return make_once(tmp_path_factory, "tiny", make)
+    return tiny_dataset(tmp_path_factory)
 
 
 @pytest.fixture

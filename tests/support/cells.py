@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from nimbus.datagen.store.ledger.records import Fault
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.monitor.status import Status, read_status
+from tests.support.refusals import refusal
 
 PIPELINES = Path(__file__).parent / "cell_pipelines"
 T = TypeVar("T")
@@ -194,14 +195,33 @@ def finish(spec: CellSpec, *, serial: bool = False) -> dict[str, str]:
 
 
 def finish_here(spec: CellSpec) -> dict[str, str]:
-    """Run a spec to its end in this process, which starts no other; return the hashes of its dataset.
+    """Run a spec to its end in this process, which starts no other; return the hashes of its dataset."""
+    run_here(spec)
+    return sound(spec)
 
-    Its components are unregistered afterwards, because messages that other tests compare list all names.
-    """
+
+def run_here(spec: CellSpec) -> None:
+    """Run a spec to its end in this process, without a verification of its dataset."""
     from nimbus.runner.cell.run import run_serial
 
-    try:
+    with _forgotten_components():
         assert run_serial(spec) == spec.target
+    leaves_nothing(spec)
+
+
+def refused_here(spec: CellSpec) -> str:
+    """Return the line with which a run in this process is refused."""
+    from nimbus.runner.cell.run import run_serial
+
+    with _forgotten_components():
+        return refusal(run_serial, spec)
+
+
+@contextlib.contextmanager
+def _forgotten_components() -> Iterator[None]:
+    """Unregister the components of a run at its end, because messages that other tests compare list all names."""
+    try:
+        yield
     finally:
         files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
         ours = {name for name, file in files.items() if file and Path(file).parent == PIPELINES}
@@ -209,8 +229,6 @@ def finish_here(spec: CellSpec) -> dict[str, str]:
         registry.forget(key for key, component in known if getattr(component, "__module__", "") in ours)
         for name in ours:
             del sys.modules[name]
-    leaves_nothing(spec)
-    return sound(spec)
 
 
 def leaves_nothing(spec: CellSpec) -> None:

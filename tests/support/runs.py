@@ -10,9 +10,12 @@ from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 
+import pytest
+
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cli import main
 from tests.support import ROOT
+from tests.support.shared import make_once
 
 TINY = Path(__file__).parent / "tiny.yaml"
 RUNNER = ROOT / "runner" / "runner.py"
@@ -21,6 +24,15 @@ RUNNER = ROOT / "runner" / "runner.py"
 def run(*words: str, out: Path, task: Path | str = TINY) -> int:
     """Run ``nimbus run --serial`` in this process; return the exit code."""
     return main(["run", "--serial", "--task", str(task), "--out", str(out), *words])
+
+
+def tiny_dataset(factory: pytest.TempPathFactory) -> Path:
+    """Return a dataset of two episodes in two variants, for reading only; it is made once in a run of the tests."""
+
+    def make(folder: Path) -> None:
+        assert run("--episodes", "2", "--variants", "2", out=folder) == 0
+
+    return make_once(factory, "tiny", make)
 
 
 def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:

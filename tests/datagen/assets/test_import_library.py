@@ -25,6 +25,7 @@ from nimbus.datagen.objects.prepared.library import PreparedLibrary
 from nimbus.datagen.objects.prepared.shape_file import read_shape
 from nimbus.datagen.tasks.task import load_task
 from tests.support.refusals import refusal
+from tests.support.shared import make_once
 
 PICK = """robot: panda
 scene: table
@@ -61,10 +62,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def things(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Return the sources and their library."""
-    root = tmp_path_factory.mktemp("assets")
-    folder, out = make_things(root / "things"), root / "lib"
-    import_assets([folder], out)
-    return folder, out
+
+    def make(root: Path) -> None:
+        root.mkdir()
+        import_assets([make_things(root / "things")], root / "lib")
+
+    root = make_once(tmp_path_factory, "assets", make)
+    return root / "things", root / "lib"
 
 
 def test_a_bad_asset_costs_one_line(things: tuple[Path, Path]) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.doctor.examine import examine, refuse_hopeless
+from nimbus.datagen.doctor.case import Case
+from nimbus.datagen.doctor.examine import CHECKS, examine, refuse_hopeless
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.tasks.plugins import discover_components
@@ -46,7 +47,8 @@ def test_a_right_task_has_nothing_to_change_and_a_forecast(tmp_path: Path) -> No
 
 
 def test_a_task_that_is_about_its_motion_may_begin_as_it_ends() -> None:
-    assert [found for found in examine("shake_can", probe=False).findings if found.check == "already"] == []
+    task = load_task("shake_can")
+    assert list(CHECKS["already"](Case(task, load_assets(task)))) == []
 
 
 def test_a_run_refuses_what_cannot_work_at_the_field_and_quickly(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ refused."""
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from nimbus.datagen.files import foreign_tables, parquet_pages
 from nimbus.datagen.files.foreign_tables import read_parquet
+from tools.sources import modules, parse
 
 PICTURES = [{"bytes": b"a" * 9, "path": "a.png"}, {"bytes": b"b", "path": None}, None]
 COLUMNS = {
@@ -202,3 +204,23 @@ def test_names_with_dots_are_read(tmp_path: Path):
     table = pa.table({"a": pa.array([{"b": "x"}]), "a.c": pa.array(["y"])})
     pq.write_table(table, tmp_path / "t.parquet")
     assert read_parquet(tmp_path / "t.parquet") == table
+
+
+@pytest.mark.parametrize("place", ["hdfs:/a.parquet", "file:/a.parquet", "mock:/a.parquet"])
+def test_a_path_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str):
+    """A dataset that is opened as the current folder may name such a path."""
+    monkeypatch.chdir(tmp_path)
+    Path(place).parent.mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / place)
+    assert read_parquet(Path(place)).num_rows == 1
+
+
+def test_all_tables_are_opened_here():
+    readers = {"ParquetFile", "read_table", "read_schema", "read_metadata", "ParquetDataset"}
+    found = {
+        name
+        for name, path in modules().items()
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.Attribute) and node.attr in readers
+    }
+    assert found == {"nimbus.datagen.files.foreign_tables"}

@@ -42,6 +42,17 @@ def test_markdown_values_stay_in_their_cell(tmp_path: Path):
     assert text == "| a\\|b &lt;script> | 3 | <!-- x --> |\n"
 
 
+@pytest.mark.parametrize("address", ["https://host/a", "HTTP://host", "www.host.org", "WWW.host.org", "me@host.org"])
+def test_markdown_values_become_no_link(tmp_path: Path, address: str):
+    """GitHub and the Hub turn addresses in a text into links."""
+    path = tmp_path / "card.md.j2"
+    path.write_text("{{ text }}")
+    text = render_markdown(path, text=address)
+    assert text.replace("&#8203;", "") == address and text.count("&#8203;") == 1
+    assert not any(begin in text.lower() for begin in ("://", "www.", "@host"))
+    assert render_markdown(path, text="ratio 3:2, a/b @ 5 Hz") == "ratio 3:2, a/b @ 5 Hz"
+
+
 @pytest.mark.parametrize(("max_height", "size"), [(None, (80, 40)), (10, (20, 10))])
 def test_a_picture_becomes_an_address(max_height: int | None, size: tuple[int, int]):
     head, _, data = jpeg_uri(np.zeros((40, 80, 3), np.uint8), max_height=max_height).partition(",")

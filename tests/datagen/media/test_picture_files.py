@@ -7,6 +7,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 import pytest
@@ -68,6 +69,10 @@ def test_eps_texture_of_a_mesh_is_not_opened(tmp_path: Path, monkeypatch: pytest
     assert not ran
 
 
+def is_open(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "open"
+
+
 def test_pictures_are_opened_in_one_place():
     limit_formats()
     found = [
@@ -75,7 +80,7 @@ def test_pictures_are_opened_in_one_place():
         for name, path in modules().items()
         if name != "nimbus.datagen.media.picture_files"
         for node in ast.walk(parse(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Image.open", "PillowImage.open", "PIL.Image.open")
+        if is_open(node) and ast.unparse(node.func) in ("Image.open", "PillowImage.open", "PIL.Image.open")
     ]
     assert not found
 
@@ -86,7 +91,7 @@ def test_videos_are_opened_as_mp4():
         f"{name}:{node.lineno}"
         for name, path in modules().items()
         for node in ast.walk(parse(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "av.open"
+        if is_open(node) and ast.unparse(node.func) == "av.open"
         if not any(part.arg == "format" for part in node.keywords)
     ]
     assert found == ["nimbus.datagen.store.episode_file.h264:65"] or not found

@@ -82,7 +82,7 @@ def alone(ask: int, seed: int) -> bytes:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@settings(max_examples=6)
 @given(st.lists(st.tuples(st.integers(0, len(ASKS) - 1), st.integers(0, 2)), min_size=1, max_size=6))
 def test_a_plan_does_not_depend_on_what_was_asked_before(calls: list[tuple[int, int]]) -> None:
     scene, planner = make_scene(MODEL), new_planner()

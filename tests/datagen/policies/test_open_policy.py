@@ -9,7 +9,7 @@ import pytest
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.open_policy import absolute_policy, open_policy
 from nimbus.datagen.policies.policy import PolicyFault, PolicyObservation
 
 GOOD = """
@@ -107,3 +107,15 @@ def test_text_that_names_no_policy_lists_the_forms(path: Path):
 
 def test_replay_of_no_dataset_is_refused(tmp_path: Path):
     assert str(tmp_path) in refused(f"replay:{tmp_path}")
+
+
+def test_a_folder_with_the_name_of_a_policy_is_not_one(path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The current folder may be of others, and a policy's folder holds code."""
+    monkeypatch.chdir(path.parent)
+    for name in ("demonstrator", "ws:/127.0.0.1:8000", "state:policies/v001", "mine"):
+        Path(name).mkdir(parents=True)
+    for given in ("demonstrator", "ws://127.0.0.1:8000", "state:policies/v001"):
+        assert absolute_policy(given) == given
+    assert absolute_policy("mine") == f"{path.parent}/mine"
+    assert absolute_policy("replay:mine") == f"replay:{path.parent}/mine"
+    assert absolute_policy("mine.py:make") == f"{path.parent}/mine.py:make"

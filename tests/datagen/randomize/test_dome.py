@@ -15,7 +15,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.checks.names import check_task
 from nimbus.datagen.tasks.task import Task, parse_task
-from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
+from nimbus.datagen.textures.environment_map import hash_map, hemispheres, read_radiance
 from tests.support import ROOT
 from tests.support.one_can import TEXT, assets
 from tests.support.refusals import refusal
@@ -131,3 +131,10 @@ def test_a_picture_that_is_not_there_is_told_at_its_field(task: Task, tmp_path: 
     gone = parse_task(TEXT + DOME.replace("sky.hdr", "other.hdr"), name="t", folder=tmp_path)
     with pytest.raises(InputError, match=r"randomize\.dome\.textures: .*other\.hdr: no such file"):
         check_task(gone, stage, (), libraries)
+
+
+def test_another_image_than_a_layout_states_is_not_read():
+    """A stored layout may name any file."""
+    content = hash_map(SKY.read_bytes())
+    assert read_radiance(SKY, content=content).shape == (8, 16, 3)
+    assert "has changed since the episode was generated" in refusal(read_radiance, SKY, content="0" * 16)

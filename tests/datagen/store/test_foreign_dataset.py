@@ -15,9 +15,11 @@ from nimbus.datagen.datasets.native_copy import read_rows
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import own_files
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.ledger import Ledger
+from nimbus.datagen.store.remote import working_copy
 from tests.support.refusals import refusal
 from tests.support.synthetic import failure, make_rendered, open_dataset, write_dataset
 
@@ -177,3 +179,16 @@ def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
     assert [*check_failures(data, [])] == [
         "failures: this is a link and not a folder of the dataset; the next run refuses it"
     ]
+
+
+@pytest.mark.parametrize("name", ["hdfs:/data.parquet", "file:/home/x.mp4", "http:/127.0.0.1/x.mp4", "c:x"])
+def test_a_name_is_no_address(data: Path, name: str):
+    """Libraries take a relative path that begins like an address for one, also if the file exists."""
+    assert "is an address, where a dataset has a file" in refusal(resolve_inside, data, name)
+
+
+def test_no_path_begins_with_a_name_of_a_dataset(data: Path, monkeypatch: pytest.MonkeyPatch):
+    """Libraries could take it for an address, or for a path in the home folder."""
+    monkeypatch.chdir(data)
+    assert resolve_inside(Path("."), "~/a.mp4") == data / "~/a.mp4"
+    assert working_copy.open_dataset(".") == data and working_copy.open_dataset("data") == Path("data")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import traceback
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,9 +34,10 @@ def test_a_private_file_is_refused(tmp_path: Path, room: str, line: str) -> None
     task = parse_any_task(shipped.text.replace(line, f"{kind}: {private}"))
     assert names_files(task) and not names_files(shipped)
     check_stored_files(shipped, {}, where="here")
-    for assets in ({}, hash_assets(shipped)):
-        with pytest.raises(InputError, match=r"here: the .* changed since this episode was made \("):
-            check_stored_files(task, assets, where="here")
+    with pytest.raises(InputError, match="here: its task names files of which the episode states no content"):
+        check_stored_files(task, {}, where="here")
+    with pytest.raises(InputError, match=f"here: the {kind} {name} changed since this episode was made"):
+        check_stored_files(task, hash_assets(shipped), where="here")
     check_stored_files(task, hash_assets(task), where="here")
 
 
@@ -53,14 +56,30 @@ def test_a_task_file_is_checked_without_the_libraries_of_its_randomizers(tmp_pat
             check_stored_files(file, stated | {name: "other"}, where="here")
 
 
+@pytest.mark.parametrize("line", ["library: trash", "robot: panda", "scene: tabletop"])
+def test_errors_quote_no_private_file(tmp_path: Path, line: str) -> None:
+    """They are stored in certificates, which are shared; parsers quote what they cannot read."""
+    token, kind = tmp_path / "token.yaml", line.partition(":")[0]
+    token.write_text("hf_MyVeryPrivateToken0123456789\n")
+    task = parse_any_task(load_task("sort_trash").text.replace(line, f"{kind}: {token}"))
+    with pytest.raises(InputError, match=f"here: a file that its task names is .* used: {token}") as error:
+        check_stored_files(task, {}, where="here")
+    assert "Private" not in "".join(traceback.format_exception(error.value))
+
+
 def test_private_scans_are_refused(tmp_path: Path) -> None:
     """A pattern needs no known path."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/office.glb").write_bytes(b"glTF")
     text = load_text("navigate_homes", f"scene: {{meshes: {tmp_path}/*/*.glb}}")
     task = parse_any_task(text)
-    with pytest.raises(InputError, match="the mesh office.glb changed since this episode was made"):
+    with pytest.raises(InputError, match="names files of which the episode states no content") as error:
         check_stored_files(task, {}, where="here")
+    assert "office" not in str(error.value)
+    os.mkfifo(tmp_path / "mine/never read.glb")
+    with pytest.raises(InputError, match="names files of which the episode states no content"):
+        check_stored_files(task, {"mesh office.glb": "0"}, where="here")
+    (tmp_path / "mine/never read.glb").unlink()
     check_stored_files(task, {"mesh office.glb": file_hash(tmp_path / "mine/office.glb")}, where="here")
 
 
@@ -69,7 +88,7 @@ def test_scans_that_a_stored_scene_names_are_refused(tmp_path: Path) -> None:
     instance = write_hssd(tmp_path)
     task = parse_any_task(load_text("navigate_homes", f"scene: {{meshes: {instance}}}"))
     own = {f"mesh {instance.name}": file_hash(instance)}
-    with pytest.raises(InputError, match=f"the files of {instance.name} changed since this episode was made"):
+    with pytest.raises(InputError, match="names files of which the episode states no content"):
         check_stored_files(task, own, where="here")
     check_stored_files(task, hash_assets(task), where="here")
 

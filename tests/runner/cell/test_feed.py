@@ -10,7 +10,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.runner.cell.feed import Feed, write_feed
 from nimbus.runner.cell.transport.spec import CellSpec
-from tests.support.cells import Run, count, events, finish, make_spec, sound, until
+from tests.support.cells import Run, count, events, finish_here, make_spec, sound, until
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_settled_episode_whose_file_is_gone_is_due_again(path: Path):
 
 def test_fed_cell_makes_what_one_process_makes(tmp_path: Path):
     """The cell starts no worker before it receives indices, and makes no episode twice."""
-    alone = finish(make_spec(tmp_path / "alone" / "data", episodes=6), serial=True)
+    alone = finish_here(make_spec(tmp_path / "alone" / "data", episodes=6))
     path = tmp_path / "fed" / "feed.json"
     spec = make_spec(tmp_path / "fed" / "data", episodes=6, feed=str(path))
     run = Run(spec)

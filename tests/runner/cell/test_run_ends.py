@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.runner.cell.transport.spec import CellSpec
-from tests.support.cells import Run, count, finish, finish_here, leaves_nothing, make_spec, sound, tagged
+from tests.support.cells import Run, count, finish, finish_here, leaves_nothing, make_spec, refused_here, sound, tagged
 from tests.support.described import describe
 from tests.support.small_disks import small_disk
 
@@ -135,18 +135,18 @@ def test_folders_that_are_no_place_for_a_run_are_refused_in_one_line(tmp_path: P
 
     other, folder = copy("version")
     describe(folder, format_version=99)
-    assert "format version 99" in refused(other)
+    assert "format version 99" in refused_here(other)
 
     other, folder = copy("broken")
     content = bytearray((folder / "ledger.sqlite").read_bytes())
     content[4096 : len(content)] = bytes(len(content) - 4096)
     (folder / "ledger.sqlite").write_bytes(content)
-    assert "ledger.sqlite" in (said := refused(other)) and "***" not in said
+    assert "ledger.sqlite" in (said := refused_here(other)) and "***" not in said
 
     other, folder = copy("episodes")
     (folder / "episodes").rename(folder / "mine")
     (folder / "episodes").write_text("mine")
-    assert refused(other).endswith("/episodes: this is a file, where a dataset has a folder; move it elsewhere")
+    assert refused_here(other).endswith("/episodes: this is a file, where a dataset has a folder; move it elsewhere")
     assert (folder / "episodes").read_text() == "mine"
 
     other, folder = copy("other_seed")

@@ -11,7 +11,7 @@ import pytest
 
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeStatus, Fault
-from tests.support.cells import Run, count, finish, make_spec, sound
+from tests.support.cells import Run, count, finish, finish_here, make_spec, sound
 
 LIMITS = {phase: (1.0, 3.0) for phase in ("load", "randomize", "plan", "render")}
 
@@ -160,7 +160,7 @@ def test_plans_that_do_not_fit_go_through_files(tmp_path: Path):
     big = tmp_path / "big.yaml"
     big.write_text("load: yard\nrandomize: yard\nplan: {yard: {size: 1000}}\nrender: yard\nstore: hdf5\n")
     small = make_spec(tmp_path / "data", pipeline=str(big), slot_bytes=4096, slots=2)
-    assert finish(small) == finish(make_spec(tmp_path / "whole" / "data", pipeline=str(big)))
+    assert finish(small) == finish_here(make_spec(tmp_path / "whole" / "data", pipeline=str(big)))
     assert set(count(small, "plan").values()) == {1}
 
 

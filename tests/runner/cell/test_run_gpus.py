@@ -17,13 +17,15 @@ EVERYWHERE = {f"plan {index}": "gpu" for index in range(EPISODES)}
 @pytest.mark.slow
 def test_workers_are_spread_over_gpus(tmp_path: Path):
     devices = CudaDevices(uuids=("GPU-a", "GPU-b"), worker_counts=(2, 1))
-    run = Run(make_spec(tmp_path / "data", episodes=40, workers=(2, 2), gpus=devices))
+    spec = make_spec(tmp_path / "data", episodes=4, workers=(2, 2), gpus=devices, mishaps={"plan 1": "hold"})
+    run = Run(spec)
     until(lambda: (status := run.status()) is not None and len(status.workers) == 3)
     status = run.status()
     assert status is not None
     assert Counter(worker.gpu for worker in status.workers) == {"GPU-a": 2, "GPU-b": 1}, (
         "four were asked for, three fit"
     )
+    run.let_go()
     run.finish()
 
 

@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.cluster.machine import OFFER
-from tests.support.cells import finish, make_spec
+from tests.support.cells import finish_here, make_spec
 from tests.support.clusters import ClusterRun, job_of
 
 EPISODES = 10
@@ -20,7 +20,7 @@ EPISODES = 10
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the hashes of the dataset that one process makes."""
-    return finish(make_spec(tmp_path_factory.mktemp("alone") / "data", episodes=EPISODES), serial=True)
+    return finish_here(make_spec(tmp_path_factory.mktemp("alone") / "data", episodes=EPISODES))
 
 
 def test_nodes_make_what_one_process_makes(alone: dict[str, str], tmp_path: Path):
@@ -103,4 +103,4 @@ def test_upload_without_a_report_is_adopted(tmp_path: Path):
     spec = make_spec(tmp_path / "data", episodes=4)
     run = ClusterRun(spec, environment=lambda number: {"NIMBUS_FAILPOINT": "after_upload:2"} if number == 1 else {})
     assert run.run().state == "done"
-    assert run.hashes() == finish(make_spec(tmp_path / "alone" / "data", episodes=4), serial=True)
+    assert run.hashes() == finish_here(make_spec(tmp_path / "alone" / "data", episodes=4))

@@ -14,7 +14,7 @@ from nimbus.datagen.store.remote.working_copy import open_dataset
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from nimbus.runner.cell.store_run import run_into_store
 from nimbus.runner.cluster.local_cluster import nodes_folder
-from tests.support.cells import finish, make_spec
+from tests.support.cells import finish_here, make_spec
 from tests.support.clusters import ClusterRun
 
 EPISODES = 4
@@ -39,7 +39,7 @@ def test_nodes_store_what_one_process_makes(address: str, tmp_path: Path):
     """An agent without keys dies between an upload and its report; the same command again finds nothing to do."""
     keyless = {"NIMBUS_UPLOADS": "signed", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     run(address, tmp_path, n1=keyless | {"NIMBUS_FAILPOINT": "after_upload:2"})
-    alone = finish(make_spec(tmp_path / "alone", episodes=EPISODES), serial=True)
+    alone = finish_here(make_spec(tmp_path / "alone", episodes=EPISODES))
     copy = open_dataset(address)
     assert dataset_hashes(copy) == alone and verify(copy).problems == ()
     names = {name for name, _ in ObjectStore(parse_address(address)).names("episodes")}

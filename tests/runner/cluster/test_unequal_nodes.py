@@ -13,7 +13,7 @@ from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.job import ClusterJob, NodeNeeds
 from nimbus.runner.cluster.machine import OFFER, read_capabilities
 from nimbus.runner.cluster.pending_work import WorkGroup
-from tests.support.cells import finish, make_spec, sound
+from tests.support.cells import finish_here, make_spec, sound
 from tests.support.clusters import ClusterRun, job_of
 
 
@@ -65,7 +65,7 @@ def test_three_unequal_nodes_make_two_tasks(tmp_path: Path):
     assert run.run().state == "done"
     for seed, task in enumerate(made.tasks):
         alone = make_spec(tmp_path / "alone" / task.name, episodes=4, seed=seed)
-        assert sound(task.spec) == finish(alone, serial=True)
+        assert sound(task.spec) == finish_here(alone)
     assert any("node n3: refused: lacks big: simulator newton" in event.text for event in run.status().events)
 
 

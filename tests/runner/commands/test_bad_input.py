@@ -12,6 +12,7 @@ import pytest
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks.task import task_names
 from nimbus.runner.cli import main
+from nimbus.runner.commands.parser import path
 from nimbus.runner.system.threads import prepare_libraries
 from tests.support.runs import TINY, run, sound
 
@@ -289,3 +290,20 @@ def test_an_output_in_a_default_folder_follows_no_link(tmp_path: Path, monkeypat
     assert main([*words, *task]) == 2
     assert capsys.readouterr().err.startswith("out: this is a link, and an output follows links only if")
     assert not list((tmp_path / "mine").iterdir())
+
+
+def test_a_folder_with_the_name_of_a_shipped_task_is_not_used(tmp_path: Path, monkeypatch, capsys):
+    """The current folder may be of others; its task files could start programs."""
+    (tmp_path / "sort_trash").mkdir()
+    (tmp_path / "sort_trash/sort_trash.yaml").write_text("a: [")
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--task", "sort_trash", "--robot", "none", "--serial", "--out", "data"]) == 2
+    assert "unknown robot 'none'" in capsys.readouterr().err
+
+
+def test_a_path_of_a_command_begins_with_no_name_of_a_dataset(tmp_path: Path, monkeypatch):
+    """Libraries take the path ``file:/home/a.mp4``, of a file in the current folder, for an address."""
+    monkeypatch.chdir(tmp_path)
+    for text in (".", "./", "x:/data", "./x:"):
+        assert path(text) == tmp_path / text and path(text).is_absolute()
+    assert path("data/x:y") == Path("data/x:y") and path("..") == Path("..")

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import signal
-import socket
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +16,7 @@ from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.quality.checks import examine
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
-from nimbus.runner.media import rerun
-from nimbus.runner.media.rerun import start_viewer, wait_for_listener
+from nimbus.runner.media.rerun import finish, start_viewer
 from nimbus.runner.report.card import render_card
 from tests.support.foreign import write_v21
 from tests.support.refusals import refusal
@@ -113,56 +105,46 @@ def test_episodes_become_a_recording(folders: dict[str, Path], tmp_path: Path, k
     assert (tmp_path / "x.rrd").read_bytes()[:3] == b"RRF"
 
 
-@pytest.mark.skipif(importlib.util.find_spec("rerun") is None, reason="rerun-sdk is not installed")
-def test_window_listens_on_this_machine_only(monkeypatch: pytest.MonkeyPatch):
-    """By default, Rerun would listen on every interface."""
-    started: list[subprocess.Popen[Any]] = []
-    start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *words, **options: started.append(start(*words, **options)))
-    port = int(start_viewer("--serve-grpc").rpartition(":")[2])
-    try:
-        deadline = time.monotonic() + 60
-        while not (found := listeners(port)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert found == {"127.0.0.1"}
-    finally:
-        started[0].kill()
-        started[0].wait()
+WINDOW = """
+import pathlib, sys
+pathlib.Path({file!r}).write_text(" ".join(sys.argv[1:]) + " " + sys.stdin.read())
+sys.exit({code})
+"""
 
 
-def test_window_must_own_its_port():
-    """Another process may take the free port before Rerun listens there, and would get the images."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        with started(f"socket.create_server(('127.0.0.1', {port}))") as process:
-            text = f"nimbus view: Rerun ended with exit code 1 before it listened at port {port}; try again"
-            assert refusal(wait_for_listener, process, port).startswith(text)
-        with started("time.sleep(60)") as process, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(rerun, "_POLLS", 3)
-            assert f"Rerun does not listen at port {port}; " in refusal(wait_for_listener, process, port)
-            assert process.wait(10) == -signal.SIGTERM
-    with started(f"s = socket.create_server(('127.0.0.1', {port})); time.sleep(60)") as process:
-        wait_for_listener(process, port)
-        assert process.poll() is None
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_window_gets_its_recording_through_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int):
+    """Rerun's server would give it to every client, also of other users, and so would one that has taken its port."""
+    (tmp_path / "rerun.py").write_text(WINDOW.format(file=str(tmp_path / "seen"), code=code))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    window = start_viewer()
+    assert window.stdin
+    with open(f"/dev/fd/{window.stdin.fileno()}", "wb") as file:  # as rerun.save does
+        file.write(b"recording")
+
+    def end() -> None:
+        assert window.stdin
+        window.stdin.close()
+        window.wait(60)
+
+    if code:
+        assert "nimbus view: Rerun ended with exit code 3; give --save" in refusal(finish, window, end)
+    else:
+        finish(window, end)
+    assert (tmp_path / "seen").read_text().split() == [
+        *("-", "--bind", "127.0.0.1", "--new", "--expect-data-soon", "--hide-welcome-screen", "recording")
+    ]
 
 
-@contextmanager
-def started(text: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program in a session of its own, and end it."""
-    words = [sys.executable, "-S", "-c", f"import socket, time; {text}"]
-    process = subprocess.Popen(words, start_new_session=True, stderr=subprocess.DEVNULL)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-def listeners(port: int) -> set[str]:
-    """Return the addresses of this machine that accept connections at a port."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    places = [row[1].split(":") for row in rows if row[3] == "0A"]  # listens
-    return {".".join(str(byte) for byte in bytes.fromhex(at)[::-1]) for at, number in places if int(number, 16) == port}
+def test_a_window_that_is_closed_early_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "rerun.py").write_text("raise SystemExit(1)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    window = start_viewer()
+    window.wait(60)
+    assert window.stdin
+    assert "Rerun ended with exit code 1" in refusal(
+        finish, window, lambda: (window.stdin or sys.stdout.buffer).write(b"x" * 10**6)
+    )
 
 
 def failed_run(folder: Path, *, keep_failures: bool) -> Path:

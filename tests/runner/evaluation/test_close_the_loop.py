@@ -17,7 +17,7 @@ TASK = ROOT / "docs/examples/cube_to_goal.yaml"
 
 @pytest.mark.slow
 def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    words = ["close-the-loop", str(TASK), "--episodes", "20", "--steps", "200", "--layouts", "2", "--videos", "1"]
+    words = ["close-the-loop", str(TASK), "--episodes", "4", "--steps", "200", "--layouts", "2", "--videos", "1"]
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0
     printed = capsys.readouterr()
     stages = [line for line in printed.err.splitlines() if line.startswith("stage ")]
@@ -29,14 +29,14 @@ def test_demonstrations_are_learned_and_evaluated(tmp_path: Path, capsys: pytest
     assert losses[0][1] > 5 * losses[-1][1]
     weights = (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns
     page = (tmp_path / "loop/evaluation/evaluation.html").read_text()
-    assert "20 episodes" in page and "polyline" in page and "the demonstrator" in page
+    assert "4 episodes" in page and "polyline" in page and "the demonstrator" in page
     assert "Where objects started" in page and page.count("<circle") + page.count('"bad"') == 2
     assert main([*words, "--serial", "--out", str(tmp_path / "loop")]) == 0  # everything exists
     assert (tmp_path / "loop/policy/weights.npz").stat().st_mtime_ns == weights
     known = ["evaluate", str(TASK), "--layouts", f"train:{tmp_path}/loop/demonstrations", "--serial", "--videos", "0"]
     assert main([*known, "--policy", f"{tmp_path}/loop/policy", "--out", str(tmp_path / "known")]) == 0
     found = read_evaluation(tmp_path / "known")
-    assert (found.split, len(found.judged), found.trained_layouts) == ("run", 20, 20)
+    assert (found.split, len(found.judged), found.trained_layouts) == ("run", 4, 4)
     capsys.readouterr()
     assert main([*known[:1], "pick_and_place", *known[2:], "--policy", "demonstrator"]) == 2
     assert "its task differs from the evaluated pick_and_place" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.runner.cli import main
 from tests.support.export_formats import MANIPULATION_FORMATS
 from tests.support.reading import tree
-from tests.support.runs import run
+from tests.support.runs import run, tiny_dataset
 from tests.support.small_disks import small_disk
 from tests.support.synthetic import failure, make_rendered, write_dataset
 
@@ -178,11 +178,13 @@ def test_a_full_disk_is_one_line_and_publishes_nothing(
     assert not (disk / "out").exists()
 
 
-def test_a_real_run_is_exported_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert run("--episodes", "1", "--variants", "2", out=tmp_path / "data") == 0
+def test_a_real_run_is_exported_by_the_command(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    data = tiny_dataset(tmp_path_factory)
     capsys.readouterr()
-    assert main(["export", str(tmp_path / "data"), "--to", "lerobot", "--out", str(tmp_path / "out")]) == 0
-    assert "episodes  2" in capsys.readouterr().out
+    assert main(["export", str(data), "--to", "lerobot", "--out", str(tmp_path / "out")]) == 0
+    assert "episodes  4" in capsys.readouterr().out
     assert (tmp_path / "out" / "meta" / "info.json").exists()
 
 

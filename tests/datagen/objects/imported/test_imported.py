@@ -20,7 +20,8 @@ from trimesh.visual.material import PBRMaterial, SimpleMaterial
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.motions import grasps
 from nimbus.datagen.objects.imported import prepare
-from nimbus.datagen.objects.imported.library import AssetLibrary
+from nimbus.datagen.objects.imported.library import AssetLibrary, _digest, _referred
+from nimbus.datagen.objects.imported.read import read_surface
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.objects.model import ObjectModel
@@ -270,6 +271,25 @@ def test_a_texture_outside_the_folder_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_hash_of_a_library_covers_all_that_a_mesh_may_name(folder: Path) -> None:
+    """The library may be of others, and the image that it names a private one."""
+    (folder / "sub").mkdir()
+    found = {_digest(_referred(folder), folder)}
+    for name in ("sub/a.tga", "sub/b.PNG", "c.webp", "sub/d.mtl"):
+        (folder / name).write_text(name)
+        found.add(_digest(_referred(folder), folder))
+    assert len(found) == 5
+    (folder / "sub/notes.txt").write_text("no mesh names it")
+    assert _digest(_referred(folder), folder) in found
+    painted_box().export(folder / "box.obj")
+    pictures = [folder / "sub/look.png", folder / "sub/look.dat"]
+    for picture in pictures:
+        Image.new("RGB", (8, 8), "red").save(picture, format="PNG")
+        (folder / "material.mtl").write_text(f"newmtl material_0\nmap_Kd sub/{picture.name}\n")
+        is_shown = picture.suffix == ".png"
+        assert bool((read_surface(folder / "box.obj").texture == (255, 0, 0)).all()) == is_shown
+
+
 def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache: Path) -> None:
     tube().export(folder / "tube.ply")
     first = only(folder)

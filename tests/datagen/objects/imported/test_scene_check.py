@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 from pathlib import Path
 
 import pytest
+import trimesh
 
 from nimbus.datagen.files import checked_files
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.rooms.settings import StageFileSettings
-from nimbus.datagen.usd.stage import read_stage
+from nimbus.datagen.usd.stage import _file_hash, read_stage
 from tests.support.refusals import refusal
+from tools.sources import modules
 
 HEAD = '#usda 1.0\n(\n    defaultPrim = "World"\n)\n'
 ROLE = 'customData = {\n dictionary nimbus = {\n string role = "robot_mount"\n }\n }'
@@ -131,3 +136,102 @@ def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):
     path = tmp_path / "a.gltf"
     path.write_text('{"buffers": [{"uri": "buffers/a%20b.bin"}, {"uri": "data:x"}, {"uri": 3}, {"uri": "gone.bin"}]}')
     assert gltf_files(path) == [path, buffer]
+
+
+MATERIAL = 'def Shader "paint"\n{\n uniform asset info:mdl:sourceAsset = @./paint.mdl@\n}\n'
+MODULE = """mdl 1.6;
+// "/comment.png"
+import ::df::*; import .::parts::more;
+export material paint(uniform texture_2d look = texture_2d("./lo" "ok.png"))
+= material() [[ anno::description("A \\"paint\\" of wood: see the docs") ]];
+"""
+
+
+def test_files_that_an_mdl_module_names_belong_to_the_scene(tmp_path: Path):
+    path = stage(tmp_path, MATERIAL)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "paint.mdl").write_text(MODULE)
+    (tmp_path / "parts/more.mdl").write_text('mdl 1.6; texture_2d("grain.png");')
+    hashes = set[str]()
+    for content in (b"one", b"two"):
+        for name in ("look.png", "parts/grain.png"):
+            (tmp_path / name).write_bytes(content)
+            read_stage.cache_clear()
+            hashes.add(read_stage(str(path)).content_hash)
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('"link.png"', "names 'link.png' outside of the scene's folder"),
+        ('"../private.png"', "names '../private.png' outside"),
+        ('"../later.png"', "names '../later.png' outside"),
+        ('"li" "nk.png"', "names 'link.png' outside"),
+        ('"/home/me/my photos/x.png"', "is an address or an absolute path"),
+        ('"file:///home/me/x.png"', "is an address or an absolute path"),
+        ('"omniverse://server/x.png"', "is an address or an absolute path"),
+        (r'"\x2fhome"', "has a text with coded characters"),
+        ('"no end', "has a text or comment without an end"),
+        ("import linked::*;", "outside of the scene's folder"),
+    ],
+)
+def test_an_mdl_module_names_no_file_elsewhere(tmp_path: Path, text: str, told: str):
+    """Isaac Sim would draw a private image, or ask a server."""
+    folder = tmp_path / "scene"
+    folder.mkdir()
+    for name in ("private.png", "private.mdl"):
+        (tmp_path / name).write_text("mine")
+    (folder / "link.png").symlink_to("../private.png")
+    (folder / "linked.mdl").symlink_to("../private.mdl")
+    (folder / "paint.mdl").write_text(f"mdl 1.6; {text}")
+    assert told in refusal(read_stage, str(stage(folder, MATERIAL)))
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ('string info:mdl:sourceCode = "mdl 1.6;"', "has code in info:mdl:sourceCode"),
+        ('string sensorModelPluginName = "/tmp/evil.so"', "names a plug-in by its path"),
+    ],
+)
+def test_code_and_plug_ins_of_a_scene_are_refused(tmp_path: Path, inside: str, told: str):
+    assert told in refusal(read_stage, str(stage(tmp_path, f'def Shader "paint"\n{{\n {inside}\n}}\n')))
+
+
+@pytest.mark.parametrize("name", ["a.gltf", "a.GLTF", "a.glb"])
+def test_the_hash_of_a_scene_covers_the_images_that_it_names(tmp_path: Path, name: str):
+    """A stored task names the scene, and another image would be a private one."""
+    told = b'{"images": [{"uri": "pictures/a%20b.jpg"}, {"uri": "data:image/png,x"}]}   '
+    path, picture = tmp_path / name, tmp_path / "pictures/a b.jpg"
+    head = struct.pack("<4sIIII", b"glTF", 2, 20 + len(told), len(told), 0x4E4F534A) if name == "a.glb" else b""
+    path.write_bytes(head + told)
+    found = [_file_hash(path)]
+    picture.parent.mkdir()
+    for content in (b"mine", b"yours"):
+        picture.write_bytes(content)
+        found.append(_file_hash(path))
+    (tmp_path / "other.png").write_bytes(b"not named")
+    assert len({*found}) == 3 and _file_hash(path) == found[-1]
+
+
+def test_a_path_of_a_stored_task_is_the_path_that_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """trimesh looks for ``~`` in the home folder, which the dataset's own folder of that name would hide."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path / "data")
+    path = Path("~/Scans/office.glb")
+    for folder, name in ((tmp_path / "home/Scans", "private"), (path.parent.absolute(), "own")):
+        folder.mkdir(parents=True)
+        scene = trimesh.Scene()
+        scene.add_geometry(trimesh.creation.box((1, 1, 1)), node_name=name, geom_name=name)
+        scene.export(str(folder / path.name))
+    assert [name for name, _ in read_nodes(path)] == ["own"]
+    assert resolve_from(Path(), str(path)) == f"{tmp_path}/data/{path}"
+    assert resolve_from(Path(), "things/") == "things/" and resolve_from(Path(), "trash") == "trash"
+
+
+def test_no_parser_of_meshes_gets_a_relative_path():
+    call = re.compile(r"\btrimesh\.load\w*\(([^,]+)")
+    given = [found for path in modules().values() for found in call.findall(path.read_text())]
+    assert len(given) == 4 and all("absolute()" in one or one == "place" for one in given)

@@ -320,9 +320,12 @@ def test_a_lens_is_rendered_wider_and_bent(tmp_path: Path, isaac: IsaacSim):
 def test_a_sky_from_a_picture_lights_the_stage(tmp_path: Path):
     from pxr import Usd, UsdGeom, UsdLux
 
+    from nimbus.datagen.textures.environment_map import hash_map
     from nimbus.datagen.usd.stacked_stage import add_light
 
-    dome = Dome(texture=str(tmp_path / "sky.hdr"), content="", intensity=1.5, turn=0.5, sky=(1, 1, 1), ground=(0, 0, 0))
+    (picture := tmp_path / "sky.hdr").write_bytes(b"sky")
+    given = {"intensity": 1.5, "turn": 0.5, "sky": (1, 1, 1), "ground": (0, 0, 0)}
+    dome = Dome(texture=str(picture), content=hash_map(b"sky"), **given)
     stage: Any = Usd.Stage.CreateNew(str(tmp_path / "lit.usda"))
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
     add_light(stage, layout().visual.light, dome)

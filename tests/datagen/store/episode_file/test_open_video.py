@@ -253,6 +253,20 @@ def test_av1(tmp_path: Path) -> None:
     assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
+def test_a_path_is_no_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset that is opened as the current folder may name such a path, which FFmpeg would take for an address."""
+    monkeypatch.chdir(tmp_path)
+    video(tmp_path / "private.mp4", tracks=1)
+    decoy = Path(f"file:{tmp_path}/private.mp4")
+    for place in (Path("http:/127.0.0.1:9/a.mp4"), decoy):
+        place.parent.mkdir(parents=True)
+        video(tmp_path / place)
+    (tmp_path / "private.mp4").unlink()
+    for place in (Path("http:/127.0.0.1:9/a.mp4"), decoy):
+        with open_mp4(place) as container:
+            assert container.streams.video[0].width == 64
+
+
 def test_all_videos_are_opened_there() -> None:
     others = [
         f"{name}:{node.lineno}"

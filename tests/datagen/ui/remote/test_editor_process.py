@@ -47,9 +47,14 @@ def until(link: EditorConnection, holds: Callable[[EditorState], object]) -> Edi
 
 @pytest.mark.slow
 def test_a_task_is_opened_edited_and_saved_and_an_editor_that_is_killed_loses_nothing(link: Any, tmp_path: Path):
+    """A task that does not exist and an invalid request are answered before."""
     link, channels = link
     mine = tmp_path / "mine.yaml"
     mine.write_text(TINY.read_text())
+    link.act("open", "nowhere")
+    assert "nowhere" in until(link, lambda state: state["message"])["message"]
+    channels[0].send("not json")
+    assert "invalid request" in until(link, lambda state: "request" in state["message"])["message"]
     link.act("open", str(mine))
     state = until(link, lambda state: state["sections"][1:])
     assert (state["path"], state["problems"]) == (str(mine), [])
@@ -60,14 +65,6 @@ def test_a_task_is_opened_edited_and_saved_and_an_editor_that_is_killed_loses_no
     assert "the editor ended" in link.problem
     link.act("disk", "Save")
     until(link, lambda state: "rate: 30" in mine.read_text() and not state["unsaved"])
-
-
-def test_what_is_no_request_and_what_is_no_task_are_answered(link: Any):
-    link, channels = link
-    link.act("open", "nowhere")
-    assert "nowhere" in until(link, lambda state: state["message"])["message"]
-    channels[0].send("not json")
-    assert "invalid request" in until(link, lambda state: "request" in state["message"])["message"]
 
 
 def test_an_editor_that_never_starts_is_not_started_for_ever(tmp_path: Path):

@@ -21,8 +21,8 @@ from nimbus.datagen.files.codec import from_plain, parse_json
 
 T = TypeVar("T")
 
-_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json")
-"""Names of files that make a folder a dataset."""
+_MARKS = ("dataset.json", "ledger.sqlite", "manifest.parquet", "meta/info.json", "improvement.json")
+"""Names of files that make a folder a dataset or an improvement."""
 TEXT_BYTES = 64 << 20
 """Largest text that is read whole [bytes]; descriptions of large datasets, such as ``dataset.json``, have some MB."""
 FILE_BYTES = 1 << 40

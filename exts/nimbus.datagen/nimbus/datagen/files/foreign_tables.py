@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -25,6 +26,18 @@ _MARGIN = 100
 _OF_BYTES = ("BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY")
 
 
+def open_table(path: Path, **options: Any) -> Any:
+    """Open a parquet file with options of PyArrow.
+
+    PyArrow gets an open file, because it takes a relative path such as ``hdfs:/x.parquet`` for an address, also if the
+    file exists, and would load libraries from the current folder for it.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(pa.OSFile(os.fsencode(path.absolute())), **options)
+
+
 def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     """Read a parquet file, or some of its columns, as an Arrow table.
 
@@ -34,7 +47,6 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
         ArrowException: The table is damaged, declares more data than its size allows, or has a column twice.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     size = check_regular(path)
     try:
@@ -43,7 +55,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
     except ValueError as error:
         raise pa.ArrowInvalid(str(error)) from None
     # A dataset's folders may look like partitions; only this file is read.
-    file = pq.ParquetFile(path, pre_buffer=False)
+    file = open_table(path, pre_buffer=False)
     if file.metadata.num_columns > _MOST_COLUMNS:
         raise pa.ArrowInvalid(f"has {file.metadata.num_columns} columns; the limit is {_MOST_COLUMNS}")
     schema = file.schema_arrow
@@ -54,7 +66,7 @@ def read_parquet(path: Path, *, columns: Sequence[str] | None = None) -> Any:
         raise pa.ArrowInvalid(f"column {twice} is there twice")
     wanted = None if columns is None else list(columns)
     # A text that the file stores once may be repeated a million times; read as a dictionary, it is in memory only once.
-    file = pq.ParquetFile(path, pre_buffer=False, read_dictionary=_texts(file, path, size))
+    file = open_table(path, pre_buffer=False, read_dictionary=_texts(file, path, size))
     table = file.read(columns=wanted, use_threads=False)
     byte_count = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
     if byte_count > _limit(size):

@@ -25,10 +25,21 @@ def is_path(name_or_path: str | Path) -> bool:
     return bool(path.suffix) or len(path.parts) > 1 or str(name_or_path).endswith("/")
 
 
+def literal_path(path: Path) -> Path:
+    """Return a path that no library takes for anything but a path: an absolute one, if its text could mean more.
+
+    The current folder may be of others. In it, ``file:/home/a.mp4`` and ``~/a.glb`` are paths of files, but libraries
+    would open others: FFmpeg and PyArrow read addresses, and trimesh looks for ``~`` in the home folder. In
+    ``Path(".") / name``, the name would come first, too.
+    """
+    first = path.parts[0] if path.parts else ""
+    return path.absolute() if not first or ":" in first or first.startswith("~") else path
+
+
 def resolve_from(folder: Path, name_or_path: str) -> str:
     """Resolve a path from a file in ``folder``: relative paths start from that folder, and names are unchanged."""
     slash = "/" if name_or_path.endswith("/") else ""
-    return f"{folder / name_or_path}{slash}" if is_path(name_or_path) else name_or_path
+    return f"{literal_path(folder / name_or_path)}{slash}" if is_path(name_or_path) else name_or_path
 
 
 def scene_file(room: str, name_or_path: str | Path, *, kind: str, suffix: str = ".yaml", where: str = "") -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,8 @@ _SHARED = Path(__file__).with_name("templates")
 """Folder of the base page and the style sheet of all pages."""
 _IN_MARKDOWN = {"|": "\\|", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
 """Escapes for characters that end a table cell, begin a tag, or form a link or an image from another server."""
+_AUTOMATIC_LINK = re.compile(r":(?=//)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
+"""Beginnings of addresses that GitHub and the Hub turn into links; an empty character is written behind them."""
 
 
 def render_html(template: Path, **values: object) -> Markup:
@@ -96,4 +99,4 @@ def _escape_cell(value: object) -> object:
     text = "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(value.split()))
     for letter, written in _IN_MARKDOWN.items():
         text = text.replace(letter, written)
-    return text
+    return _AUTOMATIC_LINK.sub(r"\g<0>&#8203;", text)

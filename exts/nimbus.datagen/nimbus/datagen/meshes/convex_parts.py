@@ -51,7 +51,7 @@ def _pieces(path: Path, folder: Path, name: str) -> list[Path]:
 
     coacd.set_log_level("error")
     limit_formats()
-    whole: Any = trimesh.load(path, force="mesh")
+    whole: Any = trimesh.load(path.absolute(), force="mesh")
     parts = coacd.run_coacd(coacd.Mesh(whole.vertices, whole.faces), **_CUTTING)
     files = []
     for number, (vertices, faces) in enumerate(parts):

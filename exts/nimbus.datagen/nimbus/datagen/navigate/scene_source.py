@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
@@ -12,6 +12,18 @@ from nimbus.datagen.navigate.navigation_scene import NavigationScene
 
 class SceneSource(StrictModel):
     """Base class of a source's settings, registered as ``scene`` under its key, such as ``homes``."""
+
+    file_kind: ClassVar[str] = ""
+    """Kind of the files that the settings name, in the fingerprint; empty for generated scenes."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Paths of the files that the settings name.
+
+        Raises:
+            InputError: A path or pattern matches no file.
+        """
+        return ()
 
     @property
     @abstractmethod

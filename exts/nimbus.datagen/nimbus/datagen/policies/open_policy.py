@@ -105,6 +105,22 @@ _register_wire("groot", "tcp", "groot", "GrootWire")
 _register_wire("vla-eval", "ws", "vla_eval", "VlaEvalWire")
 
 
+def absolute_policy(text: str) -> str:
+    """Return the value of ``--policy`` with absolute paths, for processes in other folders.
+
+    The demonstrator and addresses are never paths: a folder of the current folder may have such a name, also one of
+    others with a ``policy.py``.
+    """
+    scheme, colon, rest = text.partition(":")
+    if text == DEMONSTRATOR or colon and scheme in _SCHEMES:
+        is_path = colon and scheme == "replay" and Path(rest).exists()
+        return f"{scheme}:{Path(rest).absolute()}" if is_path else text
+    path, colon, function = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        return f"{Path(path).absolute()}:{function}"
+    return str(Path(text).absolute()) if Path(text).exists() else text
+
+
 def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Policy:
     """Open a policy.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import math
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -16,7 +15,7 @@ from nimbus.datagen.episode.layout import Dome, Vector
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import Field, InputError, Kelvin, Radians, Range, Ratio, Streams, register
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization, make_lamp, make_light
-from nimbus.datagen.textures.environment_map import hemispheres, read_radiance
+from nimbus.datagen.textures.environment_map import hash_map, hemispheres, read_radiance
 
 _Brightness = Annotated[Ratio, Field(ge=0, le=10)]
 _Elevation = Annotated[Radians, Field(gt=0, le=math.pi / 2)]
@@ -120,7 +119,7 @@ class DomeRandomization(LayoutRandomization):
 def _picture(texture: str) -> tuple[str, Vector, Vector]:
     """Return the hash of an image file, and its mean light from above and from below."""
     above, below = hemispheres(read_radiance(Path(texture)))
-    digest = hashlib.sha256(Path(texture).read_bytes()).hexdigest()[:16]
+    digest = hash_map(Path(texture).read_bytes())
     return digest, _times(above, 1.0), _times(below, 1.0)
 
 

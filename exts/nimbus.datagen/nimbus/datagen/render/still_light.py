@@ -54,7 +54,7 @@ def light_parts(basis: LightBasis, parts: Sequence[RenderPart], visual: VisualLa
 @lru_cache(maxsize=64)
 def _sky(dome: Dome) -> FloatArray:
     """Return the radiance of the sky's parts in an episode's environment map."""
-    picture = read_radiance(Path(dome.texture)).astype(float)
+    picture = read_radiance(Path(dome.texture), content=dome.content).astype(float)
     return sky_parts(picture, turn=dome.turn, intensity=dome.intensity)
 
 

@@ -143,7 +143,7 @@ def _corners(file: Path) -> FloatArray:
         if "outside its folder" not in error.what:
             raise
     # Robot packages often keep textures in a folder beside the meshes; they are not needed here.
-    bare = trimesh.load_mesh(str(file), process=False, skip_materials=True)
+    bare = trimesh.load_mesh(str(file.absolute()), process=False, skip_materials=True)
     return np.asarray(bare.vertices, dtype=np.float64)
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import warp
 
+from nimbus.datagen.simulate.deferred_modules import defer_modules, defer_package
+
 if TYPE_CHECKING:
     import newton
 else:
@@ -26,16 +28,24 @@ else:
 
     newton = _Newton()
 
+_UNUSED = ("controllers", "ik", "selection", "sensors", "viewer", "_src.solvers.coupled")
+"""Modules that Newton imports and Nimbus does not use; they run when a name is read from them."""
+_MUJOCO_WARP = {"OverflowType": "_src.types", "put_model": "_src.io", "put_data": "_src.io"}
+"""Names of MuJoCo Warp that Newton's solver reads on the CPU, each with its submodule."""
+
 
 @cache
 def _load() -> Any:
     users_setting, collects = warp.config.enable_backward, gc.isenabled()
     warp.config.enable_backward = False
     gc.disable()  # searching for cycles would take a fourth of the import
+    defer_modules("newton", _UNUSED)
+    defer_package("mujoco_warp", _MUJOCO_WARP)
     try:
         import newton as library
 
         solver = library.solvers.SolverMuJoCo  # the only solver that Nimbus uses
+        solver.import_mujoco()
         _follow_assets_only()
     finally:
         warp.config.enable_backward = users_setting

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import literal_path
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+"""Beginning of an address. Libraries take a relative path with it for an address, also if the file exists."""
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
@@ -20,7 +23,7 @@ class DatasetPaths:
     """
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = literal_path(root)
         self._real = os.path.realpath(root)
         self._folders: dict[str, str] = {}
         """Resolved folders by name, cached because many files share a folder."""
@@ -32,8 +35,11 @@ class DatasetPaths:
             name: Path relative to the root, with slashes.
 
         Raises:
-            InputError: The path leads out of the folder, directly or through a symbolic link.
+            InputError: The path leads out of the folder, directly or through a symbolic link, or is an address.
         """
+        if _ADDRESS.match(name):
+            what = f"'{name}' is an address, where a dataset has a file"
+            raise InputError(what, where=str(self.root), instead="name a file inside this folder")
         folder, _, last = name.rpartition("/")
         try:
             # A dataset has many files in few folders: the realpath of a folder is cached, and only the last part of the

@@ -55,6 +55,36 @@ def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
     return asset_fingerprints(read_stage(scene), load_robot(robot), libraries)
 
 
+def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, where: str) -> dict[str, str]:
+    """Return the hashes of a stored task's assets like :func:`hash_assets`, with errors that quote no file.
+
+    Scans are read only if the episode states their names: a pattern finds files without knowing any.
+
+    The task may name any file of this user, and a parser quotes what it cannot read. Errors are stored in certificates,
+    reports and ledgers, which are shared.
+
+    Args:
+        task: The task.
+        assets: Content hashes in the episode's provenance.
+        where: The episode.
+
+    Raises:
+        InputError: One of the assets is missing or cannot be read, two libraries have one name, or the episode does not
+            state a scan.
+    """
+    try:
+        if isinstance(task, NavigationTask):
+            names = {f"{task.source.file_kind} {path.name}": "" for path in task.source.paths}
+            compare_assets(names, {name: "" for name in names if name in assets}, where=where)
+        return hash_assets(task)
+    except _OtherFile:
+        raise
+    except InputError:
+        named = [name for name in _names(task) if is_path(name)] if isinstance(task, Task | TaskFile) else []
+        what = f"a file that its task names is missing or cannot be used{': ' if named else ''}{', '.join(named)}"
+        raise InputError(what, where=where, instead="restore the files with which the episode was made") from None
+
+
 def check_stored_files(task: BaseTask | TaskFile, assets: Mapping[str, str], *, where: str) -> None:
     """Refuse a stored task that names files other than those with which its episode was made.
 
@@ -68,7 +98,7 @@ def check_stored_files(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
     """
     if not names_files(task):
         return
-    now, then = hash_assets(task), without_picture_hashes(assets)
+    now, then = hash_stored_assets(task, assets, where=where), without_picture_hashes(assets)
     if isinstance(task, TaskFile):  # it does not tell the libraries of randomizers, and its readers open none
         then = {name: digest for name, digest in then.items() if name in now or not name.startswith(_LIBRARY)}
     compare_assets(now, then, where=where)
@@ -82,6 +112,9 @@ def without_picture_hashes(assets: Mapping[str, str]) -> dict[str, str]:
 def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: str) -> None:
     """Check that assets are those with which an episode was made.
 
+    Errors contain neither names nor hashes of files that the episode does not state: a stored task may name private
+    files by a pattern.
+
     Args:
         now: Current content hashes.
         then: Content hashes of the same kinds in the episode's provenance.
@@ -92,10 +125,17 @@ def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: st
     """
     for name in dict.fromkeys((*then, *now)):
         if now.get(name) != then.get(name):
-            digests = f"({then.get(name, 'none')}, now {now.get(name, 'none')})"
-            what = f"the {name} changed since this episode was made {digests}"
+            if name not in then:
+                what = "its task names files of which the episode states no content"
+                instead = "restore the files with which it was made, or use the version of Nimbus that made it"
+                raise _OtherFile(what, where=where, instead=instead)
+            what = f"the {name} changed since this episode was made (hash {then[name]})"
             instead = f"restore the {name}, or use the version of Nimbus that made the episode"
-            raise InputError(what, where=where, instead=instead)
+            raise _OtherFile(what, where=where, instead=instead)
+
+
+class _OtherFile(InputError):
+    """Raised for a file with which an episode was not made."""
 
 
 def _names(task: Task | TaskFile) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.scene_files import is_path, resolve_from, scene_file, scene_names
+from nimbus.datagen.files.scene_files import is_path, literal_path, resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
 from nimbus.datagen.files.yaml_edit import set_value
 from nimbus.datagen.navigate.scene_source import SceneSource
@@ -377,7 +377,7 @@ def _scene(scene: str | RoomSettings | StageFileSettings, folder: Path) -> str:
     if isinstance(scene, str):
         return resolve_from(folder, scene)
     if isinstance(scene, StageFileSettings):
-        return scene.model_copy(update={"file": str(folder / scene.file)}).reference
+        return scene.model_copy(update={"file": str(literal_path(folder / scene.file))}).reference
     return scene.model_copy(update={"bench": resolve_from(folder, scene.bench)}).reference
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 
@@ -19,14 +20,36 @@ _MOST_BYTES = 1 << 30
 """Largest file [bytes]; most maps have 4 bytes a pixel or fewer."""
 
 
-def read_radiance(path: Path) -> NDArray[np.float32]:
-    """Read an environment map; return its linear light (H, W, 3), from the top row down.
+def check_map(path: Path, content: str) -> bytes:
+    """Return the bytes of an environment map, which must be those with which an episode was made.
 
     Raises:
-        InputError: The file is missing, in another format, or truncated.
+        InputError: The file is missing, or has another hash: a stored layout may name any file.
+    """
+    data = read_image_bytes(path, limit=_MOST_BYTES)
+    if hash_map(data) != content:
+        what = "the environment map has changed since the episode was generated"
+        raise InputError(what, where=str(path), instead="restore it, or generate the episode again")
+    return data
+
+
+def hash_map(data: bytes) -> str:
+    """Return the hash of an environment map by which layouts name it."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def read_radiance(path: Path, *, content: str | None = None) -> NDArray[np.float32]:
+    """Read an environment map; return its linear light (H, W, 3), from the top row down.
+
+    Args:
+        path: The file.
+        content: Hash that the file must have; None for any.
+
+    Raises:
+        InputError: The file is missing, in another format, truncated, or another one than ``content`` states.
     """
     try:
-        return _decoded(read_image_bytes(path, limit=_MOST_BYTES))
+        return _decoded(read_image_bytes(path, limit=_MOST_BYTES) if content is None else check_map(path, content))
     except ValueError as error:
         instead = "save it in Radiance's format (.hdr), with the rows from the top down"
         raise InputError(f"not a readable environment map: {error}", where=str(path), instead=instead) from None

@@ -142,7 +142,7 @@ class _FileStage:
         from pxr import Tf, Usd, UsdGeom
 
         try:
-            source: Any = Usd.Stage.Open(str(path))
+            source: Any = Usd.Stage.Open(str(path.absolute()))
         except Tf.ErrorException as error:
             line = str(error).strip().splitlines()[-1].split(" : ")[-1].strip("'")
             raise InputError(f"USD cannot open it: {line}", where=str(path), instead="export it again") from error

@@ -16,6 +16,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Dome, Lamp, Light
 from nimbus.datagen.geometry.cameras import camera_poses
+from nimbus.datagen.textures.environment_map import check_map
 from nimbus.datagen.usd.stack_layout import NEAR, StackLayout
 from nimbus.datagen.usd.visual_assets import VisualAssets
 
@@ -154,7 +155,8 @@ def _show_picture(sky: Any, dome: Dome) -> None:
     from pxr import Sdf, UsdGeom, UsdLux
 
     sky.CreateIntensityAttr(dome.intensity * 1000.0)
-    sky.CreateTextureFileAttr(Sdf.AssetPath(dome.texture))
+    check_map(Path(dome.texture), dome.content)
+    sky.CreateTextureFileAttr(Sdf.AssetPath(str(Path(dome.texture).absolute())))
     sky.CreateTextureFormatAttr(UsdLux.Tokens.latlong)
     UsdGeom.Xformable(sky).AddRotateZOp().Set(math.degrees(dome.turn) + 90.0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,11 @@ import numpy as np
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.scene_files import scene_file
-from nimbus.datagen.objects.imported.read import USD_SUFFIXES
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.mdl_files import mdl_files
+from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
 from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import least_size
@@ -99,6 +103,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
     check_scene(path)
     check_references(path)
+    path = path.absolute()  # Kit takes a relative path such as "file:/home/a.usd" for an address
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
@@ -174,18 +179,30 @@ def _floor_height(base: StageInfo) -> float:
 def _file_hash(path: Path) -> str:
     """Return the hash of a scene file and everything that it references."""
     if path.suffix.lower() not in USD_SUFFIXES:
-        beside = sorted(one for one in path.parent.iterdir() if one.is_file()) if path.suffix == ".gltf" else [path]
-        return hashlib.sha256(b"".join(one.name.encode() + one.read_bytes() for one in beside)).hexdigest()[:16]
+        return _gltf_hash(path)
     check_references(path)
     return _content_hash(path)
+
+
+def _gltf_hash(path: Path) -> str:
+    """Return the hash of a glTF file and of the buffers and images that it names, also in other folders."""
+    digest = hashlib.sha256(path.name.encode())
+    digest.update(read_bytes(path, limit=LARGEST_FILE))
+    for file in dict.fromkeys(gltf_files(path)[1:]):
+        content = read_bytes(file, limit=LARGEST_FILE)
+        digest.update(f"{os.path.relpath(file, path.parent)} {len(content)}\n".encode(errors="surrogateescape"))
+        digest.update(content)
+    return digest.hexdigest()[:16]
 
 
 def _content_hash(path: Path) -> str:
     from pxr import UsdUtils
 
-    found: Any = UsdUtils.ComputeAllDependencies(str(path))
+    found: Any = UsdUtils.ComputeAllDependencies(str(path.absolute()))
     layers, assets, _ = found
-    files = sorted({str(layer.realPath) for layer in layers} | {str(asset) for asset in assets})
+    files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
+    modules = [Path(file) for file in sorted(files) if Path(file).suffix.lower().startswith(".md")]
+    files = sorted(files | {str(file) for file in mdl_files(modules, path.parent)})
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())

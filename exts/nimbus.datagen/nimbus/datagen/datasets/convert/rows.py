@@ -14,6 +14,7 @@ from nimbus.datagen.datasets.convert.plan import ConversionPlan
 from nimbus.datagen.datasets.quality.finding import Unreadable
 from nimbus.datagen.datasets.quality.tables import check_columns, read_table
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.foreign_tables import open_table
 from nimbus.datagen.store.episode_file.statistics import QUANTILES, VectorTotal
 
 KEYS = ("min", "max", "mean", "std", *QUANTILES)
@@ -199,11 +200,9 @@ class Rows:
 
 
 def _schema_of(plan: ConversionPlan) -> Any:
-    import pyarrow.parquet as pq
-
     path = plan.items[0].rows
     try:
-        return pq.read_schema(path)
+        return open_table(path).schema_arrow
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot be read: {error}", where=str(path), instead="restore it from a copy") from None
 

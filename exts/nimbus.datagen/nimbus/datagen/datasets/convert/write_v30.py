@@ -16,6 +16,7 @@ from nimbus.datagen.datasets.export.parquet import INT, TEXT, write_index
 from nimbus.datagen.datasets.export.parts import make_all
 from nimbus.datagen.datasets.export.shards import DATA, EPISODES, FILES_IN_CHUNK, VIDEO, Options, groups, pack, place
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.foreign_tables import open_table
 from nimbus.datagen.files.own_files import copy_new, make_place
 from nimbus.datagen.machine import usable_cores
 
@@ -155,7 +156,7 @@ def _like(table: Any, schema: Any) -> Any:
 def _dataset_stats(plan: ConversionPlan, files: list[Path]) -> dict[str, Any]:
     totals = RowTotals(plan.frame_count)
     for path in files:
-        file = pq.ParquetFile(path)
+        file = open_table(path)
         for group in range(file.num_row_groups):
             totals.add(numbers_of(file.read_row_group(group)))
     stats = totals.stats()

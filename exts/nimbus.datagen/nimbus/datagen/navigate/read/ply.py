@@ -70,7 +70,7 @@ def _load(path: Path) -> Any:
     if not check_regular(path, limit=_FILE_BYTES):
         raise InputError("the file is empty", where=str(path), instead=RESTORE)
     try:
-        mesh = trimesh.load(str(path), process=False, file_type="ply")
+        mesh = trimesh.load(str(path.absolute()), process=False, file_type="ply")
     except Exception as error:  # the parser raises various errors for damaged files
         what = f"cannot be read as PLY: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead="copy or download it again") from None

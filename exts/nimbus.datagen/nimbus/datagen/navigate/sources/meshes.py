@@ -22,6 +22,7 @@ UpAxis = Literal["auto", "x", "y", "z", "-x", "-y", "-z"]
 class MeshSource(SceneSource):
     """Third-party scenes in files: GLB, PLY, USD, HSSD scene instances, 3D-FRONT JSON."""
 
+    file_kind = "mesh"
     meshes: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="Files or patterns such as scans/*.glb, relative to the task file."
     )
@@ -48,7 +49,7 @@ class MeshSource(SceneSource):
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file, and of the other files that its scene consists of."""
-        return file_hashes("mesh", self.paths) | further_hashes(self.paths)
+        return file_hashes(self.file_kind, self.paths) | further_hashes(self.paths)
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory."""

@@ -34,9 +34,15 @@ class SplatFileSettings(StrictModel):
 class SplatFileSource(SplatSource):
     """Captured scenes in splat files."""
 
+    file_kind = "splats"
     splats: Annotated[tuple[SplatFileSettings, ...], Field(min_length=1, max_length=1000)] = Field(
         description="Splat files with their settings."
     )
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Paths of the splats and of their proxies."""
+        return tuple(Path(name) for one in self.splats for name in (one.splat, one.proxy) if name)
 
     @property
     def count(self) -> int:
@@ -54,9 +60,8 @@ class SplatFileSource(SplatSource):
 
     def fingerprint(self) -> dict[str, str]:
         """Return the hash of each file, also of those that a proxy consists of, and the version of derived proxies."""
-        names = [name for one in self.splats for name in (one.splat, one.proxy) if name]
         further = further_hashes([Path(one.proxy) for one in self.splats if one.proxy])
-        return {"proxy": str(PROXY_VERSION)} | file_hashes("splats", map(Path, names)) | further
+        return {"proxy": str(PROXY_VERSION)} | file_hashes(self.file_kind, self.paths) | further
 
     def seen_from(self, folder: Path) -> Self:
         """Return a copy whose paths are relative to the working directory."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import numpy as np
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, SUFFIXES
+from nimbus.datagen.objects.imported.read import LARGEST_FILE, REFERRED, SUFFIXES
 from nimbus.datagen.objects.imported.rooms import name_rooms
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
 from nimbus.datagen.objects.imported.settle import name_rest_poses
@@ -24,8 +26,9 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.version import versioned_hash
 
 _LIBRARY_FILE = "library.yaml"
-_REFERRED = (".mtl", ".png", ".jpg", ".jpeg", ".bin", ".usd", ".usda", ".usdc")
-"""Suffixes of files that a mesh may refer to; the digest of a mesh covers all of them in its folder."""
+_GLTF = (".glb", ".gltf")
+_MOST_REFERRED, _MOST_LISTED = 10_000, 100_000
+"""Limits on the files to which meshes may refer, and on all files and folders below the folder of a library."""
 _LIGHTEST, _HEAVIEST = 5e-5, 20.0
 """Range of the masses of imported objects [kg]."""
 _DENSITIES = (2.0, 25_000.0)
@@ -47,12 +50,13 @@ class AssetLibrary(ObjectLibrary):
         self._files = files
         self._settings, self._said_in = _settings(folder, files)
         self._shapes: dict[str, PreparedMesh] = {}
-        referred = _digest(path for path in sorted(folder.iterdir()) if path.suffix.lower() in _REFERRED)
+        named = {file for path in files.values() if path.suffix.lower() in _GLTF for file in gltf_files(path)[1:]}
+        referred = _digest(sorted({*_referred(folder), *named}), folder)
         for name, path in files.items():
-            digest = _digest([path]) + referred
+            digest = _digest([path], folder) + referred
             self._shapes[name] = prepare_mesh(path, self._settings[name], digest=digest, said_in=self._said_in[name])
         settings = sorted((name, kind.model_dump_json()) for name, kind in self._settings.items())
-        content = f"{[_digest([path]) for path in files.values()]} {referred} {settings}"
+        content = f"{[_digest([path], folder) for path in files.values()]} {referred} {settings}"
         content_hash = versioned_hash(content.encode(), GENERATOR_VERSION, PREPARATION_VERSION)
         classes = tuple(dict.fromkeys(kind.object_class for kind in self._settings.values()))
         super().__init__(kind_name(folder), self._settings, classes, content_hash)
@@ -159,9 +163,28 @@ def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetS
     return settings, said_in
 
 
-def _digest(paths: Iterable[Path]) -> str:
+def _referred(folder: Path) -> list[Path]:
+    """Return all files below a folder to which meshes in it may refer, see :data:`.read.REFERRED`.
+
+    Raises:
+        InputError: There are too many files.
+    """
+    found: list[Path] = []
+    listed = 0
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        listed += len(folders) + len(names)
+        found += [Path(place, name) for name in names if name.lower().endswith(REFERRED)]
+        if len(found) > _MOST_REFERRED or listed > _MOST_LISTED:
+            what = f"has more than {_MOST_REFERRED:,} files to which a mesh may refer, or {_MOST_LISTED:,} files"
+            raise InputError(what, where=str(folder), instead="move the meshes to a folder of their own")
+    return sorted(path for path in found if path.is_file())
+
+
+def _digest(paths: Iterable[Path], folder: Path) -> str:
     digest = hashlib.sha256()
     for path in paths:
         content = read_bytes(path, limit=LARGEST_FILE)
-        digest.update(f"{path.name} {len(content)}\n".encode() + content)
+        name = Path(os.path.relpath(path, folder)).as_posix()
+        digest.update(f"{name} {len(content)}\n".encode(errors="surrogateescape") + content)
     return digest.hexdigest()

@@ -20,6 +20,10 @@ from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surfa
 
 USD_SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 SUFFIXES = (".obj", ".glb", ".gltf", ".stl", ".ply", *USD_SUFFIXES)
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tga", ".tif", ".tiff", ".gif", ".ppm", ".pgm")
+REFERRED = (".mtl", ".bin", *USD_SUFFIXES, *_PICTURES)
+"""Suffixes of the files to which a mesh other than glTF may refer. Others are not read: the hash of a library covers
+these alone."""
 LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
 _TEXTURE_SIDE = 2048
@@ -111,7 +115,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
 
     outside: list[str] = []
     _refuse_compression(path)
-    if path.suffix.lower() in (".glb", ".gltf"):
+    if is_gltf := path.suffix.lower() in (".glb", ".gltf"):
         check_gltf_sizes(path)
 
     class FolderResolver(FilePathResolver):
@@ -125,6 +129,8 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
                     raise FileNotFoundError(name)
                 return read_bytes(root / found, limit=LARGEST_FILE)
             target = (path.parent / name.strip()).resolve()
+            if not is_gltf and not target.name.lower().endswith(REFERRED):
+                raise FileNotFoundError(name)  # the parser goes on without the file
             if not target.is_relative_to(path.parent.resolve()):
                 outside.append(name)  # the parser ignores errors raised here
                 raise FileNotFoundError(name)
@@ -133,7 +139,8 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
 
     limit_formats()
     try:
-        loaded: Any = trimesh.load_scene(str(path), resolver=FolderResolver(str(path)), process=False)
+        place = str(path.absolute())  # trimesh would look for a relative path "~/a.glb" in the home folder
+        loaded: Any = trimesh.load_scene(place, resolver=FolderResolver(place), process=False)
         meshes = [mesh for mesh in loaded.dump() if isinstance(mesh, trimesh.Trimesh)]
     except Exception as error:  # the parser raises various errors for a foreign file
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"

@@ -35,11 +35,11 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
     """
     from pxr import Tf, Usd, UsdGeom
 
-    from nimbus.datagen.objects.imported.read import join_surfaces
+    from nimbus.datagen.objects.imported.read import USD_SUFFIXES, join_surfaces
 
     try:
         check_growth(path)
-        stage: Any = Usd.Stage.Open(str(path))
+        stage: Any = Usd.Stage.Open(str(path.absolute()))
     except Tf.ErrorException as error:
         try:
             what = str(error).strip().splitlines()[-1]
@@ -47,6 +47,9 @@ def read_usd(path: Path, *, root: Path | None = None) -> ImportedSurface:
             what = "no text"
         raise InputError(f"cannot be read as USD: {what}", where=str(path), instead="export it again") from None
     for layer in stage.GetUsedLayers():
+        if layer.realPath and not outer_file(layer.realPath).name.lower().endswith(USD_SUFFIXES):
+            what = f"consists of '{layer.realPath}', which is not USD"
+            raise InputError(what, where=str(path), instead="export it as USD alone")
         if layer.realPath and not outer_file(layer.realPath).resolve().is_relative_to(path.parent.resolve()):
             raise InputError(
                 f"refers to '{layer.realPath}' outside its folder", where=str(path), instead="copy it into the folder"
@@ -137,7 +140,7 @@ def _uvs(mesh: Any, indices: IndexArray, places: IndexArray) -> FloatArray | Non
 def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageArray | None:
     from pxr import Ar
 
-    from nimbus.datagen.objects.imported.read import texel_colors
+    from nimbus.datagen.objects.imported.read import REFERRED, texel_colors
 
     asset = _texture(mesh)
     if asset is None or not asset.path:
@@ -154,6 +157,9 @@ def _image(mesh: Any, path: Path, root: Path | None, notes: list[str]) -> ImageA
         raise InputError(
             f"refers to '{asset.path}' outside its folder", where=str(path), instead="copy it into the folder"
         )
+    if root is None and not outer.name.lower().endswith(REFERRED):
+        notes.append(f"texture '{asset.path}' has another suffix than {', '.join(REFERRED)} and is omitted")
+        return None
     check_regular(outer)
     opened: Any = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(found))
     if opened is None:

@@ -21,6 +21,7 @@ SAFE = {"ignore_chapters": "1"}
 """Options for every file: FFmpeg would compare each chapter with all others."""
 QUICK = {**SAFE, "analyzeduration": "0", "probesize": "2048"}
 """Options that also skip probing, which would decode frames of a fragmented file: the header contains everything."""
+_LOCAL = {"protocol_whitelist": "file"}
 _MOST_BOXES = 1_000_000
 """Largest accepted number of boxes at the top level; a fragment has two."""
 _MOST_BYTES = 1 << 28
@@ -54,8 +55,9 @@ def open_mp4(file: Path | IO[bytes] | io.RawIOBase, *, quick: bool = True) -> An
     else:
         check_samples(file)
         file.seek(0)
-    source: Any = str(file) if isinstance(file, Path) else file
-    return av.open(source, format="mp4", options=QUICK if quick else SAFE)
+    # FFmpeg takes a path such as "http:/x.mp4" for an address, also if the file exists.
+    source: Any = f"file:{file.absolute()}" if isinstance(file, Path) else file
+    return av.open(source, format="mp4", options=(QUICK if quick else SAFE) | _LOCAL)
 
 
 def check_samples(file: IO[bytes] | io.RawIOBase) -> None:

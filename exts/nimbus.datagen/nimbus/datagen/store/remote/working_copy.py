@@ -18,6 +18,7 @@ from nimbus.datagen.errors import InputError, StorageError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_plain, read_typed
 from nimbus.datagen.files.cache import writing
 from nimbus.datagen.files.own_files import make_place, make_subfolder, move, open_shared, remove_file, remove_tree
+from nimbus.datagen.files.scene_files import literal_path
 from nimbus.datagen.store.publish import disk, replace_text
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, local_folder, parse_address
 from nimbus.datagen.store.remote.block_memory import MEMORY
@@ -90,7 +91,7 @@ def open_dataset(text: str, *, has_ledger: bool = True, may_be_empty: bool = Fal
         StoreAwayError: The store does not answer.
     """
     if not is_address(text):
-        return Path(text)
+        return literal_path(Path(text))
     address = resolve_address(text)
     if folder := local_folder(address):
         return folder
