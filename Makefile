@@ -2,8 +2,8 @@
 # All set themselves up in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-# Processes of the tests: one more than the cores, for many tests wait for processes of their own.
-WORKERS ?= 3
+# Processes of the tests: two more than the usual two cores, for tests wait for processes of their own and for the disk.
+WORKERS ?= 4
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Of `make fuzz`: how many inputs, and from which seed.
 INPUTS ?= 5000
@@ -31,7 +31,7 @@ fast-tests: bytecode
 
 # With the slow tests: real physics, browsers, processes that are killed. The short chaos measures times, so that all that
 # runs beside it has a lower priority. The tests begin when the chaos ends, so that pyright does not leave a core idle. With
-# a priority of 10, beside three processes of tests, pyright would end a minute after them.
+# a priority of 10, beside processes of tests, pyright would end a minute after them.
 test-all: bytecode
 	$(MAKE) --jobs 3 --output-sync chaos-then-tests beside-chaos
 	$(MAKE) short-cluster

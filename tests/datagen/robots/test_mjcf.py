@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.limited_process import LimitedPool
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
+from nimbus.datagen.robots.model_folder import check_mjcf_files
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
 from tests.support.refusals import refusal
@@ -158,3 +159,41 @@ def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, m
     finally:
         pool.close()
     assert (tmp_path / "private").read_text() == "mine"
+
+
+INSIDE = '<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody/></mujoco>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        INSIDE.format("../private.stl"),
+        INSIDE.format("link.stl"),
+        '<mujoco><compiler meshdir=".."/><asset><mesh name="m" file="private.stl"/></asset></mujoco>',
+        '<mujoco><compiler meshdir=".." strippath="true"/><asset><mesh file="x/private.stl"/></asset></mujoco>',
+        '<mujoco><include file="../private.xml"/></mujoco>',
+        '<mujoco><include file="part.xml"/></mujoco>',
+        '<mujoco><asset><texture name="t" type="cube" fileright="../private.png"/></asset></mujoco>',
+        '<mujoco><asset><model name="other" file="../private.xml"/></asset></mujoco>',
+    ],
+)
+def test_a_model_names_no_file_outside_of_its_folder(tmp_path: Path, text: str):
+    """A model may come from another user, and is drawn into datasets."""
+    for name in ("private.stl", "private.png", "private.xml"):
+        (tmp_path / name).write_text("<mujoco/>")
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "link.stl").symlink_to("../private.stl")
+    (folder / "part.xml").write_text(INSIDE.format("../private.stl"))
+    (folder / "mine.xml").write_text(text)
+    with pytest.raises(InputError, match="is outside of the robot's folder"):
+        check_mjcf_files(folder / "mine.xml")
+    with pytest.raises(InputError, match="is outside of the robot's folder"):
+        convert_to_urdf(folder / "mine.xml")
+
+
+@pytest.mark.parametrize("text", ['<!DOCTYPE mujoco [<!ENTITY x "y">]><mujoco/>', INSIDE.format("a&#10;\nb.stl")])
+def test_an_unclear_model_is_refused(tmp_path: Path, text: str):
+    (tmp_path / "mine.xml").write_text(text)
+    with pytest.raises(InputError, match="has a document type, or a line break in the name of a file"):
+        check_mjcf_files(tmp_path / "mine.xml")

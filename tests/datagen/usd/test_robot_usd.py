@@ -101,21 +101,28 @@ def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch
     assert not list(tmp_path.rglob("kitchen*"))
 
 
-@pytest.mark.parametrize("way", ["path", "link", "material"])
+@pytest.mark.parametrize("way", ["path", "link", "material", "mesh", "linked mesh", "link and back"])
 def test_images_of_a_users_robot_are_in_its_folder(tmp_path: Path, way: str):
     """They are drawn into datasets, and a robot may come from another user."""
     (tmp_path / "private.png").write_bytes(b"mine")
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "link.png").symlink_to("../private.png")
+    (tmp_path / "deep/private").mkdir(parents=True)
+    (tmp_path / "deep/private.obj").write_text("v 0 0 0")
+    (folder / "link.obj").symlink_to("../deep/private.obj")
+    (folder / "way").symlink_to("../deep/private")
+    (folder / "private.obj").write_text("v 0 0 0")
     (folder / "mesh.obj").write_text("mtllib look.mtl\n")
     (folder / "look.mtl").write_text("newmtl a\nmap_Kd ../private.png\n")
-    image = {"path": "../private.png", "link": "link.png", "material": ""}[way]
-    shape = '<mesh filename="mesh.obj"/>' if way == "material" else '<sphere radius="1"/>'
+    image = {"path": "../private.png", "link": "link.png"}.get(way, "")
+    meshes = {"mesh": "../deep/private.obj", "linked mesh": "link.obj", "link and back": "way/../private.obj"}
+    name = meshes.get(way, "mesh.obj" if way == "material" else "")
+    shape = f'<mesh filename="{name}"/>' if name else '<sphere radius="1"/>'
     mesh = f"<geometry>{shape}</geometry>"
     look = f'<material name="m"><texture filename="{image}"/></material>' if image else ""
     (folder / "mine.urdf").write_text(f'<robot name="mine"><link name="a"><visual>{mesh}{look}</visual></link></robot>')
-    with pytest.raises(InputError, match="is outside of the robot's folder"):
+    with pytest.raises(InputError, match="is outside of the robot's folder|goes through a link and back"):
         robot_hash(changed(package="", urdf=str(folder / "mine.urdf")))
 
 

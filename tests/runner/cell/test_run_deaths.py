@@ -167,7 +167,11 @@ def is_sleep(pid: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("all_of_them", [False, True], ids=["supervisor", "all processes"])
+@pytest.mark.parametrize(
+    "all_of_them",
+    [pytest.param(False, marks=pytest.mark.long), True],  # the supervisor is one of all processes
+    ids=["supervisor", "all processes"],
+)
 def test_stopped_processes_are_forgiven(all_of_them: bool, tmp_path: Path):
     limits = {phase: (4.0, 4.0) for phase in ("plan", "render", "load", "randomize", "store")}
     spec = make_spec(tmp_path / "data", mishaps={"view 2 0": "nap x1"}, deadlines=limits, episodes=12)

@@ -22,9 +22,9 @@ from nimbus.datagen.execute.motions.release import (
     nearest_rest_pose,
     similar_yaws,
 )
-from nimbus.datagen.execute.motions.setting_down import plan_release
+from nimbus.datagen.execute.motions.setting_down import plan_release, plan_release_inside
 from nimbus.datagen.execute.workcell import SimulatedWorkcell
-from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
@@ -138,3 +138,17 @@ def test_planning_of_a_release_ends():
     with pytest.raises(SkillFailure, match="no_ik"):
         plan_release(cell, itertools.repeat((np.eye(4), np.eye(4))))
     assert sum(asked) == 2 * 192  # each with and without free space around
+
+
+def test_in_a_narrow_container_the_first_release_with_room_is_taken_and_else_the_nearest(cell: SimulatedWorkcell):
+    def release(x: float, y: float, z: float) -> tuple[np.ndarray, np.ndarray]:
+        down = make_transform((x, y, z), (0.0, 1.0, 0.0, 0.0))
+        return make_transform((0.0, 0.0, 0.1), (1.0, 0.0, 0.0, 0.0)) @ down, down
+
+    x, y = cell.tool_pose()[:2, 3]
+    in_table, far, near = release(x, y, -0.05), release(0.45, 0.35, 0.2), release(x, y, 0.2)
+    for ways, expected in (([far, near], near), ([in_table, far, near], far)):
+        _, lower = plan_release_inside(cell, ways)
+        np.testing.assert_allclose(cell.scene.tool_pose(lower.end), expected[1], atol=1e-3)
+    with pytest.raises(SkillFailure, match=r"no_path: .* touches "):
+        plan_release_inside(cell, [in_table])

@@ -138,6 +138,67 @@ def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):
     assert gltf_files(path) == [path, buffer]
 
 
+MATERIAL = 'def Shader "paint"\n{\n uniform asset info:mdl:sourceAsset = @./paint.mdl@\n}\n'
+MODULE = """mdl 1.6;
+// "/comment.png"
+import ::df::*; import .::parts::more;
+export material paint(uniform texture_2d look = texture_2d("./lo" "ok.png"))
+= material() [[ anno::description("A \\"paint\\" of wood: see the docs") ]];
+"""
+
+
+def test_files_that_an_mdl_module_names_belong_to_the_scene(tmp_path: Path):
+    path = stage(tmp_path, MATERIAL)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "paint.mdl").write_text(MODULE)
+    (tmp_path / "parts/more.mdl").write_text('mdl 1.6; texture_2d("grain.png");')
+    hashes = set[str]()
+    for content in (b"one", b"two"):
+        for name in ("look.png", "parts/grain.png"):
+            (tmp_path / name).write_bytes(content)
+            read_stage.cache_clear()
+            hashes.add(read_stage(str(path)).content_hash)
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('"link.png"', "names 'link.png' outside of the scene's folder"),
+        ('"../private.png"', "names '../private.png' outside"),
+        ('"../later.png"', "names '../later.png' outside"),
+        ('"li" "nk.png"', "names 'link.png' outside"),
+        ('"/home/me/my photos/x.png"', "is an address or an absolute path"),
+        ('"file:///home/me/x.png"', "is an address or an absolute path"),
+        ('"omniverse://server/x.png"', "is an address or an absolute path"),
+        (r'"\x2fhome"', "has a text with coded characters"),
+        ('"no end', "has a text or comment without an end"),
+        ("import linked::*;", "outside of the scene's folder"),
+    ],
+)
+def test_an_mdl_module_names_no_file_elsewhere(tmp_path: Path, text: str, told: str):
+    """Isaac Sim would draw a private image, or ask a server."""
+    folder = tmp_path / "scene"
+    folder.mkdir()
+    for name in ("private.png", "private.mdl"):
+        (tmp_path / name).write_text("mine")
+    (folder / "link.png").symlink_to("../private.png")
+    (folder / "linked.mdl").symlink_to("../private.mdl")
+    (folder / "paint.mdl").write_text(f"mdl 1.6; {text}")
+    assert told in refusal(read_stage, str(stage(folder, MATERIAL)))
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ('string info:mdl:sourceCode = "mdl 1.6;"', "has code in info:mdl:sourceCode"),
+        ('string sensorModelPluginName = "/tmp/evil.so"', "names a plug-in by its path"),
+    ],
+)
+def test_code_and_plug_ins_of_a_scene_are_refused(tmp_path: Path, inside: str, told: str):
+    assert told in refusal(read_stage, str(stage(tmp_path, f'def Shader "paint"\n{{\n {inside}\n}}\n')))
+
+
 @pytest.mark.parametrize("name", ["a.gltf", "a.GLTF", "a.glb"])
 def test_the_hash_of_a_scene_covers_the_images_that_it_names(tmp_path: Path, name: str):
     """A stored task names the scene, and another image would be a private one."""

@@ -52,6 +52,7 @@ from nimbus.datagen.execute.motions.release import (
 )
 from nimbus.datagen.execute.motions.setting_down import (
     plan_release,
+    plan_release_inside,
     release_upward,
     retreat,
     set_down,
@@ -152,6 +153,7 @@ __all__ = [
     "object_center",
     "pinch_height",
     "plan_release",
+    "plan_release_inside",
     "plan_straight",
     "push_object",
     "reach_carry_path",

@@ -19,6 +19,7 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.robots.model_folder import check_mjcf_files
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
 _LIGHT = (1e-3, 1e-6)
@@ -60,9 +61,10 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     """Convert an MJCF file, and return the path of the URDF in the cache; this is called in a separate process.
 
     Raises:
-        InputError: MuJoCo cannot read it, or it has ball joints.
+        InputError: MuJoCo cannot read it, it has ball joints, or it names a file outside of the robot's folder.
     """
     path = Path(file)
+    check_mjcf_files(path)
     try:
         model: Any = _read(path, angles)
     except (ValueError, RuntimeError, ElementTree.ParseError) as error:

@@ -105,7 +105,7 @@ class IsaacSimSimulation(NewtonSimulation):
         """Return the prim path of each body by its name."""
         from pxr import Usd
 
-        stage: Any = Usd.Stage.Open(str(path))
+        stage: Any = Usd.Stage.Open(str(path.absolute()))
         return {name: str(prim.GetPath()) for name, prim in body_prims(stage, self.stage).items()}
 
     def _world_parts(self, layout: PhysicalLayout) -> WorldParts:

@@ -19,6 +19,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
 from nimbus.datagen.rooms.plan import Bench
@@ -199,7 +200,9 @@ def _content_hash(path: Path) -> str:
 
     found: Any = UsdUtils.ComputeAllDependencies(str(path.absolute()))
     layers, assets, _ = found
-    files = sorted({str(layer.realPath) for layer in layers} | {str(asset) for asset in assets})
+    files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
+    modules = [Path(file) for file in sorted(files) if Path(file).suffix.lower().startswith(".md")]
+    files = sorted(files | {str(file) for file in mdl_files(modules, path.parent)})
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())

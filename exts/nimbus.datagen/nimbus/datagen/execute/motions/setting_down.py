@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _BATCH = 4
-"""Number of releases in one planning query; the planner chooses the nearest of them."""
+"""Number of releases in one planning query by default; the planner chooses the nearest of them."""
 _MOST_WAYS = 192
 """Largest number of releases that are tried; a region has up to 81 spots with 8 headings each."""
 _BERTH = 0.012
@@ -35,19 +35,22 @@ _TILTED = 0.3
 """Tilt from its rest pose at which an object counts as fallen [rad]."""
 
 
-def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = False) -> tuple[MotionPlan, MotionPlan]:
+def plan_release(
+    cell: Workcell, ways: Iterable[Release], *, thorough: bool = False, at_once: int = _BATCH
+) -> tuple[MotionPlan, MotionPlan]:
     """Plan a free motion to a pose above the first reachable release, and a straight descent to the release.
 
     Args:
         cell: The scene, with the object in the hand.
-        ways: Releases in order of preference; they are tried in groups of four, the nearest of a group first.
+        ways: Releases in order of preference; they are tried in groups, the nearest of a group first.
         thorough: Also try the rest of a group if the nearest release has no straight descent.
+        at_once: Number of releases in a group; 1 tries them one by one in their order.
 
     Raises:
         SkillFailure: There is no reachable release.
     """
     failure: MotionPlan | None = None
-    for some in _batches(itertools.islice(ways, _MOST_WAYS), _BATCH):
+    for some in _batches(itertools.islice(ways, _MOST_WAYS), at_once):
         while some:
             carry = _plan_carry(cell, [above for above, _ in some])
             # None of this group can be reached; the next group may be in another place.
@@ -62,6 +65,44 @@ def plan_release(cell: Workcell, ways: Iterable[Release], *, thorough: bool = Fa
     if failure is None:
         raise SkillFailure(Reason.NO_ROOM, f"no free spot for {cell.held}")
     raise SkillFailure.of_plan(failure)
+
+
+def plan_release_inside(cell: Workcell, ways: Iterable[Release]) -> tuple[MotionPlan, MotionPlan]:
+    """Plan a free motion to a pose above a release in a container, and a straight descent to the release.
+
+    Where hand and object have room at all releases of a group, the group is planned as by :func:`plan_release`. In a
+    narrower container, the releases with room are tried one by one in their order of preference. The choice then does
+    not depend on the posture of the arm or on random draws of the planner.
+
+    Args:
+        cell: The scene, with the object in the hand.
+        ways: Releases in order of preference.
+
+    Raises:
+        SkillFailure: There is no reachable release.
+    """
+    failure: SkillFailure | None = None
+    blocked = MotionPlan(status=MotionStatus.NO_PATH)
+    for some in _batches(itertools.islice(ways, _MOST_WAYS), _BATCH):
+        found = [_find_obstacle(cell, release) for _, release in some]
+        blocked = next((MotionPlan(status=MotionStatus.NO_PATH, detail=one) for one in found if one), blocked)
+        free = [way for way, one in zip(some, found, strict=True) if not one]
+        if free:
+            try:
+                return plan_release(cell, free, at_once=_BATCH if len(free) == len(some) else 1)
+            except SkillFailure as error:
+                failure = error
+    raise failure or SkillFailure.of_plan(blocked)
+
+
+def _find_obstacle(cell: Workcell, world_T_tool: FloatArray) -> str:
+    """Return the contact of the hand or of the held object at a pose (4, 4); empty if there is none, or no posture."""
+    scene = cell.look()
+    # The search starts at the home posture, because the arm's own posture depends on its last free motion.
+    q = scene.arm.solve(world_T_tool, np.asarray(cell.robot.arm.home))
+    if q is None or not scene.blocks_tool(q):
+        return ""
+    return " touches ".join(scene.first_contact(q) or ())
 
 
 def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:

@@ -44,7 +44,7 @@ def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
     check_scene(path)
     try:
         check_growth(path)
-        stage: Any = Usd.Stage.Open(str(path))
+        stage: Any = Usd.Stage.Open(str(path.absolute()))
     except Tf.ErrorException:
         raise InputError("cannot be read as USD", where=str(path), instead="export it again") from None
     said = str(UsdGeom.GetStageUpAxis(stage)).lower()

@@ -17,9 +17,10 @@ from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 
-SCENE_CHECK_VERSION = 3
+SCENE_CHECK_VERSION = 4
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -35,6 +36,8 @@ stage."""
 _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
 """Beginnings of the types of graphs and their nodes, which Isaac Sim executes: some nodes run Python, CUDA or programs,
 read memory, write files, or open connections."""
+_CODE = re.compile(r"info:(?:\w+:)*sourceCode")
+"""Attributes with the code of a shader."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 """Beginning of an address. Isaac Sim loads a file with such an address from a server or a device; this process's USD
@@ -132,6 +135,8 @@ def stage_files(path: Path) -> list[str]:
         _check_addresses(layer, path)
     _refuse_missing(unresolved, path)
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
+    modules = [Path(file) for file in sorted(files) if Path(file).suffix.lower().startswith(".md")]
+    files |= {str(file) for file in mdl_files(modules, path.parent)}
     files = sorted({str(outer_file(file)) for file in files})
     for file in files:
         check_regular(Path(file), limit=_FILE_BYTES)
@@ -185,9 +190,18 @@ def _check_scripts(prim: Any, path: Path) -> None:
         what, instead = "has a Python script, which Isaac Sim would run", "remove the script from the scene"
     elif _is_graph(prim):
         what, instead = "belongs to an OmniGraph, which Isaac Sim would execute", "remove or deactivate the graph"
+    elif code := next((name for name in map(str, prim.GetPropertyNames()) if _CODE.fullmatch(name)), ""):
+        what, instead = f"has code in {code}, which Isaac Sim would run", "write the material into a file"
+    elif any(set("/\\") & {*str(prim.GetAttribute(name).Get())} for name in _plugins(prim)):
+        what, instead = "names a plug-in by its path, which Isaac Sim may load", "write the name of the plug-in"
     else:
         return
     raise InputError(f"{prim.GetPath()} {what}", where=str(path), instead=instead)
+
+
+def _plugins(prim: Any) -> list[str]:
+    """Return the attributes of a prim that name plug-ins."""
+    return [name for name in map(str, prim.GetPropertyNames()) if name.lower().endswith("pluginname")]
 
 
 def _is_graph(prim: Any) -> bool:

@@ -1,0 +1,109 @@
+"""Folder of a robot's model, in which all files that the model names must lie.
+
+A model may come from another user, and all that it names is copied into USD files and drawn into datasets. The robot
+file, which the user names, selects the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
+from nimbus.datagen.objects.imported.named_files import existing_file
+
+_MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
+"""Names of folders beside which robots keep their meshes, as in ``my_robot/urdf`` and ``my_robot/meshes``."""
+_LEVELS = 3
+"""Number of folders above that of the URDF in which ``package.xml`` is looked for."""
+_FOLDERS = ("meshdir", "texturedir", "assetdir")
+_UNCLEAR = re.compile(r"<!DOCTYPE|\bfile\w*\s*=\s*(?:\"[^\"]*[\r\n\t]|'[^']*[\r\n\t])", re.IGNORECASE)
+"""Parts of an MJCF that MuJoCo may read in another way than Python's parser."""
+_MOST_PARTS = 1000
+"""Largest number of files that an MJCF includes."""
+
+
+def model_folder(urdf: Path) -> Path:
+    """Return the folder in which all files that a model names must lie.
+
+    It is the nearest folder with a ``package.xml``, or the parent of a folder such as ``urdf``, or the model's own
+    folder. It is never above the folder of a dataset, which another user may have made.
+    """
+    own = urdf.resolve().parent
+    for folder in (own, *own.parents[:_LEVELS]):
+        if (folder / "package.xml").is_file():
+            return folder
+        if (folder / "dataset.json").exists():
+            break
+    is_part = own.name in _MODEL_FOLDERS and not (own / "dataset.json").exists()
+    return own.parent if is_part else own
+
+
+def check_inside(path: Path, folder: Path, name: str, where: str) -> None:
+    """Refuse a file that is outside of a robot's folder, also through a link.
+
+    Raises:
+        InputError: It is.
+    """
+    if not path.resolve().is_relative_to(folder) or not path.parent.resolve().is_relative_to(folder):
+        shown = name.encode("utf-8", "replace").decode()
+        what = f"'{shown}' is outside of the robot's folder {folder}"
+        instead = "put the file there, or a package.xml into the folder of the whole robot"
+        raise InputError(what, where=where, instead=instead)
+
+
+def check_mjcf_files(path: Path) -> None:
+    """Refuse an MJCF that names a file outside of its robot's folder; MuJoCo opens any path.
+
+    Raises:
+        InputError: It does, or an included file cannot be read.
+    """
+    folder, waiting, seen = model_folder(path), [path], {path}
+    folders: set[str] = {""}
+    names: list[tuple[str, Path]] = []
+    while waiting:
+        part = waiting.pop()
+        for name, is_part in _names(part, folders):
+            names.append((name, part))
+            if not is_part:
+                continue
+            for found in _candidates(name, (path.parent, part.parent), {""}):
+                check_inside(found, folder, name, str(part))
+                if found not in seen:
+                    seen.add(found)
+                    waiting.append(found)
+        if len(seen) > _MOST_PARTS:
+            what = f"includes more than {_MOST_PARTS} files"
+            raise InputError(what, where=str(path), instead="write them into one file")
+    for name, part in names:
+        for found in _candidates(name, dict.fromkeys((path.parent, part.parent)), folders):
+            check_inside(found, folder, name, str(part))
+
+
+def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the file names in an MJCF, each with True if it is another MJCF; collect the folders of its assets."""
+    try:
+        text = read_bytes(part, limit=TEXT_BYTES).decode("utf-8-sig")
+        if _UNCLEAR.search(text):
+            what = "has a document type, or a line break in the name of a file"
+            raise InputError(what, where=str(part), instead="remove it")
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, UnicodeDecodeError) as error:
+        raise InputError(f"not an MJCF: {error}", where=str(part), instead="correct its XML syntax") from None
+    for element in root.iter():
+        folders.update(element.get(name, "") for name in _FOLDERS)
+        for key, value in element.attrib.items():
+            if key.lower().startswith("file"):
+                yield value, element.tag in ("include", "model")
+
+
+def _candidates(name: str, bases: Iterable[Path], folders: set[str]) -> Iterator[Path]:
+    """Yield the existing files that MuJoCo may open for a name; with ``strippath`` it uses the last part only."""
+    for base in bases:
+        for folder in sorted(folders):
+            for one in dict.fromkeys((name, name.replace("\\", "/").rpartition("/")[2])):
+                if (found := existing_file(base / folder / one)) is not None:
+                    yield found
