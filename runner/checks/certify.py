@@ -28,6 +28,7 @@ from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus, place_finder
 from nimbus.datagen.store.remote.uploads import has_files
+from nimbus.datagen.tasks.own_tasks import ForeignTask
 from nimbus.runner.system.console import TerminalConsole
 from nimbus.runner.system.threads import prepare_libraries
 
@@ -123,7 +124,8 @@ def _guarded(name: str, stored: list[Attempt], check: Callable[[], Certificate])
     try:
         return check()
     except InputError as error:
-        return Certificate(name=name, holds=None, checked=0, of=len(stored), note=error.what)
+        note = f"{error.what}; {error.instead}" if isinstance(error, ForeignTask) else error.what
+        return Certificate(name=name, holds=None, checked=0, of=len(stored), note=note)
 
 
 def _labels(paths: list[Path], stored: list[Attempt]) -> Certificate:

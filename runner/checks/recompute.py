@@ -145,6 +145,7 @@ class _Maker:
         return self._jobs[address]
 
     def _load(self, episode: EpisodeFile) -> Job:
+        from nimbus.datagen.tasks.own_tasks import is_named
         from nimbus.datagen.tasks.stored_files import check_stored_files
         from nimbus.datagen.tasks.stored_pictures import check_pictures
         from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
@@ -166,11 +167,12 @@ class _Maker:
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
-            task = stored_task(episode, step_folder=find_takes(self._folder))
+            task = stored_task(episode, step_folder=find_takes(self._folder), draws=True)
             trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
             if not trusted:
                 check_pipeline(task, where=str(episode.path))
-            check_pictures(task, provenance.assets, where=str(episode.path))
+            if not is_named(task):
+                check_pictures(task, provenance.assets, where=str(episode.path))
             check_stored_files(task, provenance.assets, where=str(episode.path))
 
             from nimbus.runner.cell.transport.spec import CellSpec

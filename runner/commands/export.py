@@ -18,6 +18,7 @@ from nimbus.runner.commands.options import (
     EpisodeSize,
     NewFolder,
     ShardSize,
+    StoredTask,
     one_of,
 )
 from nimbus.runner.system.output import write_json
@@ -76,14 +77,18 @@ def command(
             "--restricted-assets", help="include episodes with objects whose licenses restrict redistribution"
         ),
     ] = False,
+    task: StoredTask = None,
     as_json: AsJson = False,
 ) -> int:
     """Write the export and print a summary."""
     from nimbus.datagen.datasets.export.export import export
     from nimbus.datagen.datasets.export.shards import Options
     from nimbus.datagen.policies.signal_view import SignalView
+    from nimbus.datagen.tasks.own_tasks import name_task
     from nimbus.runner.monitor.output_summary import print_exported, report_pending
 
+    if task:
+        name_task(task)
     begin = time.monotonic()
     options = Options(episode_size=episode_size, shard_bytes=shard_size)
     view = SignalView(actions=actions, rotation=rotation, state=state, environment_state=environment_state, done=done)

@@ -13,7 +13,7 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import check_own
-from nimbus.runner.commands.options import Seed, Skills, whole
+from nimbus.runner.commands.options import Seed, Skills, StoredTask, whole
 from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import write_out
 
@@ -46,15 +46,19 @@ def command(
         ),
     ] = None,
     skills: Skills = None,
+    stored_task: StoredTask = None,
 ) -> int:
     """Write the stage and print its path."""
     if bool(task) == bool(episode):
         raise InputError("a task or an episode is needed", instead="write a TASK, or --episode DIR ID")
     if out and out.suffix not in (".usd", ".usda", ".usdc"):
         raise InputError("not the name of a USD file", where=f"--out {out}", instead="end it with .usda or .usdc")
+    from nimbus.datagen.tasks.own_tasks import name_task
     from nimbus.runner.system.threads import prepare_libraries
 
     prepare_libraries(skill_folders=skills or [])
+    if stored_task:
+        name_task(stored_task, skill_folders=skills or [])
     if episode:
         path = export_episode(Path(episode[0]), episode[1], out)
     else:

@@ -144,6 +144,15 @@ Replay = Annotated[
 Skills = Annotated[
     list[Path] | None, typer.Option("--skills", metavar="DIR", parser=path, help="a folder with custom skills")
 ]
+StoredTask = Annotated[
+    str | None,
+    typer.Option(
+        "--task",
+        metavar="NAME",
+        parser=str,
+        help="your file of the episodes' task, if another user made them; it names the files to open",
+    ),
+]
 Robot = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, one_of
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, StoredTask, one_of
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -31,13 +31,17 @@ def command(
     ] = "executed",
     as_json: AsJson = False,
     skills: Skills = None,
+    task: StoredTask = None,
 ) -> int:
     """Replay episodes; return 1 if an outcome differs."""
+    from nimbus.datagen.tasks.own_tasks import name_task
     from nimbus.runner.checks.replay import episode_paths, replay
     from nimbus.runner.system.threads import prepare_libraries
 
     paths = episode_paths(folder, ids or [])
     prepare_libraries(skill_folders=skills or [])
+    if task:
+        name_task(task, skill_folders=skills or [])
     results = []
     for path in paths:
         result = replay(path, actions=cast("FedActions", actions))

@@ -124,7 +124,7 @@ def command(
         task = load_any_task(task_name, skill_folders=skills or [])
     else:
         with EpisodeFile(paths[0]) as episode:
-            task = stored_task(episode)
+            task = stored_task(episode, draws=True)
             check_pictures(task, episode.provenance.assets, where=str(episode.path))
             if names_files(task):  # a foreign dataset must not name arbitrary files of this user
                 check_assets(task, episode)
@@ -310,9 +310,11 @@ def _planned(
     from nimbus.datagen.stages import Planned, Request, Scene
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import IMAGE_SETTINGS
+    from nimbus.datagen.tasks.own_tasks import record_own
     from nimbus.datagen.tasks.stored_pictures import hash_pictures
 
     stated = hashes | hash_pictures(task)
+    record_own(task.text, stated)
     for path in paths:
         with EpisodeFile(path) as episode:
             before, trajectory = episode.layout(), episode.trajectory()

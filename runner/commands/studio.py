@@ -80,6 +80,8 @@ def command(
 ) -> int:
     """Serve the page until interrupted."""
     from nimbus.datagen.errors import InputError
+    from nimbus.datagen.files.scene_files import is_path
+    from nimbus.datagen.tasks.own_tasks import name_task
     from nimbus.runner.system.threads import prepare_libraries
 
     if device is not None and not teleoperate:
@@ -89,6 +91,9 @@ def command(
     if cuts is not None and not cuts.is_dir():
         raise InputError("no such dataset", where=f"--cuts {cuts}", instead="give the folder of demonstrations")
     prepare_libraries(skill_folders=skills or [])
+    if is_path(task):
+        with contextlib.suppress(InputError):  # a draft need not be valid
+            name_task(task, skill_folders=skills or [])
     from nimbus.datagen.ui.browser.studio import QUICK, SHARP, Studio, has_gpu, page_url
 
     ended = threading.Event()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, whole
+from nimbus.runner.commands.options import AsJson, DatasetFolder, Skills, StoredTask, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def command(
         ),
     ] = 2,
     skills: Skills = None,
+    task: StoredTask = None,
     pipeline: Annotated[
         Path | None,
         typer.Option(
@@ -46,12 +47,15 @@ def command(
     from nimbus.datagen.datasets.export.publication import NAME as EXPORT_NAME
     from nimbus.datagen.store.info import INFO_NAME
     from nimbus.datagen.store.verify import verify
+    from nimbus.datagen.tasks.own_tasks import name_task
     from nimbus.runner.checks.recompute import recompute
 
     if not (folder / INFO_NAME).exists() and (folder / "manifest.parquet").is_file():
         return _shards(folder, as_json=as_json)
     if not (folder / INFO_NAME).exists() and (folder / EXPORT_NAME).is_file():
         return _export(folder, as_json=as_json)
+    if task:
+        name_task(task, skill_folders=skills or [])
     found = verify(folder)
     damaged = {problem.partition(": ")[0] for problem in found.problems}
     with _saying(count):

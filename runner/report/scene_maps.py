@@ -93,15 +93,16 @@ def _read(folder: Path, number: int, plans: list[Attempt]) -> ScenePaths:
 def _free_space(folder: Path, plans: list[Attempt], number: int) -> FreeSpace | None:
     """Open the scene of stored episodes again; None if it is not on this machine, or has changed."""
     from nimbus.datagen.load.navigation_loader import open_navigation
+    from nimbus.datagen.tasks.own_tasks import parse_stored
     from nimbus.datagen.tasks.stored_files import check_stored_files
-    from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
+    from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.system.threads import prepare_libraries
 
     try:
         with EpisodeFile(folder / next(plan.path for plan in plans if plan.path)) as episode:
             origin, name, where = episode.provenance, episode.layout().key.task, str(episode.path)
         prepare_libraries()
-        task = parse_any_task(origin.task_text, name=name)
+        task = parse_stored(origin, name=name, where=where)
         check_stored_files(task, origin.assets, where=where)
         return open_navigation(task, number).place.space if isinstance(task, NavigationTask) else None
     except InputError:  # a scan that has changed or is on another machine: the paths are drawn without it

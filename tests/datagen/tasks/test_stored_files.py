@@ -120,10 +120,12 @@ def test_a_layout_names_no_file(library: str) -> None:
 
 
 def test_every_stored_task_is_checked() -> None:
-    """Only these modules read the text of a stored task; each of them, or its callers, checks its files."""
-    line = re.compile(r"(provenance|origin)\.task_text")
+    """Only these modules read a stored task; each of them asks whether its files may be opened, and checks them."""
+    line = re.compile(r"parse_stored\(|stored_task\(|find_named\(|(provenance|origin)\.task_text")
     texts = {name.removeprefix("nimbus."): path.read_text() for name, path in modules().items()}
     readers = {name for name, text in texts.items() if line.search(text) and "parse" in text}
     checked = {name for name in readers if "check_stored_files" in texts[name] or "check_assets" in texts[name]}
-    # Recomputation compares all inputs of the run, and Isaac Sim gets the task of its own run.
-    assert len(checked) >= 5 and readers - checked <= {"runner.checks.recompute", "runner.isaac.job"}
+    # Isaac Sim gets the task of its own run.
+    assert len(checked) >= 7 and readers - checked <= {"datagen.tasks.own_tasks", "runner.isaac.job"}
+    parsers = {name for name in readers if re.search(r"parse\w*\([^)]*task_text", texts[name])}
+    assert len(parsers) == 3 and all("find_named(" in texts[name] for name in parsers)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,11 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.tasks import own_tasks
+from nimbus.datagen.tasks.own_tasks import record_own
+from nimbus.datagen.tasks.stored_files import hash_assets
+from nimbus.datagen.tasks.task import load_any_task
 from nimbus.runner.checks import replay
 from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
@@ -108,10 +115,60 @@ def test_paths_of_a_stored_task_begin_in_the_working_directory(copy: Path, capsy
         stored["task_text"] = stored["task_text"].replace("robot: panda", "robot: own/calm.yaml")
         del file["provenance"]
         file["provenance"] = json.dumps(stored)
+    record_own(stored["task_text"], stored["assets"])
     assert main(["replay", str(copy), path.stem]) == 2
     line = capsys.readouterr().err
     why = "(relative paths of a stored task begin in the working directory: change to the task's folder)"
     assert "is missing or cannot be used: own/calm.yaml" in line and line.endswith(f"{why}\n") and line.count("\n") == 1
+
+
+@pytest.fixture
+def foreign(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an episode that another user made with an own robot, which lies beside the user's task, not here."""
+    path, mine = min((copy / "episodes").iterdir()), tmp_path / "mine"
+    mine.mkdir()
+    shutil.copy(scene_folder("robots") / "panda.yaml", mine / "own.yaml")
+    with h5py.File(path, "r+") as file:
+        text: Any = file["provenance"]
+        stored = json.loads(text[()].decode())
+        stored["task_text"] = stored["task_text"].replace("robot: panda", "robot: own.yaml")
+        (mine / "tiny.yaml").write_text(stored["task_text"])
+        stored["assets"] = hash_assets(load_any_task(mine / "tiny.yaml"))
+        del file["provenance"]
+        file["provenance"] = json.dumps(stored)
+    monkeypatch.setattr(own_tasks, "_named", {})
+    monkeypatch.chdir(copy)
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["replay", ".", "ID"],
+        ["rerender", ".", "ID", "--out", "../new"],
+        ["export-usd", "--episode", ".", "ID"],
+        ["export", ".", "--actions", "tool_pose", "--out", "../new"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_files_that_a_foreign_dataset_names_are_not_opened(foreign: Path, words: list[str], capsys):
+    os.mkfifo("own.yaml")  # a reader would wait for a writer
+    assert main([word.replace("ID", foreign.stem) for word in words]) == 2
+    error = capsys.readouterr().err
+    assert "its task names the file 'own.yaml'" in error and "--task FILE" in error and error.count("\n") == 1
+
+
+def test_checks_of_a_foreign_dataset_tell_what_they_leave_out(foreign: Path, capsys):
+    os.mkfifo("own.yaml")
+    main(["verify", ".", "--recompute", "1"])
+    assert "names the file 'own.yaml'" in capsys.readouterr().out
+    main(["certify", ".", "--sample", "1"])
+    assert "its task names the file 'own.yaml'" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_users_task_names_the_files(foreign: Path, capsys):
+    assert main(["replay", ".", foreign.stem, "--task", "../mine/tiny.yaml"]) == 0
+    assert "1 of 1 with the same outcome" in capsys.readouterr().out
 
 
 def test_source_hashed_episode_is_not_replayed(copy: Path, capsys):

@@ -90,7 +90,7 @@ def test_photos_below_the_current_folder_are_not_drawn_for_a_stored_task(
         del file["provenance"]
         file.create_dataset("provenance", data=with_photos.encode()).attrs.update(attributes)
     assert rerender(Path("ds"), path.stem, Path("new")) == 2
-    assert "uses images of which the episode states no content: 'Pictures/'" in capsys.readouterr().err
+    assert "its task names the file 'Pictures/'" in capsys.readouterr().err
     assert not Path("new").exists()
 
 

@@ -14,6 +14,7 @@ from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.progress import allow
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
+from nimbus.datagen.tasks.own_tasks import record_own
 from nimbus.datagen.tasks.stored_pictures import hash_pictures
 from nimbus.datagen.tasks.task import NavigationTask
 
@@ -85,7 +86,9 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
     @cached_property
     def _hashes(self) -> dict[str, str]:
         """Content hashes of all files, for the provenance; large sets of scenes have thousands of files."""
-        return self._task.source.fingerprint() | hash_pictures(self._task)
+        hashes = self._task.source.fingerprint() | hash_pictures(self._task)
+        record_own(self._task.text, hashes)
+        return hashes
 
     def of_index(self, index: int) -> NavigationAssets:
         """Return the scene of an episode by its index."""

@@ -22,8 +22,9 @@ from nimbus.datagen.policies.trained_policy import TrainedSettings, group_layout
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_single_task_info
+from nimbus.datagen.tasks.own_tasks import parse_stored
 from nimbus.datagen.tasks.stored_files import check_stored_files
-from nimbus.datagen.tasks.task import Task, parse_task
+from nimbus.datagen.tasks.task import Task, manipulation_of
 
 HORIZON = 16
 """Number of actions of an answer."""
@@ -90,7 +91,7 @@ class Demonstrations:
             with EpisodeFile(path) as episode:
                 layout, trajectory = episode.layout(), episode.trajectory()
                 if reader is None:
-                    parsed = parse_task(episode.provenance.task_text, name=task)
+                    parsed = manipulation_of(parse_stored(episode.provenance, name=task, where=str(path)))
                     check_stored_files(parsed, episode.provenance.assets, where=str(path))
                     reader = _RowReader(parsed, trajectory, dataset=dataset)
             rng = np.random.default_rng(number)

@@ -13,6 +13,7 @@ from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robots.robot import Robot, load_robot
+from nimbus.datagen.tasks.own_tasks import asset_names
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.tasks.task_file import TaskFile
 from nimbus.datagen.usd.stage import StageInfo, read_stage
@@ -34,7 +35,7 @@ def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[Objec
 
 def names_files(task: BaseTask | TaskFile) -> bool:
     """Return True if a task names its scene, its robot or a library by path."""
-    return not isinstance(task, Task | TaskFile) or any(map(is_path, _names(task)))
+    return not isinstance(task, Task | TaskFile) or any(map(is_path, asset_names(task)))
 
 
 def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
@@ -46,7 +47,7 @@ def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
     if isinstance(task, NavigationTask):
         return task.source.fingerprint()
     assert isinstance(task, Task | TaskFile)
-    robot, scene, *named = _names(task)
+    robot, scene, *named = asset_names(task)
     libraries = list(dict.fromkeys(map(open_library, named)))
     names = [library.name for library in libraries]
     if twice := next((name for name in names if names.count(name) > 1), ""):
@@ -80,7 +81,7 @@ def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
     except _OtherFile:
         raise
     except InputError:
-        named = [name for name in _names(task) if is_path(name)] if isinstance(task, Task | TaskFile) else []
+        named = [name for name in asset_names(task) if is_path(name)] if isinstance(task, Task | TaskFile) else []
         what = f"a file that its task names is missing or cannot be used{': ' if named else ''}{', '.join(named)}"
         raise InputError(what, where=where, instead="restore the files with which the episode was made") from None
 
@@ -136,12 +137,3 @@ def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: st
 
 class _OtherFile(InputError):
     """Raised for a file with which an episode was not made."""
-
-
-def _names(task: Task | TaskFile) -> tuple[str, ...]:
-    """Return the names or paths of the robot, the scene and the libraries."""
-    libraries = [group.library for group in task.objects.values()]
-    if isinstance(task, TaskFile):
-        return (task.robot, task.scene_name, *libraries)
-    drawn = (name for settings in task.randomize.values() for name in getattr(settings, "libraries", ()))
-    return (task.robot, task.scene, *libraries, *drawn)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.own_tasks import parse_stored
 from nimbus.datagen.tasks.stored_files import check_stored_files
-from nimbus.datagen.tasks.task import NavigationTask, parse_any_task
+from nimbus.datagen.tasks.task import NavigationTask
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
 from nimbus.datagen.ui.navigation_preview import NavigationPreview
@@ -100,7 +101,7 @@ class DataTab:
             raise InputError(what, where=self._episode.value, instead="choose a stored one")
         with EpisodeFile(path) as episode:
             layout, trajectory = episode.layout(), episode.trajectory()
-            task = parse_any_task(episode.provenance.task_text, name=layout.key.task, folder=Path())
+            task = parse_stored(episode.provenance, name=layout.key.task, where=str(path))
             check_stored_files(task, episode.provenance.assets, where=str(path))
         if isinstance(task, NavigationTask):
             look = NavigationPreview().look(task, layout, trajectory)

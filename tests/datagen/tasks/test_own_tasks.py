@@ -1,0 +1,127 @@
+"""The files of a stored task are opened only if this user ran the task, or names it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.episode.provenance import Provenance
+from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.strict_yaml import parse
+from nimbus.datagen.load.navigation_loader import NavigationLoader
+from nimbus.datagen.load.scene_loader import UsdSceneLoader
+from nimbus.datagen.stages import Request
+from nimbus.datagen.tasks import own_tasks
+from nimbus.datagen.tasks.own_tasks import find_named, is_named, name_task, parse_stored, record_own
+from nimbus.datagen.tasks.task import load_task, manipulation_of, parse_any_task, parse_task
+from nimbus.datagen.tasks.task_file import TaskFile
+from tests.support.one_can import TEXT, assets
+from tests.support.refusals import refusal
+
+SHIPPED = load_task("sort_trash").text
+
+
+@pytest.fixture(autouse=True)
+def new_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test an empty cache and working directory, and no task of a command."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(own_tasks, "_named", {})
+    monkeypatch.chdir(tmp_path)
+
+
+def stored(text: str, **hashes: str) -> Provenance:
+    return Provenance(task_text=text, task_hash="", assets=hashes)
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        ("robot: panda", "robot: pipe.yaml"),
+        ("scene: tabletop", "scene: pipe.yaml"),
+        ("scene: tabletop", "scene: {file: pipe}"),
+        ("library: trash", "library: ./pipe.yaml"),
+        ("scene: tabletop", "scene: {family: kitchen, bench: ./pipe.yaml}"),
+        ("\n  mass:", "\n  distractors: {library: pipe.yaml, region: start}\n  mass:"),
+    ],
+)
+def test_no_file_of_a_foreign_task_is_opened(line: str, other: str) -> None:
+    """A reader would wait for a writer of the pipe."""
+    for name in ("pipe", "pipe.yaml"):
+        os.mkfifo(name)
+    text = SHIPPED.replace(line, other, 1)
+    assert text != SHIPPED
+    error = refusal(parse_stored, stored(text), name="t", where="here")
+    assert error.startswith("here: its task names the file '") and "pipe" in error and "--task FILE" in error
+
+
+@pytest.mark.parametrize("scene", ["{meshes: '*/*.glb'}", "{splats: [{splat: pipe.spz}]}", "{meshes: pipe}"])
+def test_no_scan_of_a_foreign_task_is_listed(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nimbus.datagen.navigate.sources.meshes.find_files", pytest.fail)
+    text = (scene_folder("tasks") / "navigate_homes.yaml").read_text()
+    text = "\n".join(f"scene: {scene}" if line.startswith("scene:") else line for line in text.splitlines())
+    assert "here: its task names the file " in refusal(parse_stored, stored(text), name="t", where="here")
+
+
+def test_images_count_where_they_are_drawn() -> None:
+    text = f"{TEXT}randomize: {{textures: {{on: [table], folder: Pictures}}}}\n"
+    assert parse_stored(stored(text), name="t", where="here").text == text
+    assert "names the file 'Pictures/'" in refusal(parse_stored, stored(text), name="t", where="here", draws=True)
+
+
+@pytest.mark.parametrize("scene", ["tabletop", "kitchen", "{family: kitchen, bench: cupboard, size: [4.5, 5.5]}"])
+def test_a_task_without_own_files_needs_no_record(scene: str) -> None:
+    text = SHIPPED.replace("scene: tabletop", f"scene: {scene}")
+    assert parse_stored(stored(text), name="t", where="here", draws=True).text == text
+
+
+@pytest.mark.parametrize("name", ["navigate_homes", "navigate_splats"])
+def test_generated_homes_need_no_record(name: str) -> None:
+    text = (scene_folder("tasks") / f"{name}.yaml").read_text()
+    assert parse_stored(stored(text), name="t", where="here", draws=True).text == text
+
+
+def test_a_run_records_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another text, other content or another cache is not the same task."""
+    shutil.copy(scene_folder("robots") / "panda.yaml", "own.yaml")
+    task = parse_task(TEXT.replace("robot: panda", "robot: own.yaml"), name="t")
+    (scene,) = UsdSceneLoader(task, assets()).process(Request(index=0, variants=(0,)))
+    made = scene.provenance
+    assert parse_stored(made, name="t", where="here").text == task.text
+    changed = stored(task.text, **made.assets | {"robot panda": "other"}), stored(task.text + "# 1\n", **made.assets)
+    for provenance in changed:
+        assert "files of foreign tasks are not opened" in refusal(parse_stored, provenance, name="t", where="here")
+    monkeypatch.setenv("NIMBUS_CACHE", str(Path("other cache").absolute()))
+    assert "files of foreign tasks are not opened" in refusal(parse_stored, made, name="t", where="here")
+
+
+def test_a_navigation_run_records_its_task() -> None:
+    Path("a.glb").write_bytes(b"glTF")
+    text = (scene_folder("tasks") / "navigate_homes.yaml").read_text()
+    text = "\n".join("scene: {meshes: a.glb}" if line.startswith("scene:") else line for line in text.splitlines())
+    task = parse_any_task(text, name="t")
+    loader = NavigationLoader(task)  # pyright: ignore[reportArgumentType]
+    assert parse_stored(stored(text, **loader._hashes), name="t", where="here").text == text
+    assert "foreign tasks" in refusal(parse_stored, stored(text), name="t", where="here")
+
+
+def test_a_task_of_the_command_stands_for_a_stored_one_of_equal_content() -> None:
+    """Its paths begin at its own file, not in the working directory, which may be a foreign dataset."""
+    text = SHIPPED.replace("robot: panda", "robot: own.yaml")
+    Path("mine").mkdir()
+    Path("mine/task.yaml").write_text(f"# my notes\n{text}")
+    name_task("mine/task.yaml")
+    found = manipulation_of(parse_stored(stored(text), name="t", where="here"))
+    assert found.robot == "mine/own.yaml" and is_named(found)
+    form = parse(text, "task").validate(TaskFile)
+    assert find_named(form, stored(text), where="here") is found
+    other = text.replace("own.yaml", "../own.yaml")
+    assert "that of the command differs" in refusal(parse_stored, stored(other), name="t", where="here")
+
+
+def test_records_are_private(tmp_path: Path) -> None:
+    record_own("text", {"robot a": "1"})
+    folder = tmp_path / "cache/own_tasks"
+    assert folder.stat().st_mode & 0o777 == 0o700 and len(list(folder.iterdir())) == 1
