@@ -19,6 +19,7 @@ from nimbus.datagen.tasks.task import load_any_task
 from nimbus.runner.checks import replay
 from nimbus.runner.checks.replay import episode_paths
 from nimbus.runner.cli import main
+from tests.support.agreement import agree
 from tests.support.runs import start
 
 
@@ -136,6 +137,7 @@ def foreign(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         stored["assets"] = hash_assets(load_any_task(mine / "tiny.yaml"))
         del file["provenance"]
         file["provenance"] = json.dumps(stored)
+    agree(copy, path)
     monkeypatch.setattr(own_tasks, "_named", {})
     monkeypatch.chdir(copy)
     return path

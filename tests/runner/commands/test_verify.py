@@ -11,10 +11,10 @@ import pytest
 
 from nimbus.datagen.datasets.export.export import export
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.store.episode_file.content_check import content_hash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.runner.cli import main
 from nimbus.runner.commands.verify import command
+from tests.support.agreement import agree
 from tests.support.described import describe
 from tests.support.runs import run as start_again
 from tests.support.runs import sound
@@ -221,18 +221,6 @@ def test_a_ledger_row_that_lies_is_found(tmp_path: Path, capsys: pytest.CaptureF
 def test_a_folder_without_a_dataset_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no dataset here"):
         run(tmp_path)
-
-
-def agree(folder: Path, path: Path) -> None:
-    """Update the ledger to a changed file."""
-    with EpisodeFile(path) as episode:
-        digest = content_hash(episode).hexdigest()
-    size = path.stat().st_size
-    with sqlite3.connect(folder / "ledger.sqlite") as connection:
-        for table in ("attempts", "episodes"):
-            line = f"UPDATE {table} SET sha256 = ?, byte_count = ? WHERE episode_id = ?"
-            assert connection.execute(line, (digest, size, path.stem)).rowcount == 1
-    connection.close()
 
 
 def test_layouts_and_plans_are_made_again_from_their_seeds(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
