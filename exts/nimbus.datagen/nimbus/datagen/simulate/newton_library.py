@@ -58,8 +58,8 @@ def _load() -> Any:
 def _follow_assets_only() -> None:
     """Let Newton open a texture of a stage only if the attribute has the type of a file, and USD found the file.
 
-    Newton also opens files and addresses that are plain texts, or that USD did not find. USD does not count these among the files of a stage, so
-    neither the check of a foreign scene nor its hash covers them.
+    Newton also opens files and addresses that are plain texts, or that USD did not find. USD does not count these among
+    the files of a stage, so neither the check of a foreign scene nor its hash covers them.
     """
     from newton._src.usd import utils
     from pxr import Sdf
