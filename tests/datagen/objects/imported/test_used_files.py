@@ -44,7 +44,7 @@ def test_a_file_that_is_composed_but_not_listed_is_refused(tmp_path: Path, insid
     """Else a private file of the user would be drawn into the dataset."""
     room = scene(tmp_path, inside)
     told = refusal(check_used_files, opened(room), _files(room), room)
-    assert f"refers to '{tmp_path}/private" in told
+    assert f"uses '{tmp_path}/private" in told
 
 
 @pytest.mark.parametrize("read", [read_scene, usd_files, stage_files, read_usd])
@@ -71,3 +71,18 @@ def test_the_check_changes_no_layer(tmp_path: Path):
     before = stage.GetRootLayer().ExportToString()
     stage_files(path)
     assert stage.GetRootLayer().ExportToString() == before
+
+
+def test_a_file_under_another_type_is_compared_too(tmp_path: Path):
+    """USD states the strongest type of an attribute, and the value may be a weaker one."""
+    room = scene(tmp_path, TEXTURE.replace('`"./${PIC}.png"`', "./t.<UDIM>.png"))
+    (tmp_path / "scene/t.1001.png").write_bytes(b"listed")
+    (tmp_path / "scene/t.<UDIM>.png").symlink_to("../private.png")
+    room.write_text(room.read_text()[:-2] + ' over "paint"\n {\n  string inputs:file\n }\n}\n')
+    assert "t.<UDIM>.png', which is not among" in refusal(check_used_files, opened(room), _files(room), room)
+
+
+def test_a_scene_may_refer_to_itself(tmp_path: Path):
+    path = tmp_path / "a.usda"
+    path.write_text('#usda 1.0\ndef "a"\n{\n}\ndef "b" (\n references = </a>\n)\n{\n}\n')
+    assert read_scene(str(path)) == [str(path)]

@@ -30,9 +30,9 @@ def listed_textures_only(robot: Robot) -> Iterator[None]:
     packages = [package_folder(piece.package).resolve() for piece in robot.pieces if piece.package]
     store = MaterialCache._store_materials
 
-    def store_listed(cache: Any, data: Any) -> None:
-        store(cache, data)
-        for file in cache.texture_paths:
+    def store_listed(self: Any, data: Any) -> None:
+        store(self, data)
+        for file in self.texture_paths:
             place = Path(file).resolve()
             if place in listed or not place.exists() or any(place.is_relative_to(folder) for folder in packages):
                 continue

@@ -171,7 +171,7 @@ def _check_addresses(layer: Any, path: Path) -> None:
     if found := next((asset for asset in sorted(named) if _SCHEME.match(asset)), ""):
         what, instead = f"refers to the address '{found[:200]}'", "copy the file into the folder of the scene"
         raise InputError(what, where=str(path), instead=instead)
-    for asset in sorted(layer.GetCompositionAssetDependencies()):
+    for asset in sorted(filter(None, layer.GetCompositionAssetDependencies())):  # internal references are empty
         outer, _, inner = asset.partition("[")
         if ":SDF_FORMAT_ARGS:" in asset or Path((inner or outer).rstrip("]")).suffix.lower() not in _LAYERS:
             instead = "convert it to USD"

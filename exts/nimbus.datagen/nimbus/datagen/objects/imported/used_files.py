@@ -30,30 +30,42 @@ def check_used_files(stage: Any, files: Iterable[str | Path], path: Path) -> Non
     listed = {_real(str(file)) for file in files}
     for used in _used(stage):
         if _real(used) not in listed:
-            what = f"refers to '{used[:200]}' in a way that depends on other files"
+            what = f"uses '{used[:200]}', which is not among the files that USD lists for it"
             raise InputError(what, where=str(path), instead="write the path of the file itself, or flatten the stage")
 
 
 def _used(stage: Any) -> Iterator[str]:
     """Yield the files that the attributes of a stage name, at all times, and then the stage's layers."""
-    from pxr import Sdf, Usd
+    from pxr import Usd
 
-    file_types = {Sdf.ValueTypeNames.Asset, Sdf.ValueTypeNames.AssetArray}
     roots = [stage.GetPseudoRoot(), *stage.GetPrototypes()]
     for prim in (prim for root in roots for prim in Usd.PrimRange(root, Usd.PrimAllPrimsPredicate)):
         for attribute in prim.GetAuthoredAttributes():
-            if attribute.GetTypeName() in file_types:
-                for time in (Usd.TimeCode.Default(), *attribute.GetTimeSamples()):
+            for time in (Usd.TimeCode.Default(), *attribute.GetTimeSamples()):
+                if _is_file(attribute, time):
                     yield from _resolved(attribute.Get(time))
     for layer in stage.GetUsedLayers():  # last, because USD opens the layers of clips on demand
         if not layer.anonymous:
             yield str(layer.realPath or layer.identifier)
 
 
+def _is_file(attribute: Any, time: Any) -> bool:
+    """Return True if any layer gives an attribute the type of a file.
+
+    The value may come from another layer than the type that USD states for the attribute.
+    """
+    from pxr import Sdf
+
+    file_types = (Sdf.ValueTypeNames.Asset, Sdf.ValueTypeNames.AssetArray)
+    return any(spec.typeName in file_types for spec in attribute.GetPropertyStack(time))
+
+
 def _resolved(value: Any) -> Iterator[str]:
-    """Yield the existing files of an attribute's value."""
-    for asset in (value if hasattr(value, "__len__") else (value,)) if value is not None else ():
-        if asset.resolvedPath:
+    """Yield the existing files of an attribute's value, which may be of another type."""
+    from pxr import Sdf
+
+    for asset in value if isinstance(value, Sdf.AssetPathArray) else (value,):
+        if isinstance(asset, Sdf.AssetPath) and asset.resolvedPath:
             yield str(asset.resolvedPath)
 
 
