@@ -14,7 +14,6 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-
 _RUN_FOR = ("__all__", "__version__")
 """Names with two underscores that run a module. Imports and debuggers read others of every module."""
 
@@ -22,8 +21,8 @@ _RUN_FOR = ("__all__", "__version__")
 class _DeferredModule(ModuleType):
     """Module that runs when a name is read that it does not have yet.
 
-    A module of :class:`importlib.util.LazyLoader` runs when any name is read, also the names that a second import of it,
-    an import of a submodule and :func:`inspect.getmodule` read.
+    A module of :class:`importlib.util.LazyLoader` runs when any name is read, also those that a second import of it, an
+    import of a submodule and :func:`inspect.getmodule` read.
 
     Args:
         spec: Specification of the module.
