@@ -178,7 +178,7 @@ def _referred(folder: Path) -> list[Path]:
         if len(found) > _MOST_REFERRED or listed > _MOST_LISTED:
             what = f"has more than {_MOST_REFERRED:,} files to which a mesh may refer, or {_MOST_LISTED:,} files"
             raise InputError(what, where=str(folder), instead="move the meshes to a folder of their own")
-    return sorted(path for path in found if path.is_file())
+    return sorted(found)
 
 
 def _digest(paths: Iterable[Path], folder: Path) -> str:
