@@ -36,28 +36,19 @@ def check_used_files(stage: Any, files: Iterable[str | Path], path: Path) -> Non
 
 def _used(stage: Any) -> Iterator[str]:
     """Yield the files that the attributes of a stage name, at all times, and then the stage's layers."""
-    from pxr import Usd
+    from pxr import Sdf, Usd
 
+    file_types = (Sdf.ValueTypeNames.Asset, Sdf.ValueTypeNames.AssetArray)
     roots = [stage.GetPseudoRoot(), *stage.GetPrototypes()]
     for prim in (prim for root in roots for prim in Usd.PrimRange(root, Usd.PrimAllPrimsPredicate)):
         for attribute in prim.GetAuthoredAttributes():
             for time in (Usd.TimeCode.Default(), *attribute.GetTimeSamples()):
-                if _is_file(attribute, time):
+                # The value may come from another layer than the type that USD states for the attribute.
+                if any(spec.typeName in file_types for spec in attribute.GetPropertyStack(time)):
                     yield from _resolved(attribute.Get(time))
     for layer in stage.GetUsedLayers():  # last, because USD opens the layers of clips on demand
         if not layer.anonymous:
             yield str(layer.realPath or layer.identifier)
-
-
-def _is_file(attribute: Any, time: Any) -> bool:
-    """Return True if any layer gives an attribute the type of a file.
-
-    The value may come from another layer than the type that USD states for the attribute.
-    """
-    from pxr import Sdf
-
-    file_types = (Sdf.ValueTypeNames.Asset, Sdf.ValueTypeNames.AssetArray)
-    return any(spec.typeName in file_types for spec in attribute.GetPropertyStack(time))
 
 
 def _resolved(value: Any) -> Iterator[str]:
