@@ -180,7 +180,7 @@ def command(
     if task is None and job is None:
         raise InputError("the following arguments are required: --task", instead="see nimbus run --help")
     task = task or ""
-    # The name of a shipped task is no folder: the current folder may be of others.
+    # The name of a shipped task is never a folder: the current folder may belong to others.
     tasks = Path(task) if task and task not in task_names() and Path(task).is_dir() else None
     if tasks is None and job is None:
         check_form(_text(task, "--task"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROOT_WORD = "--portable-root"
 """Option before the folder for Kit's settings, caches and logs; Kit only accepts it as a separate argument."""
-_REMOVED = ("PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP", "CUDA_VISIBLE_DEVICES")
+_REMOVED = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "PYTHONSTARTUP", "CUDA_VISIBLE_DEVICES")
 """Environment variables that an instance does not inherit; it selects its GPU by the number among all GPUs."""
 FREE = "NIMBUS_GPU_FREE_BYTES"
 """Environment variable with the GPU memory [bytes] that an instance may use."""
@@ -79,10 +79,10 @@ def instance_paths(instances: Instances, number: int) -> InstancePaths:
 def environment(instances: Instances, place: InstancePaths, host: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of an instance: that of its start script, plus Nimbus's own package."""
     kept = {name: value for name, value in host.items() if name not in _REMOVED}
-    own = clean_search_paths(instances.environment)
+    clean = clean_search_paths(kept | instances.environment)
     return {
-        **clean_search_paths(kept | own),
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), own.get("PYTHONPATH", "")))),
+        **clean,
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(place.package), clean.get("PYTHONPATH", "")))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # so that CUDA, Vulkan and the driver number the GPUs alike
         INSTANCE_GPU: place.gpu,
         FREE: str(place.free_bytes),

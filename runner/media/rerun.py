@@ -87,17 +87,14 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
     return shown
 
 
-def start_viewer(*options: str) -> subprocess.Popen[bytes]:
+def start_viewer() -> subprocess.Popen[bytes]:
     """Start Rerun's window as a separate process that reads a recording from its standard input.
 
     The recording goes through this pipe alone. Rerun's server for recordings asks for no token, keeps what it gets, and
     gives it to every client, also of other users. The window has one as well, on the loopback interface and empty.
-
-    Args:
-        options: Further options of the command line.
     """
     # With "--new", it does not hand the recording over to a process that listens at its usual port.
-    words = ["-", "--bind", LOOPBACK, "--new", "--expect-data-soon", "--hide-welcome-screen", *options]
+    words = ["-", "--bind", LOOPBACK, "--new", "--expect-data-soon", "--hide-welcome-screen"]
     command = [sys.executable, "-P", "-m", "rerun", *words]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 

@@ -46,6 +46,23 @@ def test_names_of_a_part_do_not_run_the_package(package: Path):
     assert package.read_text().split()[2:] == ["__init__", "first"]
 
 
+def test_all_names_of_a_deferred_module_are_imported_and_listed(package: Path):
+    defer_modules("slow_package", ("first", "deep.third"))
+    importlib.import_module("slow_package")
+    exec("from slow_package.first import *", names := {})
+    assert names["NAME"] == "slow_package.first"
+    assert {"NAME", "VALUE"} <= set(dir(importlib.import_module("slow_package.deep.third")))
+
+
+def test_a_module_that_fails_says_so_each_time(package: Path):
+    (package.parent / "slow_package/first.py").write_text("import no_such_library")
+    defer_modules("slow_package", ("first",))
+    imported = importlib.import_module("slow_package")
+    for _ in range(2):
+        with pytest.raises(ModuleNotFoundError, match="no_such_library"):
+            _ = imported.first.NAME
+
+
 def test_what_is_imported_already_stays(package: Path):
     imported = importlib.import_module("slow_package")
     before = imported.first

@@ -45,3 +45,12 @@ def test_a_texture_is_an_asset_of_the_stage(tmp_path: Path, kind: str, quotes: s
     builder = newton.ModelBuilder()
     builder.add_usd(str(stage))
     assert [mesh.texture is not None for mesh in builder.shape_source] == [is_opened]
+
+
+def test_an_address_is_no_texture():
+    """Newton would ask the server, and draw the answer."""
+    from newton._src.usd import utils
+    from pxr import Sdf
+
+    assert newton.ModelBuilder is not None
+    assert utils._resolve_asset_path(Sdf.AssetPath("http://127.0.0.1:1/x.png"), None) is None

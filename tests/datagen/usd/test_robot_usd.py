@@ -93,7 +93,7 @@ def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch
     dataset.mkdir()
     (dataset / "mine.urdf").write_text('<robot name="/proc/self/cwd/kitchen"><link name="a"/></robot>')
     monkeypatch.chdir(dataset)
-    # The limited process has the current folder of its server; a new server has this one.
+    # A new server is started in this folder.
     monkeypatch.setattr(limited_process, "_known", [])
     found = path_of(changed(package="", urdf="mine.urdf"))
     assert found == cache / "robots" / found.parent.name / "panda.usdc"

@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
+from trimesh.exchange.gltf import export_gltf
+from trimesh.visual import TextureVisuals
+from trimesh.visual.material import PBRMaterial
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.folds import count_full_edges, passes_through_itself
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.objects.libraries import open_library
 from tests.support.refusals import refusal
@@ -174,3 +179,32 @@ def test_a_file_outside_is_not_opened_to_count_it(tmp_path: Path) -> None:
     (tmp_path / "inside" / "a.usda").write_text('#usda 1.0\ndef "c" (references = @../secret.usda@)\n{\n}\n')
     with pytest.raises(InputError, match="outside its folder"):
         check_growth(tmp_path / "inside" / "a.usda")
+
+
+DAMAGED = '{"images": [], "extras": "\xff"}'.encode("latin-1")
+
+
+def test_a_gltf_that_parsers_read_differently_is_refused(tmp_path: Path) -> None:
+    """The list of its files would be empty, while the parser of meshes opens them."""
+    (tmp_path / "thing.gltf").write_bytes(DAMAGED)
+    (tmp_path / "thing.glb").write_bytes(struct.pack("<4sIIII", b"glTF", 2, 52, 32, 0x4E4F534A) + DAMAGED.ljust(32))
+    for name in ("thing.gltf", "thing.glb"):
+        assert "its JSON is damaged" in refusal(gltf_files, tmp_path / name)
+
+
+@pytest.mark.parametrize("uri", ["nosuch/../look.png", "data:/../look.png"])
+def test_a_gltf_opens_only_files_that_are_listed(tmp_path: Path, uri: str) -> None:
+    """The hash of a scene covers those alone."""
+    mesh = trimesh.creation.box((1, 1, 1))
+    image = Image.new("RGB", (2, 2), "red")
+    mesh.visual = TextureVisuals(uv=np.zeros((8, 2)), material=PBRMaterial(baseColorTexture=image))
+    for name, content in export_gltf(trimesh.Scene(mesh)).items():
+        (tmp_path / name).write_bytes(content)
+    path = tmp_path / "model.gltf"
+    told = json.loads(path.read_text())
+    assert read_nodes(path)
+    image.save(tmp_path / "look.png")
+    told["images"] = [{"uri": uri}]
+    path.write_text(json.dumps(told))
+    assert tmp_path / "look.png" not in gltf_files(path)
+    assert "which is not a plain path" in refusal(read_nodes, path)

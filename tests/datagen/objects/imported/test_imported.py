@@ -270,7 +270,6 @@ def test_a_texture_outside_the_folder_is_refused(folder: Path) -> None:
     refused(folder, "outside its folder")
 
 
-@pytest.mark.slow
 def test_the_hash_of_a_library_covers_all_that_a_mesh_may_name(folder: Path) -> None:
     """The library may be of others, and the image that it names a private one."""
     (folder / "sub").mkdir()
@@ -290,6 +289,7 @@ def test_the_hash_of_a_library_covers_all_that_a_mesh_may_name(folder: Path) -> 
         assert bool((read_surface(folder / "box.obj").texture == (255, 0, 0)).all()) == is_shown
 
 
+@pytest.mark.slow
 def test_a_mesh_is_cut_once_and_the_same_in_another_process(folder: Path, cache: Path) -> None:
     tube().export(folder / "tube.ply")
     first = only(folder)

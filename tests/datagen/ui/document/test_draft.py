@@ -43,6 +43,14 @@ def test_a_task_that_comes_with_nimbus_is_not_changed(tmp_path: Path):
     assert TaskDraft(str(tmp_path / "sort_trash.yaml")).value("regions", "start", "size") == (0.3, 0.5)
 
 
+def test_a_command_names_the_task_that_is_open(tmp_path: Path):
+    """A file of others with the name of a shipped task is another task."""
+    (tmp_path / "sort_trash.yaml").write_text(SORT + "pipeline: evil.yaml\n")
+    assert TaskDraft("sort_trash", folder=tmp_path).word == "sort_trash"
+    own = tmp_path / "sort_trash.yaml"
+    assert TaskDraft(str(own)).word == str(own)
+
+
 def test_every_change_can_be_undone_and_done_again(mine: Path):
     draft = TaskDraft(str(mine))
     texts = [draft.text]

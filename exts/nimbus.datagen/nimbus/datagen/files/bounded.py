@@ -65,10 +65,14 @@ def check_own_file(path: Path) -> None:
     """
     real, named = os.path.realpath(path), os.path.abspath(path)
     for folder in Path(named).parents if real != named else ():
-        if any(os.path.lexists(folder / mark) for mark in _MARKS):
-            if not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
-                instead = "put a copy of the file in its place"
-                raise InputError("leads out of the dataset", where=str(path), instead=instead)
+        if is_dataset(folder) and not real.startswith(os.path.realpath(folder).rstrip(os.sep) + os.sep):
+            instead = "put a copy of the file in its place"
+            raise InputError("leads out of the dataset", where=str(path), instead=instead)
+
+
+def is_dataset(folder: Path) -> bool:
+    """Return True if a folder contains a file that only datasets and improvements have, also as a broken link."""
+    return any(os.path.lexists(folder / mark) for mark in _MARKS)
 
 
 def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
@@ -128,7 +132,8 @@ def read_bytes(path: Path, *, limit: int = TEXT_BYTES, follow: bool = True) -> b
         follow: Accept a symbolic link, unless it leads out of a dataset.
 
     Raises:
-        InputError: The file cannot be read, is not a regular file, or is larger than the limit.
+        InputError: The file cannot be read, is not a regular file, is larger than the limit, or is a link out of a
+            dataset.
     """
     # With O_NONBLOCK a pipe is opened at once and then refused; without it, opening would wait for a writer.
     flags = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0)

@@ -70,7 +70,8 @@ def default_folder(name: str) -> Path:
     """Return ``out/NAME`` in the current folder: the folder of an output for which the user has named none.
 
     Raises:
-        InputError: It or ``out`` is a link. The current folder may be of others, and a link lead to files of this user.
+        InputError: It or ``out`` is a link, which may lead to files of this user: the current folder may belong to
+            another one.
     """
     folder = Path("out", name)
     for place in (folder.parent, folder):

@@ -26,11 +26,11 @@ def is_path(name_or_path: str | Path) -> bool:
 
 
 def literal_path(path: Path) -> Path:
-    """Return a path that no library takes for anything but a path: an absolute one, if its text could mean more.
+    """Return a path that libraries can read only as a path; it is made absolute if they could read something else.
 
-    The current folder may be of others. In it, ``file:/home/a.mp4`` and ``~/a.glb`` are paths of files, but libraries
-    would open others: FFmpeg and PyArrow read addresses, and trimesh looks for ``~`` in the home folder. In
-    ``Path(".") / name``, the name would come first, too.
+    The current folder may belong to another user. In it, ``file:/home/a.mp4`` and ``~/a.glb`` may be files, but
+    libraries would open others: FFmpeg and PyArrow read addresses, and trimesh looks for ``~`` in the home folder.
+    ``Path(".")`` is made absolute too, because ``Path(".") / name`` begins with the name.
     """
     first = path.parts[0] if path.parts else ""
     return path.absolute() if not first or ":" in first or first.startswith("~") else path

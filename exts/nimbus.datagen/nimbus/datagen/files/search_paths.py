@@ -20,7 +20,7 @@ def clean_search_paths(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment whose search paths have absolute entries only; variables without any are left out."""
     kept: dict[str, str] = {}
     for name, value in environ.items():
-        if not name.endswith("PATH") or "://" in value:
+        if not name.endswith("PATH") or "://" in value:  # an address is no search path
             kept[name] = value
             continue
         entries = [entry for entry in value.split(os.pathsep) if os.path.isabs(entry) and entry != _NOWHERE]

@@ -1,7 +1,6 @@
 """Files that a user's robot consists of: its meshes, and the materials and images that these and the URDF name.
 
-All of them must lie in the robot's folder. A robot may come from another user, and all that its model names is copied
-into its USD files and drawn into datasets. The robot file, which the user names, selects the model.
+All of them must lie in the robot's folder, see :mod:`.model_folder`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from nimbus.datagen.objects.imported.named_files import existing_file, named_files
 from nimbus.datagen.robots.model_folder import check_inside, model_folder
 from nimbus.datagen.robots.robot import Piece
-from nimbus.datagen.robots.urdf import assemble, piece_path
+from nimbus.datagen.robots.urdf import Element, assemble, piece_path
 
 MODEL_BYTES = 256 << 20
 """Largest size of a mesh or an image of a user's robot [bytes]."""
@@ -39,18 +38,19 @@ def find_files(piece: Piece, *, robot: str) -> ModelFiles:
     """
     urdf = piece_path(piece, robot=robot)
     folder, root = model_folder(urdf), assemble([piece], robot=robot)
-    meshes: set[Path] = set()
-    for name in sorted({mesh.get("filename", "") for mesh in root.iter("mesh")}):
-        if (path := existing_file(name)) is not None:
-            check_inside(path, folder, name, str(urdf))
-            meshes.add(path)
-    looks: set[Path] = set()
-    for name in sorted({texture.get("filename", "") for texture in root.iter("texture")}):
-        if (path := existing_file(name)) is not None:
-            check_inside(path, folder, name, str(urdf))
-            looks.add(path)
+    meshes, looks = (_files_of(root, tag, folder, urdf) for tag in ("mesh", "texture"))
     for mesh in sorted(meshes):
         for path, name, file in named_files(mesh, limit=MODEL_BYTES):
             check_inside(path, folder, name, str(file))
             looks.add(path)
     return ModelFiles(tuple(sorted(meshes)), tuple(sorted(looks - meshes)))
+
+
+def _files_of(root: Element, tag: str, folder: Path, urdf: Path) -> set[Path]:
+    """Return the existing files that the elements of a tag name; all are in the robot's folder."""
+    found: set[Path] = set()
+    for name in sorted({element.get("filename", "") for element in root.iter(tag)}):
+        if (path := existing_file(name)) is not None:
+            check_inside(path, folder, name, str(urdf))
+            found.add(path)
+    return found

@@ -1,7 +1,7 @@
 """Folder of a robot's model, in which all files that the model names must lie.
 
-A model may come from another user, and all that it names is copied into USD files and drawn into datasets. The robot
-file, which the user names, selects the model.
+A model may come from another user, and all that it names is copied into USD files and drawn into datasets. The model
+itself may be elsewhere, because the user names the robot file that selects it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
+from nimbus.datagen.files.bounded import TEXT_BYTES, is_dataset, read_bytes
 from nimbus.datagen.objects.imported.named_files import existing_file
 
 _MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
@@ -36,10 +36,9 @@ def model_folder(urdf: Path) -> Path:
     for folder in (own, *own.parents[:_LEVELS]):
         if (folder / "package.xml").is_file():
             return folder
-        if (folder / "dataset.json").exists():
+        if is_dataset(folder):
             break
-    is_part = own.name in _MODEL_FOLDERS and not (own / "dataset.json").exists()
-    return own.parent if is_part else own
+    return own.parent if own.name in _MODEL_FOLDERS and not is_dataset(own) else own
 
 
 def check_inside(path: Path, folder: Path, name: str, where: str) -> None:
@@ -79,7 +78,7 @@ def check_mjcf_files(path: Path) -> None:
             what = f"includes more than {_MOST_PARTS} files"
             raise InputError(what, where=str(path), instead="write them into one file")
     for name, part in names:
-        for found in _candidates(name, dict.fromkeys((path.parent, part.parent)), folders):
+        for found in _candidates(name, (path.parent, part.parent), folders):
             check_inside(found, folder, name, str(part))
 
 
@@ -102,7 +101,7 @@ def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
 
 def _candidates(name: str, bases: Iterable[Path], folders: set[str]) -> Iterator[Path]:
     """Yield the existing files that MuJoCo may open for a name; with ``strippath`` it uses the last part only."""
-    for base in bases:
+    for base in dict.fromkeys(bases):
         for folder in sorted(folders):
             for one in dict.fromkeys((name, name.replace("\\", "/").rpartition("/")[2])):
                 if (found := existing_file(base / folder / one)) is not None:

@@ -14,9 +14,15 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+_RUN_FOR = ("__all__", "__version__")
+"""Names with two underscores that run a module. Imports and debuggers read others of every module."""
+
 
 class _DeferredModule(ModuleType):
     """Module that runs when a name is read that it does not have yet.
+
+    A module of :class:`importlib.util.LazyLoader` runs when any name is read, also those that a second import of it, an
+    import of a submodule and :func:`inspect.getmodule` read.
 
     Args:
         spec: Specification of the module.
@@ -26,19 +32,32 @@ class _DeferredModule(ModuleType):
     def __init__(self, spec: ModuleSpec, parts: Mapping[str, str]) -> None:
         super().__init__(spec.name)
         vars(self).update(vars(importlib.util.module_from_spec(spec)))
-        self._parts, self._runs = parts, False
+        self._parts = parts
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or self._runs:  # names with underscores are read by the import system
+        if name.startswith("__") and name not in _RUN_FOR:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if part := self._parts.get(name):
             value = getattr(importlib.import_module(f"{self.__name__}.{part}"), name)
             setattr(self, name, value)
             return value
-        assert self.__spec__ and self.__spec__.loader
-        self._runs = True
-        self.__spec__.loader.exec_module(self)
+        _run(self)
         return getattr(self, name)
+
+    def __dir__(self) -> Iterable[str]:
+        _run(self)
+        return dir(self)
+
+
+def _run(module: ModuleType) -> None:
+    """Run a deferred module, which is an ordinary one from then on; if it fails, it remains deferred."""
+    assert module.__spec__ and module.__spec__.loader
+    module.__class__ = ModuleType
+    try:
+        module.__spec__.loader.exec_module(module)
+    except BaseException:
+        module.__class__ = _DeferredModule
+        raise
 
 
 def defer_modules(package: str, names: Iterable[str]) -> None:

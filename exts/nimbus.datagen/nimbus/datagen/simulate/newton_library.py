@@ -56,17 +56,15 @@ def _load() -> Any:
 
 
 def _follow_assets_only() -> None:
-    """Let Newton open a texture of a stage only if the attribute has the type of a file.
+    """Let Newton open a texture of a stage only if the attribute has the type of a file, and USD found the file.
 
-    Newton also opens files and addresses that are plain texts. USD does not count these among the files of a stage, so
-    neither the check of a foreign scene nor its hash covers them.
+    Newton also opens files and addresses that are plain texts, or that USD did not find. USD does not count these among
+    the files of a stage, so neither the check of a foreign scene nor its hash covers them.
     """
     from newton._src.usd import utils
     from pxr import Sdf
 
-    resolve = utils._resolve_asset_path
-
-    def resolve_asset(asset: Any, *more: Any) -> str | None:
-        return resolve(asset, *more) if isinstance(asset, Sdf.AssetPath) else None
+    def resolve_asset(asset: Any, *_: Any) -> str | None:
+        return str(asset.resolvedPath) or None if isinstance(asset, Sdf.AssetPath) else None
 
     utils._resolve_asset_path = resolve_asset

@@ -58,10 +58,9 @@ def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
 def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, where: str) -> dict[str, str]:
     """Return the hashes of a stored task's assets like :func:`hash_assets`, with errors that quote no file.
 
-    Scans are read only if the episode states their names: a pattern finds files without knowing any.
-
-    The task may name any file of this user, and a parser quotes what it cannot read. Errors are stored in certificates,
-    reports and ledgers, which are shared.
+    A scan is read only if the episode states its name, because a pattern finds files whose names its author does not
+    know. Errors are stored in certificates, reports and ledgers, which are shared, and a parser would quote what it
+    cannot read in a private file.
 
     Args:
         task: The task.
@@ -74,8 +73,8 @@ def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
     """
     try:
         if isinstance(task, NavigationTask):
-            names = {f"{task.source.file_kind} {path.name}": "" for path in task.source.paths}
-            compare_assets(names, {name: "" for name in names if name in assets}, where=where)
+            if any(f"{task.source.file_kind} {path.name}" not in assets for path in task.source.paths):
+                raise _unstated(where)
         return hash_assets(task)
     except _OtherFile:
         raise
@@ -126,9 +125,7 @@ def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: st
     for name in dict.fromkeys((*then, *now)):
         if now.get(name) != then.get(name):
             if name not in then:
-                what = "its task names files of which the episode states no content"
-                instead = "restore the files with which it was made, or use the version of Nimbus that made it"
-                raise _OtherFile(what, where=where, instead=instead)
+                raise _unstated(where)
             what = f"the {name} changed since this episode was made (hash {then[name]})"
             instead = f"restore the {name}, or use the version of Nimbus that made the episode"
             raise _OtherFile(what, where=where, instead=instead)
@@ -136,6 +133,12 @@ def compare_assets(now: Mapping[str, str], then: Mapping[str, str], *, where: st
 
 class _OtherFile(InputError):
     """Raised for a file with which an episode was not made."""
+
+
+def _unstated(where: str) -> _OtherFile:
+    what = "its task names files of which the episode states no content"
+    instead = "restore the files with which it was made, or use the version of Nimbus that made it"
+    return _OtherFile(what, where=where, instead=instead)
 
 
 def _names(task: Task | TaskFile) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ def check_map(path: Path, content: str) -> bytes:
 
 
 def hash_map(data: bytes) -> str:
-    """Return the hash of an environment map by which layouts name it."""
+    """Return the hash of an environment map's file, which layouts state beside its path."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 

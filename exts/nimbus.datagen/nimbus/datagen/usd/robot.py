@@ -24,6 +24,7 @@ from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.model_files import MODEL_BYTES, find_files
 from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
+from nimbus.datagen.usd.robot_textures import listed_textures_only
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 
@@ -123,8 +124,9 @@ def write_usd(robot: str, folder: str) -> None:
     Raises:
         InputError: The robot's model cannot be converted.
     """
-    place = Path(folder)
-    _to_usd(_one_urdf(Robot.model_validate_json(robot, strict=False), place), place)
+    place, given = Path(folder), Robot.model_validate_json(robot, strict=False)
+    with listed_textures_only(given):
+        _to_usd(_one_urdf(given, place), place)
 
 
 def _write(robot: Robot, folder: Path) -> None:

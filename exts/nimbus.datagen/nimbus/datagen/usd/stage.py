@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -21,7 +21,8 @@ from nimbus.datagen.files.scene_files import scene_file
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
-from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, unopened
+from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, is_shipped, unopened
+from nimbus.datagen.objects.imported.used_files import check_used_files
 from nimbus.datagen.rooms.plan import Bench
 from nimbus.datagen.rooms.room import least_size
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, parse_file_reference, parse_reference
@@ -181,7 +182,7 @@ def _file_hash(path: Path) -> str:
     if path.suffix.lower() not in USD_SUFFIXES:
         return _gltf_hash(path)
     check_references(path)
-    return _content_hash(path)
+    return _content_hash(_files(path))
 
 
 def _gltf_hash(path: Path) -> str:
@@ -195,14 +196,18 @@ def _gltf_hash(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _content_hash(path: Path) -> str:
+def _files(path: Path) -> list[str]:
+    """Return all files of a stage, sorted."""
     from pxr import UsdUtils
 
     found: Any = UsdUtils.ComputeAllDependencies(str(path.absolute()))
     layers, assets, _ = found
     files = {str(layer.realPath) for layer in layers} | {str(asset) for asset in assets}
     modules = [Path(file) for file in sorted(files) if Path(file).suffix.lower().startswith(".md")]
-    files = sorted(files | {str(file) for file in mdl_files(modules, path.parent)})
+    return sorted(files | {str(file) for file in mdl_files(modules, path.parent)})
+
+
+def _content_hash(files: Iterable[str]) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())
@@ -238,6 +243,9 @@ def _read(stage: Any, name: str, path: Path, *, bench: str) -> StageInfo:
             roles.setdefault(role, []).append(str(prim.GetPath()))
             if prim.GetName() == role or (role == "table" and role not in surfaces):
                 surfaces[role] = SupportSurface(name=role, lower=lower, upper=upper)
+    files = _files(path)
+    if not is_shipped(path):
+        check_used_files(stage, files, path)
     if mount is None:
         raise InputError(
             "the stage has no mount for the robot",
@@ -247,7 +255,7 @@ def _read(stage: Any, name: str, path: Path, *, bench: str) -> StageInfo:
     return StageInfo(
         name=name,
         path=path,
-        content_hash=_content_hash(path),
+        content_hash=_content_hash(files),
         robot_position=mount[0],
         robot_wxyz=mount[1],
         fixtures=fixtures,

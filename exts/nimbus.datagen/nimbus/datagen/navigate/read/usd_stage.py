@@ -17,6 +17,7 @@ from nimbus.datagen.navigate.read.assemble import choose_up, class_name, make_pa
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.read_usd import mesh_surfaces
 from nimbus.datagen.objects.imported.scene_check import check_scene, is_shipped, stage_files
+from nimbus.datagen.objects.imported.used_files import check_used_files
 
 SUFFIXES = (".usd", ".usda", ".usdc", ".usdz")
 CLASS = "nimbus:class"
@@ -45,6 +46,8 @@ def read_usd_stage(path: Path, up: str = "auto") -> NavigationScene:
     try:
         check_growth(path)
         stage: Any = Usd.Stage.Open(str(path.absolute()))
+        if not is_shipped(path):
+            check_used_files(stage, stage_files(path), path)
     except Tf.ErrorException:
         raise InputError("cannot be read as USD", where=str(path), instead="export it again") from None
     said = str(UsdGeom.GetStageUpAxis(stage)).lower()

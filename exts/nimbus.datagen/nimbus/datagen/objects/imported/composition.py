@@ -21,6 +21,7 @@ _DEPTH = 100
 
 
 _INSTEAD = "export it again as one mesh"
+_FLAT = "write the path of the file itself, or flatten the stage"
 
 
 def check_growth(path: Path, *, most: int = _PRIMS, is_closed: bool = True) -> None:
@@ -34,8 +35,8 @@ def check_growth(path: Path, *, most: int = _PRIMS, is_closed: bool = True) -> N
         is_closed: Refuse references to files outside the file's folder.
 
     Raises:
-        InputError: There are too many prims or files, the nesting is too deep, or a reference is to a file outside the
-            folder or to something that is not a regular file.
+        InputError: There are too many prims or files, the nesting is too deep, a layer has expression variables, or a
+            reference is an expression, or to a file outside the folder, or to something that is not a regular file.
         Tf.ErrorException: USD cannot parse the file.
     """
     from pxr import Sdf
@@ -66,6 +67,8 @@ class _Growth:
         if layer.identifier not in self._stacks:
             self._stacks[layer.identifier] = found = [layer]
             for above in found:
+                if above.pseudoRoot.HasInfo("expressionVariables"):
+                    raise self._refusal("has expression variables, which may change its references", _FLAT)
                 below = (self._open(above, path) for path in above.subLayerPaths)
                 found += [one for one in below if one is not None and one not in found]
                 if len(found) > _LAYERS:
@@ -100,6 +103,8 @@ class _Growth:
         """Open a referenced file; None if USD would skip it with a warning."""
         from pxr import Sdf, Tf
 
+        if Sdf.VariableExpression.IsExpression(file):
+            raise self._refusal(f"refers to the expression {file[:200]}, not to a file", _FLAT)
         place = layer.ComputeAbsolutePath(file)
         real = outer_file(place)
         if not real.resolve().is_relative_to(self._folder):
@@ -115,8 +120,8 @@ class _Growth:
             return opened
         return None
 
-    def _refusal(self, what: str) -> InputError:
-        return InputError(what, where=str(self._path), instead=_INSTEAD)
+    def _refusal(self, what: str, instead: str = _INSTEAD) -> InputError:
+        return InputError(what, where=str(self._path), instead=instead)
 
 
 def outer_file(place: str) -> Path:

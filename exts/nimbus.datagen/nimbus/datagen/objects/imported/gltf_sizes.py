@@ -24,10 +24,10 @@ _HEADER = struct.Struct("<4sIIII")
 
 
 def check_gltf_sizes(path: Path) -> None:
-    """Refuse a small file whose parts take gigabytes; damaged files are left to the parser.
+    """Refuse a small file whose parts take gigabytes.
 
     Raises:
-        InputError: The file declares many numbers that it does not store, or shows its meshes too often.
+        InputError: The file declares many numbers that it does not store, shows its meshes too often, or is damaged.
     """
     told = _document(path)
     accessors, meshes = _entries(told, "accessors"), _entries(told, "meshes")
@@ -54,7 +54,11 @@ def has_pictures(path: Path) -> bool:
 
 
 def gltf_files(path: Path) -> list[Path]:
-    """Return the paths of a glTF file and of the existing files that it names, in any folder."""
+    """Return the paths of a glTF file and of the existing files that it names, in any folder.
+
+    Raises:
+        InputError: The file is damaged.
+    """
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
     plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
@@ -63,6 +67,7 @@ def gltf_files(path: Path) -> list[Path]:
 
 
 def _document(path: Path) -> Mapping[str, object]:
+    """Return the JSON of a file; it is refused if it is damaged, because parsers would read it in other ways."""
     with path.open("rb") as file:
         head = file.read(_HEADER.size)
         if len(head) == _HEADER.size and head.startswith(b"glTF"):
@@ -72,8 +77,11 @@ def _document(path: Path) -> Mapping[str, object]:
     try:
         found = parse_json(text.decode())
     except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, Mapping) else {}
+        found = None
+    if isinstance(found, Mapping):
+        return found
+    what = f"cannot be read as {path.suffix[1:].upper()}: its JSON is damaged, or has over {TEXT_BYTES >> 20} MiB"
+    raise InputError(what, where=str(path), instead="export it again")
 
 
 def _entries(holder: Mapping[str, object], name: str) -> list[Mapping[str, object]]:

@@ -14,7 +14,7 @@ from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.media.picture_files import limit_formats, open_picture
-from nimbus.datagen.objects.imported.gltf_sizes import check_gltf_sizes
+from nimbus.datagen.objects.imported.gltf_sizes import check_gltf_sizes, gltf_files
 from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
 
@@ -114,9 +114,12 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
     from trimesh.resolvers import FilePathResolver
 
     outside: list[str] = []
+    unlisted: list[str] = []
+    listed: set[Path] = set()
     _refuse_compression(path)
     if is_gltf := path.suffix.lower() in (".glb", ".gltf"):
         check_gltf_sizes(path)
+        listed = {file.resolve() for file in gltf_files(path)}
 
     class FolderResolver(FilePathResolver):
         """Resolver that finds materials and textures only below the file's folder."""
@@ -134,8 +137,10 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
             if not target.is_relative_to(path.parent.resolve()):
                 outside.append(name)  # the parser ignores errors raised here
                 raise FileNotFoundError(name)
-            check_regular(target, limit=LARGEST_FILE)
-            return super().get(name)
+            if is_gltf and target not in listed and target.is_file():
+                unlisted.append(name)  # checks and hashes cover the listed files alone
+                raise FileNotFoundError(name)
+            return read_bytes(target, limit=LARGEST_FILE)
 
     limit_formats()
     try:
@@ -145,6 +150,9 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
     except Exception as error:  # the parser raises various errors for a foreign file
         what = f"cannot be read as {path.suffix[1:].upper()}: {type(error).__name__}: {error}"
         raise InputError(what.replace("\n", " "), where=str(path), instead="export it again") from None
+    if unlisted:
+        what, instead = f"refers to '{unlisted[0][:200]}', which is not a plain path", "write the path without '..'"
+        raise InputError(what, where=str(path), instead=instead)
     if outside and root is None:
         raise InputError(f"refers to '{outside[0]}' outside its folder", where=str(path), instead="put it there")
     return meshes, outside

@@ -19,8 +19,9 @@ from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
+from nimbus.datagen.objects.imported.used_files import check_used_files
 
-SCENE_CHECK_VERSION = 4
+SCENE_CHECK_VERSION = 5
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -83,6 +84,7 @@ def read_scene(file: str) -> list[str]:
         check_growth(path, most=_PRIMS, is_closed=False)
         files = stage_files(path)
         stage: Any = Usd.Stage.Open(file)
+        check_used_files(stage, files, path)
         _check_prims(stage, path)
     except Tf.ErrorException as error:
         raise unopened(path, error) from None
@@ -128,7 +130,8 @@ def stage_files(path: Path) -> list[str]:
     """Return all files of a stage, after checking that they are regular files of bounded size.
 
     Raises:
-        InputError: One of them is missing, is not a regular file, or has an address on a network.
+        InputError: One of them is missing, is not a regular file, or has an address on a network, or a layer has
+            expression variables.
     """
     layers, assets, unresolved = _dependencies(path)
     for layer in layers:
@@ -144,7 +147,7 @@ def stage_files(path: Path) -> list[str]:
 
 
 def _check_addresses(layer: Any, path: Path) -> None:
-    """Refuse addresses on a network, and parts of the stage that are not USD.
+    """Refuse addresses on a network, parts of the stage that are not USD, and expression variables.
 
     Args:
         layer: Layer of the scene; it is not changed.
@@ -152,6 +155,10 @@ def _check_addresses(layer: Any, path: Path) -> None:
     """
     from pxr import UsdUtils
 
+    if layer.pseudoRoot.HasInfo("expressionVariables"):
+        what = "has expression variables, which may change the files that other layers name"
+        raise InputError(what, where=str(path), instead="write the paths of the files, or flatten the stage")
+    was_changed = layer.dirty
     named: list[str] = []
 
     def keep(asset: str) -> str:
@@ -159,10 +166,12 @@ def _check_addresses(layer: Any, path: Path) -> None:
         return asset
 
     UsdUtils.ModifyAssetPaths(layer, keep)
+    if layer.dirty and not was_changed:  # it drops empty paths, and replaces expressions by their values
+        layer.Reload(True)
     if found := next((asset for asset in sorted(named) if _SCHEME.match(asset)), ""):
         what, instead = f"refers to the address '{found[:200]}'", "copy the file into the folder of the scene"
         raise InputError(what, where=str(path), instead=instead)
-    for asset in sorted(layer.GetCompositionAssetDependencies()):
+    for asset in sorted(filter(None, layer.GetCompositionAssetDependencies())):  # internal references are empty
         outer, _, inner = asset.partition("[")
         if ":SDF_FORMAT_ARGS:" in asset or Path((inner or outer).rstrip("]")).suffix.lower() not in _LAYERS:
             instead = "convert it to USD"

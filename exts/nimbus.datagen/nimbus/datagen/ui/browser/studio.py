@@ -162,7 +162,7 @@ class Studio:
             self.cuts = CutsTab(
                 self.server,
                 self.task,
-                self._name_or_path,
+                lambda: self.draft.word,
                 self._demonstrations,
                 player=self.player,
                 tasks=self.tasks,
@@ -239,13 +239,6 @@ class Studio:
     def _task_file(self) -> Path:
         self.runs.save_once()
         return self.draft.path
-
-    def _name_or_path(self) -> str:
-        """Return the task for a command line: its file, or its name if it has none yet."""
-        path = self.draft.path
-        if not path.exists():
-            return self.draft.name
-        return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
     def _demonstrations(self, task: str) -> Path:
         """Return the folder of the demonstrations of a task.

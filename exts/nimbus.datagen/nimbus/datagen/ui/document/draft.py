@@ -232,6 +232,16 @@ class TaskDraft:
         """True if the file was changed by another program since it was opened or saved."""
         return digest(read_content(self.path)) != self._digest
 
+    @property
+    def word(self) -> str:
+        """Task in a command line: its file, or its name if there is no file, or only one that differs from the task.
+
+        A file of that name in the current folder may come from another user.
+        """
+        if not self.path.exists() or self.is_changed_on_disk:
+            return self.name
+        return str(self.path.relative_to(Path.cwd()) if self.path.is_relative_to(Path.cwd()) else self.path)
+
     def save(self, *, over_others: bool = False) -> None:
         """Write the file atomically.
 
