@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from nimbus.datagen.execute.toolkit import (
     Release,
     ReleaseSpot,
     RestPose,
+    heading,
     make_tilted_grasps,
     nearest_rest_pose,
     object_center,
@@ -50,7 +50,7 @@ class Flip(Skill):
     with ``missed_grasp``, ``slipped_at_lift``, ``off_target`` or ``toppled``.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     main = "object"
     hand = "keeps"
     needs = ("empty_hand", "clear(object)", "graspable(object)", "boxlike(object)")
@@ -90,7 +90,7 @@ class Flip(Skill):
         if not arm.is_gripping(self.object):
             raise SkillFailure(Reason.SLIPPED_AT_LIFT, f"{self.object} slipped out of the fingers")
         arm.carry()
-        set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest)
+        set_down(arm, self.object, self._releases(arm, rest, spot), rest=rest, at_once=1)
 
     def _ways(self, arm: Workcell, rests: list[RestPose]) -> list[tuple[Grasp, RestPose]]:
         """Return grasps, each with a rest pose in which the hand can put the object down."""
@@ -114,12 +114,24 @@ class Flip(Skill):
                 return True
         return False
 
-    def _releases(self, arm: Workcell, rest: RestPose, spot: ReleaseSpot) -> Iterator[Release]:
-        turn = arm.pose(self.object)[:3, :3] @ quat_to_matrix(rest.wxyz).T
-        first = float(np.arctan2(turn[1, 0], turn[0, 0]))
+    def _releases(self, arm: Workcell, rest: RestPose, spot: ReleaseSpot) -> list[Release]:
+        """Return releases with all headings, the one nearest to the home posture first.
+
+        The task asks for no heading. The nearest one to the arm's own posture would depend on its last free motion.
+        """
+        first = heading(arm.pose(self.object)[:3, :3] @ quat_to_matrix(rest.wxyz).T)
         yaws = [first + float(yaw) for yaw in _YAWS]
         top = arm.start_poses[self.object][2, 3] + 0.3
-        return release_poses(arm, self.object, [spot], rest=rest, yaws=yaws, top=top)
+        scene, home = arm.look(), np.asarray(arm.robot.arm.home)
+
+        def effort(release: Release) -> float:
+            """Return the distance of a release from the home posture [rad]; infinity without a free posture."""
+            q = scene.arm.solve(release[1], home)
+            if q is None or not all(self.object in pair for pair in scene.contacts(q)):
+                return np.inf
+            return round(float(np.linalg.norm(q - home)), 3)
+
+        return sorted(release_poses(arm, self.object, [spot], rest=rest, yaws=yaws, top=top), key=effort)
 
 
 def _rest(model: ObjectModel, surface_R_object: FloatArray) -> RestPose:

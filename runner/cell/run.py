@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nimbus.datagen.errors import BUG, InputError, single_line
+from nimbus.datagen.progress import show_activity
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.remote.cache_root import address_of
 from nimbus.runner.cell.start_run import completed_before, missing_work
@@ -72,6 +73,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
                 Interruption() as interruption,
                 _without_loaded_objects(),
                 job.chain(dataset, coupled=coupled) as chain,
+                show_activity(progress.activity),
             ):
                 progress.end_phase("load")
                 if not kernels_are_compiled(spec.device, job.pipeline, has_cameras=job.has_cameras):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.load.scene_loader import load_assets
+from nimbus.datagen.progress import show_activity
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.task import load_task
 from nimbus.datagen.teleoperate.recording import OperatorRecording, RecordingFolder
@@ -67,6 +68,7 @@ def test_unfit_recordings_are_one_line(
 @pytest.mark.slow
 def test_demonstrations_replay_and_hold_a_certificate(tmp_path: Path):
     session = TeleoperationSession(TASK, load_assets(TASK), operator="Ada", device="script")
+    told: list[str] = []
     folder, final = RecordingFolder.beside(tmp_path / "demos"), session.environment.simulation.joint_positions()
     for index, prompt in enumerate(["", "Away with the can."]):
         session.reset(index)
@@ -74,8 +76,11 @@ def test_demonstrations_replay_and_hold_a_certificate(tmp_path: Path):
         assert show(session, throw_away(session, "items_0", "recycling", seed=index)).is_success
         final = session.environment.simulation.joint_positions()
         folder.keep(session.recording())
-        assert demonstrate(tmp_path / "demos") == 0  # the second call adds the second episode
+        with show_activity(told.append):
+            assert demonstrate(tmp_path / "demos") == 0  # the second call adds the second episode
     assert len(sound(tmp_path / "demos")) == 2
+    total = round(len(folder.read(1).actions) / TASK.rate)
+    assert f"physics at 2 of {total} s" in told and f"images at 0 of {total} s" in told
     assert main(["certify", str(tmp_path / "demos"), "--sample", "1"]) == 0
     path = next((tmp_path / "demos" / "episodes").glob("*-000001-*.hdf5"))
     with EpisodeFile(path) as episode:

@@ -9,6 +9,7 @@ Listener = Callable[[str], None]
 
 _listeners: list[Listener] = []
 _patience: list[Callable[[float], None]] = []
+_activity: list[Listener] = []
 _limits: list[float] = [0.0]
 """Limits of the blocks that are being executed, from the outermost one [s]; 0 without a block."""
 
@@ -34,6 +35,22 @@ def tick(phase: str = "") -> None:
     """
     for listener in _listeners:
         listener(phase)
+
+
+@contextmanager
+def show_activity(listener: Listener) -> Iterator[None]:
+    """Call a listener in the block with each description of the work in progress of this process."""
+    _activity.append(listener)
+    try:
+        yield
+    finally:
+        _activity.remove(listener)
+
+
+def report_activity(text: str) -> None:
+    """Describe the work in progress, for example ``physics at 40 of 85 s``; call it about once per second of data."""
+    for listener in _activity:
+        listener(text)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from nimbus.datagen.episode.layout import Layout, PhysicalLayout
 from nimbus.datagen.episode.observation import Labels, Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.episode.trajectory import Outcome, Trajectory
-from nimbus.datagen.progress import tick
+from nimbus.datagen.progress import report_activity, tick
 
 Assets = TypeVar("Assets", default=object)
 """Scene made by a load component and used by later stages."""
@@ -162,6 +162,8 @@ class TimedObservations:
                 self.cpu_time += time.thread_time() - begin
             if observation is None:
                 return
+            made = self._item.trajectory
+            report_activity(f"images at {observation.start / made.rate:.0f} of {made.step_count / made.rate:.0f} s")
             yield observation
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from nimbus.datagen.teleoperate.control_loop import LoopState
 from nimbus.datagen.teleoperate.session import SessionPhase, SessionState
-from nimbus.datagen.ui.browser.operator_status import describe_state
+from nimbus.datagen.ui.browser.operator_status import describe_making, describe_state
+from nimbus.datagen.ui.runs.run_panel import RunStatus
 
 
 def shown(*, latency: float = 0.0, **values: Any) -> list[str]:
@@ -48,6 +49,18 @@ def test_several_arms_are_named():
     assert "gripper: left closed, holds cup; right 25 % open" in lines
     assert "above the surface below: left 10.0 cm, right 2.0 cm" in lines
     assert "blocked by something, or out of reach (right)" in lines
+
+
+def test_the_way_to_an_object_has_its_own_line():
+    assert "cup is 4.0 cm toward +x (W) from the tool" in shown(reach="cup is 4.0 cm toward +x (W) from the tool")
+
+
+def test_making_episodes_shows_counts_and_the_time_of_the_demonstration():
+    assert describe_making(None) == "making episodes: loading the scene …"
+    status = RunStatus(
+        state="running", activity="physics at 40 of 85 s", target=3, settled=1, stored=1, failed=0, remaining=None
+    )
+    assert describe_making(status) == "making episodes: 2 of 3, physics at 40 of 85 s"
 
 
 def test_text_of_a_device_is_not_interpreted():

@@ -17,6 +17,7 @@ from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment
 from nimbus.datagen.policies.policy import Needs
+from nimbus.datagen.progress import report_activity
 from nimbus.datagen.stages import Planned, Planner, Randomized
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.teleoperate.recording import OperatorRecording, RecordingFolder
@@ -93,8 +94,11 @@ def perform_recording(environment: Environment, recording: OperatorRecording) ->
         recording: Recording with the commands.
     """
     rows = recording.rows
+    each, total = max(1, round(recording.rate)), len(rows) / recording.rate
     result = environment.step(rows[0])
     for number in range(1, len(rows) + _PATIENCE):
+        if number % each == 0:
+            report_activity(f"physics at {min(number / recording.rate, total):.0f} of {total:.0f} s")
         if not result.is_stable and result.failure:
             return environment.finish(result.failure)
         if number >= len(rows) and result.is_success:

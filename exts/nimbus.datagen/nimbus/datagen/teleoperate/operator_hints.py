@@ -1,13 +1,15 @@
-"""Hints for the operator: the way to a region, the height of a tool, and fingers that cannot close."""
+"""Hints for the operator: ways to an object and to a region, the height of a tool, and fingers that cannot close."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.episode.trajectory import Outcome
 from nimbus.datagen.execute.motions.release import find_solid_below
 from nimbus.datagen.success.placement import On
 from nimbus.datagen.tasks.steps import Step
@@ -15,10 +17,13 @@ from nimbus.datagen.tasks.steps import Step
 if TYPE_CHECKING:
     from nimbus.datagen.policies.environment import Environment
 
-_KEYS = (("+x (W)", "-x (S)"), ("+y (A)", "-y (D)"))
-"""Positive and negative direction of the axes x and y of the world, with the keys that move there."""
+_KEYS = (("+x (W)", "-x (S)"), ("+y (A)", "-y (D)"), ("+z (E)", "-z (Q)"))
+"""Positive and negative direction of the axes of the world, with the keys that move there."""
 _NEAR = 0.001
 """Distance below which no direction is named [m]."""
+_SKIPPED = 1e-8
+"""Distance below a held object in which no surface is found [m]. A gripped object on a table may hover
+above it by micrometers; with a larger distance, the search would continue inside the table, to its lower side."""
 _OPEN = 0.1
 """Part of the gripper's travel that closed fingers may lack; thinner objects than this are not in the hand."""
 
@@ -37,13 +42,39 @@ def way_to_region(environment: Environment) -> str:
     return ""
 
 
+def way_to_object(environment: Environment, failure: Outcome) -> str:
+    """Return the way from a tool to the middle of the nearest object that a failed condition names; empty if none.
+
+    Args:
+        environment: Environment of the session.
+        failure: First condition of success that does not hold.
+    """
+    scene = environment.scene
+    words = set(re.findall(r"\w+", f"{failure.phase} {failure.detail}"))
+    tools = {arm: one.tool_pose()[:3, 3] for arm, one in scene.arms.items()}
+    ways = [
+        (np.mean(scene.bounds(name), axis=0) - tool, name, arm)
+        for name in scene.objects
+        if name in words
+        for arm, tool in tools.items()
+    ]
+    if not ways:
+        return ""
+    way, name, arm = min(ways, key=lambda one: float(np.linalg.norm(one[0])))
+    if not (axes := _axes(way)):
+        return ""
+    tool = "the tool" if len(tools) == 1 else f"the {arm} tool"
+    return f"{name} is {axes} from {tool}"
+
+
 def _axes(way: FloatArray) -> str:
+    """Return the parts of a way (2,) or (3,) along the axes of the world [m], in words."""
     parts = [
         f"{abs(length) * 100:.1f} cm toward {keys[int(length < 0)]}"
-        for length, keys in zip(way, _KEYS, strict=True)
+        for length, keys in zip(way, _KEYS, strict=False)
         if abs(length) > _NEAR
     ]
-    return " and ".join(parts)
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 def tool_heights(environment: Environment, held: Mapping[str, str]) -> dict[str, float]:
@@ -62,7 +93,7 @@ def tool_heights(environment: Environment, held: Mapping[str, str]) -> dict[str,
         names = [arm.robot.tool.link, *([held[name]] if name in held else [])]
         passed = np.isin(model.body_rootid, [model.body_rootid[model.body(body).id] for body in names])
         tool = arm.tool_pose()[:3, 3]
-        surface = find_solid_below(scene.simulation, tool, passed)
+        surface = find_solid_below(scene.simulation, tool, passed, skipped=_SKIPPED)
         if np.isfinite(surface):
             heights[name] = float(tool[2]) - surface
     return heights

@@ -19,7 +19,7 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.teleoperate.history import CommandHistory
-from nimbus.datagen.teleoperate.operator_hints import find_pressing, tool_heights, way_to_region
+from nimbus.datagen.teleoperate.operator_hints import find_pressing, tool_heights, way_to_object, way_to_region
 from nimbus.datagen.teleoperate.operator_input import OperatorInput, ToolCommand, check_input
 from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecording
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
@@ -67,6 +67,9 @@ class SessionState:
     """Height of each tool above the surface below it [m], by name of the arm; tools above nothing are omitted."""
     way: str = ""
     """Way of the first object that is beside its region, with the keys; empty if none is."""
+    reach: str = ""
+    """Way of a tool to the nearest object of the condition that does not hold, with the keys; empty while an object is
+    held."""
     message: str = ""
 
 
@@ -272,6 +275,7 @@ class TeleoperationSession:
             pressing=find_pressing(self.environment, held, gaps),
             heights=tool_heights(self.environment, held),
             way="" if self._failure is None else way_to_region(self.environment),
+            reach="" if self._failure is None or held else way_to_object(self.environment, self._failure),
             message=self._message,
         )
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _DEPTH = 2.0
 """Largest distance below the start of a search at which a support is found [m]."""
+_SKIPPED = 1e-4
+"""Distance below an ignored surface at which a search continues [m]."""
 Release = tuple[FloatArray, FloatArray]
 """Two poses ``world_T_tool`` (4, 4): above the release, and at the release."""
 
@@ -78,13 +80,16 @@ def _passed(cell: Workcell, ignored: Collection[str]) -> NDArray[np.bool_]:
     return passed
 
 
-def find_solid_below(simulation: Physics, start: FloatArray, passed: NDArray[np.bool_]) -> float:
+def find_solid_below(
+    simulation: Physics, start: FloatArray, passed: NDArray[np.bool_], *, skipped: float = _SKIPPED
+) -> float:
     """Return the height of the first solid surface below a point [m]; ``-inf`` where there is nothing.
 
     Args:
         simulation: The scene.
         start: (3,) point in the world [m].
         passed: (B,) mask of the bodies to ignore.
+        skipped: Distance below an ignored surface in which no surface is found [m].
     """
     model, data = simulation.model, simulation.data
     down, geom = np.array([0.0, 0.0, -1.0]), np.array([-1], dtype=np.int32)
@@ -97,7 +102,7 @@ def find_solid_below(simulation: Physics, start: FloatArray, passed: NDArray[np.
         if solid and not passed[model.geom_bodyid[geom[0]]]:
             return float(start[2] - distance)
         # Continue just below the ignored surface; without the offset the ray would hit it again.
-        start = start - (0.0, 0.0, distance + 1e-4)
+        start = start - (0.0, 0.0, distance + skipped)
     return -np.inf
 
 

@@ -114,13 +114,20 @@ def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:
     return wide or cell.planner.plan_pose(cell.look(), cell.arm_command, goals, rng=cell.rng())
 
 
-def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose) -> None:
+def set_down(cell: Workcell, name: str, ways: Iterable[Release], *, rest: RestPose, at_once: int = _BATCH) -> None:
     """Put the held object down and check that it stands; add its position to the statistics of the plan.
+
+    Args:
+        cell: The scene, with the object in the hand.
+        name: The object.
+        ways: Releases in order of preference.
+        rest: Rest pose of the object after the release.
+        at_once: Number of releases in a group, as in :func:`plan_release`.
 
     Raises:
         SkillFailure: No release is reachable, or the object slid away or fell over.
     """
-    carry, lower = plan_release(cell, ways, thorough=True)
+    carry, lower = plan_release(cell, ways, thorough=True, at_once=at_once)
     cell.begin("carry")
     place = cell.look().tool_pose(lower.end) @ cell.tool_T_held()
     cell.note(place_x=float(place[0, 3]), place_y=float(place[1, 3]))

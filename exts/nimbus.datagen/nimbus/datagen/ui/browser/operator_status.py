@@ -12,6 +12,7 @@ from nimbus.datagen.teleoperate.session import SessionPhase
 if TYPE_CHECKING:
     from nimbus.datagen.teleoperate.control_loop import LoopState
     from nimbus.datagen.teleoperate.session import SessionState
+    from nimbus.datagen.ui.runs.run_panel import RunStatus
 
 _LINE_HEIGHT, _LINES = 19, 10
 """Height of a line [px], and number of lines for which there is always room. Hints come and go, and long ones wrap; the
@@ -41,6 +42,7 @@ def describe_state(state: LoopState, *, latency: float) -> str:
     lines = [f"Layout {now.index}: {names[now.phase]}"]
     lines.append("<b>success</b>: press Keep" if now.is_success else _text(now.failure))
     lines.append(_text(now.way))
+    lines.append(_text(now.reach))
     lines.append(_text(f"gripper: {_by_arm(_gripper_words(now), now, '; ')}"))
     if now.heights:
         words = {arm: f"{height * 100:.1f} cm" for arm, height in now.heights.items()}
@@ -53,6 +55,14 @@ def describe_state(state: LoopState, *, latency: float) -> str:
     lines.append(f"control {state.rate:.0f} Hz" + (f", input to image {latency * 1e3:.0f} ms" if latency else ""))
     lines.append(f"<b>{_text(now.message)}</b>" if now.message else "")
     return draw_status(*(line for line in lines if line))
+
+
+def describe_making(status: RunStatus | None) -> str:
+    """Return the progress of the process that makes episodes; None if it has not written its status yet."""
+    if status is None:
+        return "making episodes: loading the scene …"
+    number = min(status.settled + 1, status.target)
+    return f"making episodes: {number} of {status.target}" + (f", {status.activity}" if status.activity else "")
 
 
 def _text(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,9 @@ from nimbus.datagen.teleoperate.recording import RecordingFolder
 from nimbus.datagen.teleoperate.session import TeleoperationSession
 from nimbus.datagen.ui.browser.live_cameras import LiveCameras
 from nimbus.datagen.ui.browser.markdown import escape
-from nimbus.datagen.ui.browser.operator_status import describe_state, draw_status
+from nimbus.datagen.ui.browser.operator_status import describe_making, describe_state, draw_status
 from nimbus.datagen.ui.page_script import PageScript
+from nimbus.datagen.ui.runs.run_panel import read_run_status
 from nimbus.datagen.ui.scene_look import PreviewMotion, SceneLook, look_parts
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ _HELP = """Drag the frame at the tool, or use keys: **W S** move along x, away f
 **E Q** up and down; **U O**, **I K**, **J L** turn about x, y and z; **space** closes and opens the gripper;
 **1 2** choose the arm; **M** connects a six-axis mouse. A gamepad works once a button is pressed."""
 _BUTTONS = ("Record", "Keep", "Discard")
-_OFF, _MAKING = "Press <i>Start</i>.", "making episodes …"
+_OFF = "Press <i>Start</i>."
 _FAILED = "<b>stopped by an internal error; press <i>Start</i>: the recording is kept</b> (details in the terminal)"
 _SHORTEST = 0.1
 """Resolution of the time to go back to [s]."""
@@ -151,8 +153,10 @@ class TeleoperationTab:
 
     def refresh(self) -> None:
         """Show the process that makes episodes; this is called a few times per second."""
-        if self._process is None or (code := self._process.poll()) is None:
+        if self._process is None:
             return
+        if (code := self._process.poll()) is None:
+            return self._show_making()
         output, self._process = self._process.output().strip().splitlines(), None
         if code not in (0, 1):
             self._made.content = escape(f"making episodes failed: {output[-1] if output else code}")
@@ -197,7 +201,7 @@ class TeleoperationTab:
         self._loop.start()
         if not self._is_wanted:  # stopped while the scene was loaded
             return self._turn(False)
-        self._show_count(_MAKING if self._process is not None else "")
+        self._show_making()
 
     def _open_device(self, page: PageInput, robot: Robot) -> InputDevice:
         """Return the page's input, combined with that of the device if there is one."""
@@ -210,7 +214,14 @@ class TeleoperationTab:
         """Show the number of kept recordings, and the state of the episodes that are made from them."""
         count = len(self._folder.indices())
         lines = (f"{count} kept, in {self._folder.folder}" if count else "", state)
-        self._made.content = "  \n".join(escape(line) for line in lines if line)
+        if (content := "  \n".join(escape(line) for line in lines if line)) != self._made.content:
+            self._made.content = content
+
+    def _show_making(self) -> None:
+        """Show the progress of the process that makes episodes, if it runs."""
+        is_making = self._process is not None
+        status = read_run_status(self._dataset, since=self._making_since) if is_making else None
+        self._show_count(describe_making(status) if is_making else "")
 
     def _add_frame(self, arm: str, pose: FloatArray) -> Any:
         frame = self._server.scene.add_transform_controls(
@@ -328,7 +339,7 @@ class TeleoperationTab:
 
     def _make_episodes(self) -> None:
         if self._process is not None:
-            self._show_count(_MAKING)
+            self._show_making()
             return  # the next process starts when this one has ended
         self._show_count("")
         self._asked = len(self._folder.indices())
@@ -339,8 +350,9 @@ class TeleoperationTab:
             check_own(self._dataset)
             words += ["--images", "none"]
         words += ["--recordings", str(folder.absolute()), "--serial"]
+        self._making_since = time.time()
         self._process = self._launcher.start([*words, "--out", str(self._dataset.absolute())])
-        self._show_count(_MAKING)
+        self._show_making()
 
 
 def _own_prompt(session: TeleoperationSession, text: str) -> str:
