@@ -98,9 +98,9 @@ def test_a_run_records_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_navigation_run_records_its_task() -> None:
-    Path("a.glb").write_bytes(b"glTF")
+    Path("a.ply").write_bytes(b"ply")
     text = (scene_folder("tasks") / "navigate_homes.yaml").read_text()
-    text = "\n".join("scene: {meshes: a.glb}" if line.startswith("scene:") else line for line in text.splitlines())
+    text = "\n".join("scene: {meshes: a.ply}" if line.startswith("scene:") else line for line in text.splitlines())
     task = parse_any_task(text, name="t")
     loader = NavigationLoader(task)  # pyright: ignore[reportArgumentType]
     assert parse_stored(stored(text, **loader._hashes), name="t", where="here").text == text

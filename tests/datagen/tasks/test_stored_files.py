@@ -70,17 +70,17 @@ def test_errors_quote_no_private_file(tmp_path: Path, line: str) -> None:
 def test_private_scans_are_refused(tmp_path: Path) -> None:
     """A pattern needs no known path."""
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/office.glb").write_bytes(b"glTF")
-    text = load_text("navigate_homes", f"scene: {{meshes: {tmp_path}/*/*.glb}}")
+    (tmp_path / "mine/office.ply").write_bytes(b"ply")
+    text = load_text("navigate_homes", f"scene: {{meshes: {tmp_path}/*/*.ply}}")
     task = parse_any_task(text)
     with pytest.raises(InputError, match="names files of which the episode states no content") as error:
         check_stored_files(task, {}, where="here")
     assert "office" not in str(error.value)
-    os.mkfifo(tmp_path / "mine/never read.glb")
+    os.mkfifo(tmp_path / "mine/never read.ply")
     with pytest.raises(InputError, match="names files of which the episode states no content"):
-        check_stored_files(task, {"mesh office.glb": "0"}, where="here")
-    (tmp_path / "mine/never read.glb").unlink()
-    check_stored_files(task, {"mesh office.glb": file_hash(tmp_path / "mine/office.glb")}, where="here")
+        check_stored_files(task, {"mesh office.ply": "0"}, where="here")
+    (tmp_path / "mine/never read.ply").unlink()
+    check_stored_files(task, {"mesh office.ply": file_hash(tmp_path / "mine/office.ply")}, where="here")
 
 
 def test_scans_that_a_stored_scene_names_are_refused(tmp_path: Path) -> None:
