@@ -37,7 +37,7 @@ test-all: bytecode
 	$(MAKE) short-cluster
 
 beside-chaos: .venv/installed-dev
-	nice -n 7 $(MAKE) lint short-fuzz-then-gpu
+	nice -n 5 $(MAKE) lint short-fuzz-then-gpu
 
 short-fuzz-then-gpu: warm-cache
 	$(MAKE) short-fuzz

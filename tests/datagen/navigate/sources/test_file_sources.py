@@ -62,7 +62,7 @@ def test_every_file_that_a_reader_opens_enters_the_fingerprint(tmp_path: Path, w
     assert before[f"mesh {path.name}"] == file_hash(path) and len(before) == 1 + (write in FORMATS)
     for other in others:
         content = other.read_bytes()
-        other.write_bytes(content.replace(b"0", b"1") + b" ")
+        other.write_bytes(content + b" ")  # a GLB with another byte inside might be refused
         assert len({*before.items(), *source.fingerprint().items()}) == 3, other
         other.write_bytes(content)
 
