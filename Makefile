@@ -2,8 +2,8 @@
 # All set themselves up in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
-# Processes of the tests: two more than the usual two cores, for tests wait for processes of their own and for the disk.
-WORKERS ?= 4
+# Processes of the tests: one more than the cores, for many tests wait for processes of their own.
+WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 # Of `make fuzz`: how many inputs, and from which seed.
 INPUTS ?= 5000
@@ -37,7 +37,7 @@ test-all: bytecode
 	$(MAKE) short-cluster
 
 beside-chaos: .venv/installed-dev
-	nice -n 5 $(MAKE) lint short-fuzz-then-gpu
+	nice -n 7 $(MAKE) lint short-fuzz-then-gpu
 
 short-fuzz-then-gpu: warm-cache
 	$(MAKE) short-fuzz
