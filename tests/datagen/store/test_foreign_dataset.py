@@ -181,7 +181,7 @@ def test_failures_that_are_a_link_are_called_one(home: Path, data: Path):
     ]
 
 
-@pytest.mark.parametrize("name", ["hdfs:/data.parquet", "file:/home/x.mp4", "http:/127.0.0.1/x.mp4", "c:x"])
+@pytest.mark.parametrize("name", ["hdfs:/data.parquet", "file:/videos/x.mp4", "http:/127.0.0.1/x.mp4", "c:x"])
 def test_a_name_is_no_address(data: Path, name: str):
     """Libraries take a relative path that begins like an address for one, also if the file exists."""
     assert "is an address, where a dataset has a file" in refusal(resolve_inside, data, name)

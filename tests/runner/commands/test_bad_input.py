@@ -302,7 +302,7 @@ def test_a_folder_with_the_name_of_a_shipped_task_is_not_used(tmp_path: Path, mo
 
 
 def test_a_path_of_a_command_begins_with_no_name_of_a_dataset(tmp_path: Path, monkeypatch):
-    """Libraries take the path ``file:/home/a.mp4``, of a file in the current folder, for an address."""
+    """Libraries take the path ``file:/videos/a.mp4``, of a file in the current folder, for an address."""
     monkeypatch.chdir(tmp_path)
     for text in (".", "./", "x:/data", "./x:"):
         assert path(text) == tmp_path / text and path(text).is_absolute()

@@ -28,7 +28,7 @@ def is_path(name_or_path: str | Path) -> bool:
 def literal_path(path: Path) -> Path:
     """Return a path that libraries can read only as a path; it is made absolute if they could read something else.
 
-    The current folder may belong to another user. In it, ``file:/home/a.mp4`` and ``~/a.glb`` may be files, but
+    The current folder may belong to another user. In it, ``file:/videos/a.mp4`` and ``~/a.glb`` may be files, but
     libraries would open others: FFmpeg and PyArrow read addresses, and trimesh looks for ``~`` in the home folder.
     ``Path(".")`` is made absolute too, because ``Path(".") / name`` begins with the name.
     """

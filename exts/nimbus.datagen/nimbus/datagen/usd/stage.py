@@ -104,7 +104,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
     check_scene(path)
     check_references(path)
-    path = path.absolute()  # Kit takes a relative path such as "file:/home/a.usd" for an address
+    path = path.absolute()  # Kit takes a relative path such as "file:/rooms/a.usd" for an address
     try:
         stage = Usd.Stage.Open(str(path))
     except Tf.ErrorException as error:
