@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,7 +16,6 @@ from nimbus.datagen.execute.toolkit import (
     find_frame,
     plan_straight,
     reach_carry_path,
-    set_fingers,
     shift_pose,
 )
 from nimbus.datagen.plugin import (
@@ -84,11 +84,13 @@ class Drape(Skill):
 
     def _carry_corner(self, arm: Workcell, surface: float) -> bool:
         """Pinch, carry, release and retreat; return True if the corner was in the fingers at the end of the path."""
-        arm.begin("reach")
-        set_fingers(arm, _OPENING)
-        path = self._carry_path(arm, surface)
         lift, carry = reach_carry_path(
-            arm, [path], over=surface + _OVER, speed=self.speed, carried=f"corner of {self.object}"
+            arm,
+            self._carry_paths(arm, surface),
+            opening=_OPENING,
+            over=surface + _OVER,
+            speed=self.speed,
+            carried=f"corner of {self.object}",
         )
         arm.begin("grasp")
         kept = arm.close_on(self.object, steps=CORNER_CLOSING)
@@ -117,13 +119,13 @@ class Drape(Skill):
         above[2, 3] = surface + _OVER
         plan_straight(arm, above)
 
-    def _carry_path(self, arm: Workcell, surface: float) -> CarryPath:
-        """Return the path of the corner nearest to the rail: up beside it, and over it."""
+    def _carry_paths(self, arm: Workcell, surface: float) -> Iterator[CarryPath]:
+        """Yield the path of the corner nearest to the rail: up beside it, and over it."""
         bar = _find_bar(arm, self.object, self.over)
         corner = max(find_corners(arm, self.object), key=lambda one: float(one.place @ bar.across[:2]))
         poses = _path(corner.pinch_pose(arm, surface, inset=_INSET, across=True), bar)
         lifted = int(_LIFTED * len(poses))
-        return poses[:lifted], poses[lifted:]
+        yield poses[:lifted], poses[lifted:]
 
 
 @dataclass(frozen=True, kw_only=True)

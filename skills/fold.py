@@ -15,7 +15,6 @@ from nimbus.datagen.execute.toolkit import (
     find_corners,
     reach_carry_path,
     release_upward,
-    set_fingers,
 )
 from nimbus.datagen.plugin import (
     Field,
@@ -71,11 +70,10 @@ class Fold(Skill):
 
     def _carry_corner(self, arm: Workcell, surface: float) -> bool:
         """Pinch, carry, release and retreat; return True if the corner was in the fingers at the end of the arc."""
-        arm.begin("reach")
-        set_fingers(arm, _OPENING)
         lift, carry = reach_carry_path(
             arm,
             self._carry_paths(arm, surface),
+            opening=_OPENING,
             over=surface + _OVER,
             speed=self.speed,
             carried=f"corner of {self.object}",

@@ -16,7 +16,6 @@ from nimbus.datagen.execute.toolkit import (
     pinch_height,
     reach_carry_path,
     release_upward,
-    set_fingers,
 )
 from nimbus.datagen.plugin import (
     Field,
@@ -84,11 +83,10 @@ class RouteCable(Skill):
 
     def _pull_end(self, arm: Workcell, surface: float) -> bool:
         """Pinch, carry, pull and release; return True if the end was in the fingers beyond the last gate."""
-        arm.begin("reach")
-        set_fingers(arm, _OPENING)
         carry, pull = reach_carry_path(
             arm,
             self._carry_paths(arm, surface),
+            opening=_OPENING,
             over=surface + _OVER,
             speed=self.speed,
             carried=f"end of {self.object}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.execute.motions.pushing import HALF_TURNS
+from nimbus.datagen.execute.motions.pushing import HALF_TURNS, set_fingers
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
 from nimbus.datagen.tasks.statements import SkillFailure
 
@@ -30,15 +30,16 @@ def pinch_height(arm: Workcell, surface: float) -> float:
 
 
 def reach_carry_path(
-    arm: Workcell, paths: Iterable[CarryPath], *, over: float, speed: float, carried: str
+    arm: Workcell, paths: Iterable[CarryPath], *, opening: float, over: float, speed: float, carried: str
 ) -> CarryPath:
-    """Lower the open fingers to the start of the first path that the arm can follow; return the rest of that path.
+    """Open the fingers and lower them to the start of the first path that the arm can follow; return its rest.
 
-    The hand may also be turned by half a turn about its approach.
+    The hand may also be turned by half a turn about its approach. The phase is ``reach``.
 
     Args:
         arm: The arm, with an empty hand that points down.
         paths: Paths in the order of preference. Each begins at the grasp.
+        opening: Distance of the fingers [m].
         over: Height of the tool before the descent [m].
         speed: Speed of the tool along a path [m/s].
         carried: Part of the object that the hand carries, for the message.
@@ -46,6 +47,8 @@ def reach_carry_path(
     Raises:
         SkillFailure: The arm can follow none of the paths.
     """
+    arm.begin("reach")
+    set_fingers(arm, opening)
     plan = MotionPlan(status=MotionStatus.NO_IK)
     for first, second in paths:
         for turn in HALF_TURNS:
