@@ -31,14 +31,20 @@ def path(height: float) -> CarryPath:
 
 def test_without_a_path_above_the_table_the_reason_is_that_of_the_descent(cell: SimulatedWorkcell):
     with pytest.raises(SkillFailure, match=r"no corner of towel_0 can be carried: world touches panda_") as caught:
-        reach_carry_path(cell, [path(-0.02)], over=OVER, speed=0.15, carried="corner of towel_0")
+        reach_carry_path(cell, [path(-0.02)], opening=0.04, over=OVER, speed=0.15, carried="corner of towel_0")
     assert caught.value.reason == "no_grasp"
 
 
 def test_the_hand_is_lowered_to_the_first_path_that_it_can_follow(cell: SimulatedWorkcell):
     first, second = reach_carry_path(
-        cell, iter([path(-0.02), path(0.05), path(0.1)]), over=OVER, speed=0.15, carried="corner of towel_0"
+        cell,
+        iter([path(-0.02), path(0.05), path(0.1)]),
+        opening=0.04,
+        over=OVER,
+        speed=0.15,
+        carried="corner of towel_0",
     )
+    assert cell.opening == pytest.approx(0.02)  # of one finger: half the distance
     assert cell.tool_pose()[:3, 3] == pytest.approx((0.45, 0.0, 0.05), abs=5e-3)
     heights = [pose[:3, 3].tolist() for pose in (*first, *second)]
     assert (len(first), heights) == (1, [pytest.approx((x, 0.0, 0.05)) for x in (0.46, 0.47, 0.48, 0.49)])
