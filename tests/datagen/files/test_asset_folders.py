@@ -54,7 +54,7 @@ def test_a_download_from_a_hub_is_accepted() -> None:
 def test_images() -> None:
     Image.new("RGB", (8, 8)).save("private/a.png")
     Path("assets/wood.png").symlink_to("../private/a.png")
-    field, what, _ = TexturesRandomization(folder="assets/").complaint((), {}) or ("", "", "")
+    field, what, _ = TexturesRandomization.model_validate({"folder": "assets/"}).complaint((), {}) or ("", "", "")
     assert field == "folder" and SAID in what
     task = parse_task(f"{TEXT}randomize: {{textures: {{folder: assets}}}}\n")
     assert SAID in refusal(hash_pictures, task)

@@ -139,7 +139,7 @@ def find_named(
     what = (
         f"its task names the file '{files[0]}', and was not run with this cache: files of foreign tasks are not opened"
     )
-    instead = "name your copy of the task file: --task FILE, or nimbus studio FILE"
+    instead = "name your copy of the task file: --task FILE, nimbus studio FILE, or in Python own_tasks.name_task(FILE)"
     if _named:
         instead = "name a task file of the same content as the episode's; that of the command differs"
     raise ForeignTask(what, where=where, instead=instead)
