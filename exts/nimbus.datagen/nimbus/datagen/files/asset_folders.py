@@ -11,10 +11,15 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 
 
-def check_below(path: Path, folder: Path) -> None:
+def check_below(path: Path, folder: Path, *, instead: str = "put a copy of the file in its place") -> None:
     """Refuse a file of a folder of assets that is a link out of this folder; the folder itself may be a link.
 
     Links of a download by ``huggingface_hub`` from ``snapshots`` into ``blobs`` of the same repository are accepted.
+
+    Args:
+        path: The file.
+        folder: Folder that the user has named.
+        instead: Remedy for the error.
 
     Raises:
         InputError: It is.
@@ -22,7 +27,7 @@ def check_below(path: Path, folder: Path) -> None:
     real, root = path.resolve(), folder.resolve()
     if not real.is_relative_to(root) and not any(real.is_relative_to(place) for place in _blobs(root)):
         what = "this is a link out of its folder, which may lead to a private file"
-        raise InputError(what, where=str(path), instead="put a copy in its place, or name it alone")
+        raise InputError(what, where=str(path), instead=instead)
 
 
 def _blobs(root: Path) -> list[Path]:

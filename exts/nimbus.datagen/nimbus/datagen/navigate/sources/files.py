@@ -39,7 +39,7 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
             here = _Search(pattern).find(path)
             fixed = Path(path.anchor, *takewhile(lambda part: not set("*?[") & set(part), _names(path)))
             for one in here:  # a folder of scans may come from another user
-                check_below(one, fixed)
+                check_below(one, fixed, instead="put a copy in its place, or name the file without a pattern")
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
