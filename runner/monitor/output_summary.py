@@ -71,7 +71,7 @@ def print_output(
         made: The result.
         wall_seconds: Duration.
         further: Additional rows of the table.
-        warning: Line below the table.
+        warning: Lines below the table.
         word: Term for the result.
     """
     table = Table(show_header=False, box=None)
@@ -95,8 +95,10 @@ def print_exported(made: Exported, wall_seconds: float) -> None:
     """Print the summary of an export."""
     failures = {"failures": f"{made.failure_count}, labeled, after the episodes"} if made.failure_count else {}
     count, flag = made.left_out, "--restricted-assets"
-    warning = f"{count} episodes left out because of their objects' licenses; {flag} includes them" if count else ""
-    print_output(made, wall_seconds, further=failures, warning=warning, word="export")
+    warnings = [f"{count} episodes left out because of their objects' licenses; {flag} includes them"] if count else []
+    if not made.has_objects:
+        warnings.append("neither images nor poses of objects; nimbus export --environment-state includes the poses")
+    print_output(made, wall_seconds, further=failures, warning="\n".join(warnings), word="export")
 
 
 def print_converted(made: Converted, wall_seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.success.placement import On
 from nimbus.datagen.tasks.steps import Step
-from nimbus.datagen.teleoperate.operator_hints import tool_heights, way_to_object, way_to_region
+from nimbus.datagen.teleoperate.operator_hints import describe_failure, tool_heights, way_to_object, way_to_region
 
 
 def hint_at(x: float, y: float) -> str:
@@ -34,6 +35,27 @@ def test_way_to_the_goal_names_axes_and_keys():
     assert hint_at(0.55, -0.139) == "move cube_0 3.9 cm toward +y (A)"
     assert hint_at(0.62, 0.15) == "move cube_0 2.0 cm toward -x (S) and 5.0 cm toward -y (D)"
     assert hint_at(0.55, 0.05) == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ((0.111, 0.05, 0.01999), "on: cube_0 has 1.1 cm still to go to goal, 0.0 cm above it"),
+        ((0.05, -0.13, 0.1), "on: cube_0 has 3.0 cm still to go to goal, 8.0 cm above it"),
+        ((0.0, 0.0, 0.1), "on: cube_0 is 8.0 cm above goal"),
+        ((0.0, 0.0, -0.73), "on: cube_0 is 75.0 cm below goal"),
+    ],
+)
+def test_distance_to_a_region_is_told_as_what_is_left(place: tuple[float, float, float], said: str):
+    bounds = np.array(place) - 0.02, np.array(place) + 0.02
+    region = SimpleNamespace(center=(0.0, 0.0), size=(0.2, 0.2), on="table")
+    surface = SimpleNamespace(upper=np.zeros(3))
+    stage = SimpleNamespace(surfaces={"table": surface})
+    world: Any = SimpleNamespace(
+        regions={"goal": region}, bounds=lambda _: bounds, stage=stage, has_fallen=lambda _: False
+    )
+    failure = On(object=("cube_0",), support="goal").failure(world)
+    assert failure is not None and describe_failure(replace(failure, phase="on")) == said
 
 
 def reach_at(detail: str, *tools: tuple[float, float, float]) -> str:

@@ -185,6 +185,15 @@ def test_mistakes_are_one_line(
     assert said in error and error.count("\n") == 1
 
 
+def test_export_without_any_sight_of_objects_says_so(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    words = ["export", str(data), "--to", "lerobot", "--out", str(tmp_path / "out")]
+    said = "neither images nor poses of objects; nimbus export --environment-state includes the poses\n"
+    assert main(words) == 0
+    assert said in capsys.readouterr().out
+    assert main([*words, "--environment-state"]) == 0
+    assert "neither" not in capsys.readouterr().out
+
+
 def test_dataset_without_a_readable_task_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     write_dataset(tmp_path / "data")
     assert main(["export", str(tmp_path / "data"), "--out", str(tmp_path / "out"), "--state", "commanded"]) == 2

@@ -15,7 +15,9 @@ from nimbus.datagen.ui.runs.run_panel import RunStatus
 def shown(*, latency: float = 0.0, **values: Any) -> list[str]:
     """Return the visible lines for a state of a session."""
     own = {"phase": SessionPhase.RECORDING, "index": 2, "step_count": 45, "seconds": 3.0, "is_success": False}
-    state = SessionState(**{**own, "failure": "on: cup is 4.0 cm off", "openings": {"arm": 1.0}, **values})
+    state = SessionState(
+        **{**own, "failure": "on: cup has 4.0 cm still to go to goal", "openings": {"arm": 1.0}, **values}
+    )
     (block,) = re.findall(
         "<div[^>]*>(.*)</div>", describe_state(LoopState(session=state, rate=15.0, work=0.01), latency=latency)
     )
@@ -26,7 +28,7 @@ def test_every_hint_has_its_own_line():
     hints = {"way": "move cup 4.0 cm toward +x (W)", "heights": {"arm": 0.01}, "pressing": ("arm",)}
     assert shown(**hints, blocked=("arm",), message="paused: the gamepad is gone", latency=0.1) == [
         "Layout 2: recording 3 s",
-        "on: cup is 4.0 cm off",
+        "on: cup has 4.0 cm still to go to goal",
         "move cup 4.0 cm toward +x (W)",
         "gripper: open",
         "above the surface below: 1.0 cm",

@@ -24,8 +24,28 @@ _NEAR = 0.001
 _SKIPPED = 1e-8
 """Distance below a held object in which no surface is found [m]. A gripped object on a table may hover
 above it by micrometers; with a larger distance, the search would continue inside the table, to its lower side."""
+_OFF = re.compile(r"is (\d+\.\d cm) off (.+), (-?\d+\.\d cm) above$")
+"""Detail of the condition ``on`` for an object beside its region, or above it."""
 _OPEN = 0.1
 """Part of the gripper's travel that closed fingers may lack; thinner objects than this are not in the hand."""
+
+
+def describe_failure(failure: Outcome | None) -> str:
+    """Return the first condition that does not hold, and why, for the operator; empty if all hold.
+
+    The detail of an object that is off its region is about the episode; the operator reads how far it still has to go.
+    """
+    if failure is None:
+        return ""
+    # The detail says the same as the reason, which is a code for statistics.
+    detail = failure.detail or failure.reason.replace("_", " ")
+    return f"{failure.phase}: {_OFF.sub(_still_to_go, detail)}"
+
+
+def _still_to_go(found: re.Match[str]) -> str:
+    left, region, height = found.groups()
+    where = f"{height.removeprefix('-')} {'below' if height.startswith('-') and height != '-0.0 cm' else 'above'}"
+    return f"is {where} {region}" if left == "0.0 cm" else f"has {left} still to go to {region}, {where} it"
 
 
 def way_to_region(environment: Environment) -> str:

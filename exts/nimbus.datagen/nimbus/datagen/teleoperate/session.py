@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import EpisodeKey, Layout
-from nimbus.datagen.episode.trajectory import TELEOPERATION, Outcome
+from nimbus.datagen.episode.trajectory import TELEOPERATION
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.planner import find_unbelievable
 from nimbus.datagen.policies.environment import Environment
@@ -19,7 +19,13 @@ from nimbus.datagen.randomize.tabletop import draw_physical, draw_visual
 from nimbus.datagen.tasks.scene_assets import SceneAssets
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.teleoperate.history import CommandHistory
-from nimbus.datagen.teleoperate.operator_hints import find_pressing, tool_heights, way_to_object, way_to_region
+from nimbus.datagen.teleoperate.operator_hints import (
+    describe_failure,
+    find_pressing,
+    tool_heights,
+    way_to_object,
+    way_to_region,
+)
 from nimbus.datagen.teleoperate.operator_input import OperatorInput, ToolCommand, check_input
 from nimbus.datagen.teleoperate.recording import SHORTEST, SPLIT, OperatorRecording
 from nimbus.datagen.teleoperate.tool_follower import ToolFollower
@@ -268,7 +274,7 @@ class TeleoperationSession:
             step_count=self.step_count,
             seconds=self.step_count / self.task.rate,
             is_success=self._is_success,
-            failure=_describe(self._failure),
+            failure=describe_failure(self._failure),
             openings={name: one.opening for name, one in self._followers.items()},
             held=held,
             blocked=tuple(name for name, one in self._followers.items() if one.is_blocked),
@@ -293,13 +299,6 @@ def demonstration_layout(task: Task, assets: SceneAssets, *, seed: int, index: i
     physical = draw_physical(task, assets, seed=seed, index=index, split=SPLIT)
     visual = draw_visual(task, assets.stage, assets.robot, physical, key=key)
     return Layout(key=key, physical=physical, visual=visual)
-
-
-def _describe(failure: Outcome | None) -> str:
-    if failure is None:
-        return ""
-    # The detail says the same as the reason, which is a code for statistics.
-    return f"{failure.phase}: {failure.detail or failure.reason.replace('_', ' ')}"
 
 
 def with_prompt(layout: Layout, prompt: str) -> Layout:

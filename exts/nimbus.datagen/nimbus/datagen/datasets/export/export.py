@@ -23,7 +23,7 @@ from nimbus.datagen.datasets.export.publication import (
 from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.export.side_videos import check_side_videos, write_side_videos
 from nimbus.datagen.datasets.export.source import Source, open_source
-from nimbus.datagen.datasets.export.stored_views import with_view
+from nimbus.datagen.datasets.export.stored_views import ENVIRONMENT_STATE, with_view
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_tree, write_new
@@ -36,6 +36,8 @@ _OWN = ("episodes", "stage", "failures", "incidents", "orphans", "preview")
 """Folders that a run writes into its dataset."""
 _REVISION = 2
 """Version of the export; raise it when the same episodes give a different export."""
+_FORMATS_WITH_OBJECTS = ("robomimic", "shards")
+"""Formats that always contain the poses of objects."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,8 @@ class Exported:
     byte_count: int
     is_new: bool
     """False if the export existed already."""
+    has_objects: bool = True
+    """False if nothing in the export depends on where the objects are: it has neither images nor their poses."""
 
 
 def export(
@@ -155,6 +159,9 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
         file_count=len(manifest.files),
         byte_count=sum(size for size, _ in manifest.files.values()),
         is_new=is_new,
+        has_objects=bool(source.cameras)
+        or ENVIRONMENT_STATE in source.extra_names
+        or manifest.format in _FORMATS_WITH_OBJECTS,
     )
 
 
