@@ -153,8 +153,7 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     except OSError as error:
         instead = "name an existing folder of images, relative to the task file"
         raise InputError((error.strerror or str(error)).lower(), where=folder, instead=instead) from None
-    for path in paths:
-        check_below(path, Path(folder))
+    check_below(paths, Path(folder))
     found = tuple((str(path.absolute()), picture_hash(path)) for path in paths)
     for path, content in found:
         read_picture(Path(path), content)

@@ -81,6 +81,5 @@ def _files(place: Path) -> Iterator[Path]:
         files = sorted(file for file in place.iterdir() if file.suffix.lower() in _SUFFIXES)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), where=str(place), instead="make it readable") from None
-    for file in files:
-        check_below(file, place)
+    check_below(files, place)
     yield from files

@@ -31,7 +31,7 @@ class PreparedLibrary(ObjectLibrary):
     """
 
     def __init__(self, folder: Path) -> None:
-        check_below(folder / INDEX_NAME, folder)
+        check_below([folder / INDEX_NAME], folder)
         index, content = read_index(folder)
         self.folder = folder
         self.refused = {entry.kind: entry.refused for entry in index.kinds if entry.refused}
@@ -72,8 +72,7 @@ class PreparedLibrary(ObjectLibrary):
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
         entry, folder = self.entries[kind], self.folder / kind
-        for name in (CARD_NAME, SHAPE_NAME):
-            check_below(folder / name, self.folder)
+        check_below([folder / CARD_NAME, folder / SHAPE_NAME], self.folder)
         card = read_bytes(folder / CARD_NAME)
         if hashlib.sha256(card).hexdigest() != entry.card:
             raise InputError("changed since the import", where=str(folder / CARD_NAME), instead=AGAIN)
