@@ -39,8 +39,8 @@ FILE_BYTES = 16 << 30
 """Limit of the files that a call writes [bytes]."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
-_FOLDERS = ("NIMBUS_CACHE", "TMPDIR")
-"""Environment variables with folders, which may be relative to the working folder."""
+_FOLDERS = ("TMPDIR",)
+"""Environment variables with folders that may be relative to the working folder."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
 _SIMPLER = "make it smaller or simpler, or export it again"

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.read.limited import list_limited
 
@@ -25,8 +27,8 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the files that match paths and patterns, such as ``scans/*.glb``; the matches of a pattern are sorted.
 
     Raises:
-        InputError: A pattern matches no file or searches too many folders, or there are more than :data:`MOST_FILES`
-            files.
+        InputError: A pattern matches no file or searches too many folders, there are more than :data:`MOST_FILES`
+            files, or a pattern matches a link out of the folder in which it begins.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
@@ -35,6 +37,9 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
             here = [path]
         else:
             here = _Search(pattern).find(path)
+            fixed = Path(path.anchor, *takewhile(lambda part: not set("*?[") & set(part), _names(path)))
+            for one in here:  # a folder of scans may come from another user
+                check_below(one, fixed, instead="put a copy in its place, or name the file without a pattern")
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
@@ -45,6 +50,10 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
                 f"with '{pattern}', there are more than {MOST_FILES} files", where="scene", instead="list fewer files"
             )
     return tuple(found)
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    return path.relative_to(path.anchor).parts
 
 
 class _Search:
@@ -67,7 +76,7 @@ class _Search:
         if len(path.parts) > _MOST_PARTS:
             raise self._refusal(f"names more than {_MOST_PARTS} folders")
         places = {Path(path.anchor) if path.is_absolute() else Path(): None}
-        parts = path.relative_to(path.anchor).parts
+        parts = _names(path)
         for number, part in enumerate(parts):
             is_last = number == len(parts) - 1
             found = (one for place in places for one in self._step(place, part, is_last=is_last))
