@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from pydantic import field_serializer
+from pydantic import PrivateAttr, field_serializer
 
 from nimbus.datagen.execute.toolkit import DemonstratedMotion, find_demonstration, read_demonstration
 from nimbus.datagen.plugin import Field, InputError, Reference, Skill, Workcell, register
@@ -30,9 +30,14 @@ class Do(Skill):
         min_length=1, description="Demonstration: NAME of NAME.demo.json beside the task file, or a path."
     )
 
+    _is_closed: bool = PrivateAttr(default=False)
+    """True for a step of a foreign task, whose demonstration is not opened."""
+
     @field_serializer("demo")
     def _identity(self, demo: str) -> str:
         """Return the hash of the demonstration, which represents it in the hash of a task."""
+        if self._is_closed:
+            return "missing demonstration"
         try:
             return f"demonstration {read_demonstration(demo).content_hash()}"
         except InputError:
@@ -41,6 +46,17 @@ class Do(Skill):
     def seen_from(self, folder: Path) -> Self:
         """Return the skill with its demonstration's path relative to the working directory."""
         return self.model_copy(update={"demo": find_demonstration(self.demo, folder)})
+
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Path of the demonstration."""
+        return (self.demo,)
+
+    def without_files(self) -> Self:
+        """Return the step with its demonstration closed."""
+        closed = self.model_copy()
+        closed._is_closed = True
+        return closed
 
     def check_files(self) -> None:
         """Check that the demonstration can be read, and that the step names the thing on which a hand closes."""

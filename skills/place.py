@@ -18,7 +18,6 @@ from nimbus.datagen.execute.toolkit import (
     find_spots_inside,
     find_spots_on,
     nearest_rest_pose,
-    plan_release,
     plan_release_inside,
     release_poses,
     releases_inside,
@@ -61,7 +60,7 @@ class Place(Skill):
     ``no_room``, ``no_ik``, ``no_path``, ``slipped_in_transit``, ``off_target`` or ``toppled``.
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     main = "object"
     needs = ("held(object)", "open(into, to=95 %)", "fits(object, into)", "clear(on)", "carries(on, object)")
     gives = (
@@ -120,9 +119,7 @@ class Place(Skill):
 
     def _drop(self, arm: Workcell, container: str) -> None:
         ways = releases_inside(arm, self.object, *room_inside(arm, container), drop=self.drop)
-        # A drawer or a cupboard leaves the hand little room; elsewhere the nearest release nearly always has room.
-        narrow = container in arm.objects and bool(arm.model(container).parts)
-        carry, lower = plan_release_inside(arm, ways) if narrow else plan_release(arm, ways)
+        carry, lower = plan_release_inside(arm, ways)
         arm.begin("carry")
         arm.follow_all(carry, lower)
         arm.begin("release")

@@ -167,7 +167,7 @@ class _Maker:
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
         with noting_where_paths_begin():
-            task = stored_task(episode, step_folder=find_takes(self._folder), draws=True)
+            task = stored_task(episode, step_folder=find_takes(self._folder), draws=True, runs=True)
             trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
             if not trusted:
                 check_pipeline(task, where=str(episode.path))

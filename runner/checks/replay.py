@@ -177,28 +177,31 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
         )
 
 
-def stored_task(episode: Any, *, step_folder: Path | None = None, draws: bool = False) -> Any:
+def stored_task(episode: Any, *, step_folder: Path | None = None, draws: bool = False, runs: bool = False) -> Any:
     """Parse the task that is stored with an episode, or return the task of ``--task`` that stands for it.
 
     Args:
         episode: The episode.
         step_folder: Folder at which the paths of its steps begin; by default the working directory.
         draws: True if the images of its randomizers are opened as well.
+        runs: True if its steps are executed.
 
     Raises:
         InputError: The task is not valid on this machine, for example because a custom skill is missing; or it names
             files, and this user neither made the episode nor named the task.
     """
-    from nimbus.datagen.tasks.own_tasks import find_named
+    from nimbus.datagen.tasks.own_tasks import find_named, with_steps
     from nimbus.datagen.tasks.task import parse_any_task
 
     provenance = episode.provenance
     try:
-        task = parse_any_task(provenance.task_text, name=episode.layout().key.task, step_folder=step_folder)
+        name = episode.layout().key.task
+        task = parse_any_task(provenance.task_text, name=name, step_folder=step_folder, opens_steps=False)
     except InputError as error:
         instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
         raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
-    return find_named(task, provenance, where=str(episode.path), draws=draws) or task
+    named = find_named(task, provenance, where=str(episode.path), draws=draws, runs=runs)
+    return named or with_steps(task, provenance, step_folder=step_folder)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.files.own_files import part_folder
 from nimbus.datagen.store.folder import check_writable
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.cache_root import make_folder, remote_root
@@ -57,7 +58,7 @@ def run_job(
     if address is None:
         folder = Path(spec.folder)
         check_writable(folder)
-        placed = [replace(item, spec=replace(item.spec, folder=str(folder / item.name))) for item in items]
+        placed = [replace(item, spec=replace(item.spec, folder=str(part_folder(folder, item.name)))) for item in items]
         return _run(folder, placed, cluster, bounds=bounds, gpus=gpus, price_per_hour=price_per_hour)
     folder = remote_root() / _JOBS / address.key
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.own_files import check_own, default_folder
+from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
@@ -144,7 +144,7 @@ def command(
     stem = "-".join(filter(None, (Path(task).stem, Path(robot).stem)))
     folder = default_folder(f"eval_{stem}") if out is None else out
     if amount:
-        check_own(folder := folder / "-".join((amount["randomize"], *amount["only"])))
+        folder = folder / "-".join((amount["randomize"], *amount["only"]))
     asked = EvaluationRequest(
         folder=folder,
         task=task,

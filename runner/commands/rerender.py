@@ -310,11 +310,11 @@ def _planned(
     from nimbus.datagen.stages import Planned, Request, Scene
     from nimbus.datagen.store.episode_file.read import EpisodeFile
     from nimbus.datagen.store.episode_file.videos import IMAGE_SETTINGS
-    from nimbus.datagen.tasks.own_tasks import record_own
+    from nimbus.datagen.tasks.own_tasks import record_run
     from nimbus.datagen.tasks.stored_pictures import hash_pictures
 
     stated = hashes | hash_pictures(task)
-    record_own(task.text, stated)
+    record_run(task, stated)
     for path in paths:
         with EpisodeFile(path) as episode:
             before, trajectory = episode.layout(), episode.trajectory()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nimbus.datagen.datasets.export.training_source import read_training_source
 from nimbus.datagen.errors import BUG, InputError, single_line
+from nimbus.datagen.files.own_files import check_own, part_folder
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
 from nimbus.datagen.policies.policy import layout_source
 from nimbus.datagen.policies.signal_view import SignalView
@@ -173,9 +174,12 @@ def evaluate_with_control(
     Returns:
         The exit code, the results, and those of the control or None. With a level, each has its own subfolder.
     """
+    if asked.randomize:
+        check_own(asked.folder)
     control = None
     if asked.randomize and asked.randomize != UNPERTURBED:
-        plain = replace(asked, folder=asked.folder.parent / UNPERTURBED, randomize=UNPERTURBED, only=())
+        folder = part_folder(asked.folder.parent, UNPERTURBED)
+        plain = replace(asked, folder=folder, randomize=UNPERTURBED, only=())
         code, control = evaluate(plain, serial=serial, workers=workers)
         if control is None:
             return code, None, None

@@ -292,11 +292,11 @@ def _reach(task: BaseTask, context: RunContext) -> dict[str, Any]:
 
 def _inputs(task: BaseTask, pipeline: Pipeline, context: RunContext) -> dict[str, str]:
     from nimbus.datagen.load.fingerprint import fingerprint_inputs
-    from nimbus.datagen.tasks.own_tasks import record_own
+    from nimbus.datagen.tasks.own_tasks import record_run
     from nimbus.datagen.tasks.stored_pictures import hash_pictures
 
     loader = _loader(pipeline)
     hashes = loader.hashes_of(task, context.assets) if loader else {}
     if loader:  # a cluster's head describes the job, and its user opens the episodes of all nodes
-        record_own(task.text, hashes | hash_pictures(task))
+        record_run(task, hashes | hash_pictures(task))
     return fingerprint_inputs(task, assets=hashes, settings=context.choices, pipeline=pipeline)

@@ -38,6 +38,15 @@ def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypat
         cache.cache_folder("objects")
 
 
+def test_a_relative_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The current folder may be a dataset that contains a cache of somebody else."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NIMBUS_CACHE", ".cache")
+    with pytest.raises(InputError, match="its path is relative.*set NIMBUS_CACHE to an absolute path"):
+        cache.cache_folder("own_tasks")
+    assert not [*tmp_path.iterdir()]
+
+
 def test_folder_that_all_can_write_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Nimbus would trust the prepared meshes and robots in the folder as if this user had made them."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))

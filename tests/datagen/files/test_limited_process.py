@@ -73,11 +73,11 @@ def test_a_relative_path_is_found_and_stated_as_given(tmp_path: Path, monkeypatc
     assert (tmp_path / "copy.stl").read_text() == "no mesh"
 
 
-def test_the_cache_is_found_by_its_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_relative_folder_of_temporary_files_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NIMBUS_CACHE", "cache")
+    monkeypatch.setenv("TMPDIR", "files")
     monkeypatch.setattr(limited_process, "_known", [])
-    assert run_limited("os:getenv", {"key": "NIMBUS_CACHE"}, where="x") == str(tmp_path / "cache")
+    assert run_limited("os:getenv", {"key": "TMPDIR"}, where="x") == str(tmp_path / "files")
     limited_process._known[0].end()
 
 

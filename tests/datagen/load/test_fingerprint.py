@@ -69,7 +69,7 @@ def test_settings_of_a_pipeline_enter_and_its_comments_do_not():
 def test_built_in_components_enter_by_version(monkeypatch: pytest.MonkeyPatch):
     task = load_task("sort_trash")
     before = inputs(task)
-    assert {before[name] for name in ("skill home", "randomizer light", "load usd", "planner ompl")} == {"1"}
+    assert {before[name] for name in ("skill home", "randomizer light", "load usd")} == {"1"}
     monkeypatch.setattr(registry.lookup("skill", "pick"), "version", 99)
     assert {name: value for name, value in inputs(task).items() if before[name] != value} == {"skill pick": "99"}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen import registry
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import parse
@@ -16,7 +17,7 @@ from nimbus.datagen.load.scene_loader import UsdSceneLoader
 from nimbus.datagen.stages import Request
 from nimbus.datagen.tasks import own_tasks
 from nimbus.datagen.tasks.own_tasks import find_named, is_named, name_task, parse_stored, record_own
-from nimbus.datagen.tasks.task import load_task, manipulation_of, parse_any_task, parse_task
+from nimbus.datagen.tasks.task import load_any_task, load_task, manipulation_of, parse_task
 from nimbus.datagen.tasks.task_file import TaskFile
 from tests.support.one_can import TEXT, assets
 from tests.support.refusals import refusal
@@ -45,10 +46,15 @@ def stored(text: str, **hashes: str) -> Provenance:
         ("library: trash", "library: ./pipe.yaml"),
         ("scene: tabletop", "scene: {family: kitchen, bench: ./pipe.yaml}"),
         ("\n  mass:", "\n  distractors: {library: pipe.yaml, region: start}\n  mass:"),
+        ("robot: panda", "robot: pipe"),
+        ("scene: tabletop", "scene: pipe"),
+        ("library: trash", "library: pipe"),
+        ("scene: tabletop", "scene: {family: kitchen, bench: pipe}"),
+        ("\n  mass:", "\n  distractors: {library: pipe, region: start}\n  mass:"),
     ],
 )
 def test_no_file_of_a_foreign_task_is_opened(line: str, other: str) -> None:
-    """A reader would wait for a writer of the pipe."""
+    """A reader would wait for a writer of the pipe. A name that does not come with Nimbus counts as a file."""
     for name in ("pipe", "pipe.yaml"):
         os.mkfifo(name)
     text = SHIPPED.replace(line, other, 1)
@@ -71,7 +77,7 @@ def test_images_count_where_they_are_drawn() -> None:
     assert "names the file 'Pictures/'" in refusal(parse_stored, stored(text), name="t", where="here", draws=True)
 
 
-@pytest.mark.parametrize("scene", ["tabletop", "kitchen", "{family: kitchen, bench: cupboard, size: [4.5, 5.5]}"])
+@pytest.mark.parametrize("scene", ["tabletop", "kitchen", "{family: kitchen, bench: table, size: [4.5, 5.5]}"])
 def test_a_task_without_own_files_needs_no_record(scene: str) -> None:
     text = SHIPPED.replace("scene: tabletop", f"scene: {scene}")
     assert parse_stored(stored(text), name="t", where="here", draws=True).text == text
@@ -86,7 +92,8 @@ def test_generated_homes_need_no_record(name: str) -> None:
 def test_a_run_records_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another text, other content or another cache is not the same task."""
     shutil.copy(scene_folder("robots") / "panda.yaml", "own.yaml")
-    task = parse_task(TEXT.replace("robot: panda", "robot: own.yaml"), name="t")
+    Path("t.yaml").write_text(TEXT.replace("robot: panda", "robot: own.yaml"))
+    task = load_task("t.yaml")
     (scene,) = UsdSceneLoader(task, assets()).process(Request(index=0, variants=(0,)))
     made = scene.provenance
     assert parse_stored(made, name="t", where="here").text == task.text
@@ -97,12 +104,60 @@ def test_a_run_records_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "files of foreign tasks are not opened" in refusal(parse_stored, made, name="t", where="here")
 
 
+def test_episodes_of_a_stored_task_do_not_record_it() -> None:
+    """A command that renders a foreign episode again makes episodes with its task."""
+    shutil.copy(scene_folder("robots") / "panda.yaml", "own.yaml")
+    task = parse_task(TEXT.replace("robot: panda", "robot: own.yaml"), name="t")
+    (scene,) = UsdSceneLoader(task, assets()).process(Request(index=0, variants=(0,)))
+    assert "foreign tasks" in refusal(parse_stored, scene.provenance, name="t", where="here")
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        """{family: workshop, bench: 'file:{"file": "look\\u002eusda", "surface": "table"}'}""",
+        """{family: workshop, bench: 'room:{"family": "kitchen", "bench": "look\\u002eusda"}'}""",
+        """'file:{"file": "look\\u002eusda"}'""",
+        """'room:{"family": "kitchen", "bench": "look\\u002eusda"}'""",
+    ],
+)
+def test_no_path_hides_in_the_text_form_of_settings(scene: str) -> None:
+    text = SHIPPED.replace("scene: tabletop", f"scene: {scene}")
+    error = refusal(parse_stored, stored(text), name="t", where="here")
+    assert "a stage is not named by a text that begins with room: or file:" in error
+
+
+def test_demonstrations_of_a_foreign_task_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that do not execute its steps go on without them."""
+    text = TEXT[: TEXT.index("steps:")] + "steps:\n  - do: {demo: take}\nsuccess:\n  - nothing_on_floor\n"
+    text += "instructions: [Move it.]\n"
+    provenance, skill = stored(text), registry.lookup("skill", "do")
+    with monkeypatch.context() as patched:
+        patched.setitem(skill._identity.__globals__, "read_demonstration", pytest.fail)
+        closed = manipulation_of(parse_stored(provenance, name="t", where="here"))
+        assert closed.steps[0].canonical() == {"do": {"demo": "missing demonstration"}}
+        found = find_named(closed, provenance, where="here")
+        assert found is None
+        assert "names the file 'take.demo.json'" in refusal(find_named, closed, provenance, where="here", runs=True)
+    record_own(text, {})
+    opened: list[str] = []
+    monkeypatch.setitem(skill._identity.__globals__, "read_demonstration", lambda path: opened.append(path) or _Take())
+    task = manipulation_of(parse_stored(provenance, name="t", where="here"))
+    assert opened == ["take.demo.json"] and task.steps[0].canonical() == {"do": {"demo": "demonstration 1"}}
+    assert find_named(task, provenance, where="here", runs=True) is None
+
+
+class _Take:
+    def content_hash(self) -> str:
+        return "1"
+
+
 def test_a_navigation_run_records_its_task() -> None:
     Path("a.ply").write_bytes(b"ply")
     text = (scene_folder("tasks") / "navigate_homes.yaml").read_text()
     text = "\n".join("scene: {meshes: a.ply}" if line.startswith("scene:") else line for line in text.splitlines())
-    task = parse_any_task(text, name="t")
-    loader = NavigationLoader(task)  # pyright: ignore[reportArgumentType]
+    Path("t.yaml").write_text(text)
+    loader = NavigationLoader(load_any_task("t.yaml"))  # pyright: ignore[reportArgumentType]
     assert parse_stored(stored(text, **loader._hashes), name="t", where="here").text == text
     assert "foreign tasks" in refusal(parse_stored, stored(text), name="t", where="here")
 

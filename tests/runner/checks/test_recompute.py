@@ -81,7 +81,8 @@ def test_takes_are_found_beside_the_dataset(tmp_path: Path) -> None:
     assert find_takes(tmp_path / "cube") == beside
     text = _TASK[: _TASK.index("steps:")] + "steps:\n  - do: {demo: 1_take_items}\nsuccess:\n  - nothing_on_floor\n"
     layout = SimpleNamespace(key=SimpleNamespace(task="tidy"))
-    episode = SimpleNamespace(provenance=SimpleNamespace(task_text=text), path="a.hdf5", layout=lambda: layout)
+    provenance = SimpleNamespace(task_text=text, assets={})
+    episode = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda: layout)
     with pytest.raises(InputError, match="no such demonstration"):
         stored_task(episode).steps[0].statement.check_files()
     found = stored_task(episode, step_folder=find_takes(tmp_path / "cube"))

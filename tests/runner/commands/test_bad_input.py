@@ -292,6 +292,31 @@ def test_an_output_in_a_default_folder_follows_no_link(tmp_path: Path, monkeypat
     assert not list((tmp_path / "mine").iterdir())
 
 
+def test_a_job_follows_no_link_to_the_dataset_of_a_task(tmp_path: Path, monkeypatch, capsys):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "foreign/out/batch").mkdir(parents=True)
+    (tmp_path / "foreign/out/batch" / TINY.stem).symlink_to(tmp_path / "mine")
+    (tmp_path / "batch.yaml").write_text(f"tasks:\n  - {{task: {TINY}, episodes: 1}}\n")
+    monkeypatch.chdir(tmp_path / "foreign")
+    assert main(["run", "--job", "../batch.yaml", "--images", "none", "--cluster", "local:1"]) == 2
+    assert f"{TINY.stem}: this is a link" in capsys.readouterr().err
+    assert not list((tmp_path / "mine").iterdir())
+
+
+@pytest.mark.parametrize("link", ["none", "small"])
+def test_an_evaluation_follows_no_link_in_its_folder(tmp_path: Path, monkeypatch, capsys, link: str):
+    """The control has its own folder beside that of the level."""
+    (tmp_path / "mine").mkdir()
+    folder = tmp_path / "foreign/out" / f"eval_{TINY.stem}"
+    folder.mkdir(parents=True)
+    (folder / link).symlink_to(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path / "foreign")
+    words = ["--policy", "demonstrator", "--randomize", "small", "--layouts", "1", "--serial", "--videos", "0"]
+    assert main(["evaluate", str(TINY), *words]) == 2
+    assert f"{link}: this is a link" in capsys.readouterr().err
+    assert not list((tmp_path / "mine").iterdir())
+
+
 def test_a_folder_with_the_name_of_a_shipped_task_is_not_used(tmp_path: Path, monkeypatch, capsys):
     """The current folder may be of others; its task files could start programs."""
     (tmp_path / "sort_trash").mkdir()

@@ -42,6 +42,8 @@ def cache_folder(name: str) -> Path:
     folder = Path(root) / name
     try:
         folder = folder.expanduser()
+        if not folder.is_absolute():  # the current folder may be a dataset with a cache of somebody else
+            raise _unwritable(folder, "its path is relative", instead="set NIMBUS_CACHE to an absolute path")
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
         is_mine = hasattr(os, "getuid") and found.st_uid == os.getuid()
@@ -75,8 +77,9 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""
 
 
-def _unwritable(folder: Path, why: str) -> InputError:
-    instead = "set NIMBUS_CACHE to a folder that you may write"
+def _unwritable(
+    folder: Path, why: str, *, instead: str = "set NIMBUS_CACHE to a folder that you may write"
+) -> InputError:
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
 
 

@@ -81,6 +81,21 @@ def default_folder(name: str) -> Path:
     return folder
 
 
+def part_folder(folder: Path, name: str) -> Path:
+    """Return the folder of a part of an output, such as the dataset of a task of a job.
+
+    Args:
+        folder: Folder of the output, which may be a link if the user has named it.
+        name: Name of the part.
+
+    Raises:
+        InputError: The part is a link, which may lead to files of this user: the folder may belong to another one.
+    """
+    place = folder / name
+    check_own(place)
+    return place
+
+
 def make_subfolder(folder: Path) -> None:
     """Make a folder of a dataset, unless it exists.
 

@@ -14,7 +14,7 @@ from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.progress import allow
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.navigation_assets import NavigationAssets
-from nimbus.datagen.tasks.own_tasks import record_own
+from nimbus.datagen.tasks.own_tasks import record_run
 from nimbus.datagen.tasks.stored_pictures import hash_pictures
 from nimbus.datagen.tasks.task import NavigationTask
 
@@ -87,7 +87,7 @@ class NavigationLoader(SceneLoader[NavigationAssets]):
     def _hashes(self) -> dict[str, str]:
         """Content hashes of all files, for the provenance; large sets of scenes have thousands of files."""
         hashes = self._task.source.fingerprint() | hash_pictures(self._task)
-        record_own(self._task.text, hashes)
+        record_run(self._task, hashes)
         return hashes
 
     def of_index(self, index: int) -> NavigationAssets:

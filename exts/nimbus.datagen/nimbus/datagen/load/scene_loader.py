@@ -23,7 +23,7 @@ from nimbus.datagen.simulate.flexible import FLEXIBLE_STEP_RATE
 from nimbus.datagen.simulate.newton import STEP_RATE, NewtonSimulation
 from nimbus.datagen.stages import Request, Scene, SceneLoader
 from nimbus.datagen.tasks.checks.names import check_task
-from nimbus.datagen.tasks.own_tasks import record_own
+from nimbus.datagen.tasks.own_tasks import record_run
 from nimbus.datagen.tasks.scene_assets import REACH_CELL, ReachMap, SceneAssets
 from nimbus.datagen.tasks.stored_files import asset_fingerprints
 from nimbus.datagen.tasks.stored_pictures import hash_pictures
@@ -94,7 +94,7 @@ class UsdSceneLoader(SceneLoader[SceneAssets]):
     def _hashes(self) -> dict[str, str]:
         """Content hashes of all files, for the provenance; a user's robot may have large meshes."""
         hashes = self.hashes_of(self._task, self._assets) | hash_pictures(self._task)
-        record_own(self._task.text, hashes)
+        record_run(self._task, hashes)
         return hashes
 
 

@@ -32,7 +32,10 @@ class ArmKinematics:
     rotation."""
 
     def __init__(self, model: mujoco.MjModel, *, limit_margin: float = 0.02) -> None:
-        import mink  # this import is slow, because mink loads SciPy; checking the names of skills needs neither
+        # These imports are slow, because mink loads SciPy; checking the names of skills needs neither.
+        import mink
+
+        from nimbus.datagen.plan.point_task import PointTask
 
         self.limits: FloatArray = model.jnt_range + np.array([limit_margin, -limit_margin])
         """(J, 2) limits of solutions [rad or m]."""
@@ -40,7 +43,7 @@ class ArmKinematics:
         self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
         self._place = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.02)
         self._places_first = model.nq < 6
-        self._point = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.0)
+        self._point = PointTask("tool", "body")
         self._turn = mink.FrameTask("tool", "body", position_cost=0.0, orientation_cost=1.0, lm_damping=1e-3)
         # The solver meets bounds only to 1e-6, so a slightly larger margin is requested.
         self._bounds = mink.ConfigurationLimit(model, gain=1.0, min_distance_from_limits=limit_margin + 1e-5)

@@ -29,7 +29,7 @@ class TimedPlanner(ABC):
         period: Time between commands [s].
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     """Version of the planner's results; a dataset is not continued with another version."""
 
     def __init__(

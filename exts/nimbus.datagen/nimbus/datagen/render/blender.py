@@ -11,6 +11,7 @@ from pydantic import Field
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import StrictModel
+from nimbus.datagen.files.variables import variable_program
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.render.external import ExternalRenderer, ExternalSettings
 
@@ -71,7 +72,7 @@ def blender_python() -> Path:
     instead = "install requirements/blender.txt into a virtual environment of Python 3.11, and name its interpreter"
     if not (named := os.environ.get(VARIABLE, "")):
         raise InputError("Blender needs a separate Python interpreter", where=VARIABLE, instead=instead)
-    if (found := shutil.which(named)) is None:
+    if (found := shutil.which(variable_program(VARIABLE, named))) is None:
         raise InputError(f"'{named}' is not a program", where=VARIABLE, instead=instead)
     return Path(found)
 

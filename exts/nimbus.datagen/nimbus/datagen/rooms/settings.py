@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Annotated, Literal, TypeAlias, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.files.quantities import Metres, Radians, Ratio
 from nimbus.datagen.files.strict_yaml import StrictModel
@@ -18,11 +19,22 @@ BENCH = "table"
 _PREFIX, _FILE_PREFIX = "room:", "file:"
 
 
+def plain_name(text: str) -> str:
+    """Return a name or path of a stage, after checking that it is no text form of settings.
+
+    A task file has settings as mappings. Their text form is refused, because its escapes could hide a path.
+    """
+    if text.startswith((_PREFIX, _FILE_PREFIX)):
+        context = {"instead": "write a name, a path, or settings as a mapping: {family: …} or {file: …}"}
+        raise PydanticCustomError("stage", "a stage is not named by a text that begins with room: or file:", context)
+    return text
+
+
 class RoomSettings(StrictModel):
     """Room of a family around the bench of a stage."""
 
     family: Family = Field(description="Family: " + ", ".join(FAMILIES) + ".")
-    bench: str = Field(
+    bench: Annotated[str, AfterValidator(plain_name)] = Field(
         BENCH, min_length=1, description="Stage with mount and work surface: a name, or a path relative to this file."
     )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(0, description="Seed of the plan and the furnishings.")

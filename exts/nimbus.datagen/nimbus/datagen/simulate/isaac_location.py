@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.variables import variable_path
 
 VARIABLE = "NIMBUS_ISAACSIM"
 """Environment variable with the folder of Isaac Sim, its ``python.sh``, or the Python that it is installed in."""
@@ -39,7 +40,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
     """Yield candidates, best first: the named one, a workstation build, a container, this Python's environment."""
     for name in (VARIABLE, "ISAAC_PATH"):
         if folder := environ.get(name, ""):
-            path = Path(folder).expanduser()
+            path = variable_path(name, folder)
             yield path / "python.sh" if path.is_dir() else path
     yield CONTAINER / "python.sh"
     if any(Path(folder, "isaacsim", "__init__.py").is_file() for folder in site.getsitepackages()):

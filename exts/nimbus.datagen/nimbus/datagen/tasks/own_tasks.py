@@ -15,9 +15,8 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.strict_yaml import parse
-from nimbus.datagen.rooms.settings import parse_file_reference, parse_reference
+from nimbus.datagen.tasks.named_files import own_files, step_files
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task, load_any_task, parse_any_task
 from nimbus.datagen.tasks.task_file import TaskFile
 
@@ -46,6 +45,28 @@ def record_own(text: str, assets: Mapping[str, str]) -> None:
             write_atomic(record, "", durable=False, shared=False)
 
 
+def record_run(task: BaseTask, assets: Mapping[str, str]) -> None:
+    """Record a task with which this user makes episodes, if it is from a file of the user and names files.
+
+    The task of an episode is not recorded, even if a command makes other episodes with it.
+
+    Args:
+        task: The task.
+        assets: Content hashes of its assets, as they are stored.
+
+    Raises:
+        InputError: The cache folder cannot be used.
+        StorageError: Its disk is full.
+    """
+    if task.is_own and own_files(task, draws=True, runs=True):
+        record_own(task.text, assets)
+
+
+def is_recorded(provenance: Provenance) -> bool:
+    """Return True for the task of an episode that this user made with this cache."""
+    return _record(provenance.task_text, provenance.assets).exists()
+
+
 def name_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> None:
     """Allow the files of a task in stored tasks of equal content; their paths then begin at the folder of its file.
 
@@ -61,27 +82,41 @@ def is_named(task: BaseTask) -> bool:
     return any(task is named for named in _named.values())
 
 
-def parse_stored(
-    provenance: Provenance, *, name: str, where: str, step_folder: Path | None = None, draws: bool = False
-) -> Task | NavigationTask:
+def parse_stored(provenance: Provenance, *, name: str, where: str, draws: bool = False) -> Task | NavigationTask:
     """Return the task of an episode if the files that it names may be opened; none has been opened yet.
+
+    Its steps are not executed; their files stay closed unless this user ran the task.
 
     Args:
         provenance: Provenance of the episode.
         name: Name of the task.
         where: The episode.
-        step_folder: Folder at which the paths of its steps begin; by default the working directory.
         draws: True if the images of its randomizers are opened as well.
 
     Raises:
         InputError: The task is not valid, or names files and is neither recorded nor named by the command.
     """
-    task = parse_any_task(provenance.task_text, name=name, step_folder=step_folder)
-    return find_named(task, provenance, where=where, draws=draws) or task
+    task = parse_any_task(provenance.task_text, name=name, opens_steps=False)
+    return find_named(task, provenance, where=where, draws=draws) or with_steps(task, provenance)
+
+
+def with_steps(
+    task: Task | NavigationTask, provenance: Provenance, *, step_folder: Path | None = None
+) -> Task | NavigationTask:
+    """Return a stored task whose steps may open their files; the task itself if they have none, or are foreign.
+
+    Args:
+        task: The task, parsed with closed steps.
+        provenance: Provenance of its episode.
+        step_folder: Folder at which the paths of its steps begin; by default the working directory.
+    """
+    if not step_files(task) or not is_recorded(provenance):
+        return task
+    return parse_any_task(provenance.task_text, name=task.name, step_folder=step_folder)
 
 
 def find_named(
-    task: BaseTask | TaskFile, provenance: Provenance, *, where: str, draws: bool = False
+    task: BaseTask | TaskFile, provenance: Provenance, *, where: str, draws: bool = False, runs: bool = False
 ) -> Task | NavigationTask | None:
     """Return the task of the command that stands for a stored one; None if the stored task itself may be used.
 
@@ -90,55 +125,24 @@ def find_named(
         provenance: Provenance of its episode.
         where: The episode.
         draws: True if the images of its randomizers are opened as well.
+        runs: True if its steps are executed.
 
     Raises:
         ForeignTask: The task names files, and is neither recorded nor named by the command.
     """
-    if not (file := _own_file(task, draws=draws)):
+    if not (files := own_files(task, draws=draws, runs=runs)):
         return None
     if _named and (named := _named.get(repr(parse(provenance.task_text, "task").data))):
         return named
-    if _record(provenance.task_text, provenance.assets).exists():
+    if is_recorded(provenance):
         return None
-    what = f"its task names the file '{file}', and was not run with this cache: files of foreign tasks are not opened"
-    instead = "name your copy of the task file: --task FILE, or nimbus studio FILE"
+    what = (
+        f"its task names the file '{files[0]}', and was not run with this cache: files of foreign tasks are not opened"
+    )
+    instead = "name your copy of the task file: --task FILE, nimbus studio FILE, or in Python own_tasks.name_task(FILE)"
     if _named:
         instead = "name a task file of the same content as the episode's; that of the command differs"
     raise ForeignTask(what, where=where, instead=instead)
-
-
-def _own_file(task: BaseTask | TaskFile, *, draws: bool) -> str:
-    """Return a file that a task names, as it is written there; empty if all are shipped."""
-    pictures = task.randomize.values() if draws and isinstance(task, BaseTask) else ()
-    drawn = next((place for settings in pictures for place in settings.picture_places), "")
-    if isinstance(task, NavigationTask):
-        return _first_path(task.source.model_dump(mode="json")) or task.source.file_kind or drawn
-    assert isinstance(task, Task | TaskFile)
-    return next(filter(None, map(_file_of, asset_names(task))), drawn)
-
-
-def _file_of(name: str) -> str:
-    """Return the file that the name of an asset stands for; empty if it is shipped or a generated room."""
-    if stage := parse_file_reference(name):
-        return stage.file
-    name = room.bench if (room := parse_reference(name)) else name
-    return name if is_path(name) else ""
-
-
-def _first_path(value: object) -> str:
-    """Return the first text in the settings of a source that is a path."""
-    if isinstance(value, dict | list):
-        return next(filter(None, map(_first_path, value.values() if isinstance(value, dict) else value)), "")
-    return value if isinstance(value, str) and is_path(value) else ""
-
-
-def asset_names(task: Task | TaskFile) -> tuple[str, ...]:
-    """Return the names or paths of the robot, the scene and the libraries of a task."""
-    libraries = [group.library for group in task.objects.values()]
-    if isinstance(task, TaskFile):
-        return (task.robot, task.scene_name, *libraries)
-    drawn = (name for settings in task.randomize.values() for name in getattr(settings, "libraries", ()))
-    return (task.robot, task.scene, *libraries, *drawn)
 
 
 def _record(text: str, assets: Mapping[str, str]) -> Path:

@@ -182,6 +182,19 @@ class Statement(StrictModel, ABC):
         """Return the statement with paths relative to the working directory instead of the task's folder."""
         return self
 
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Paths of the files that the statement reads when it is executed.
+
+        Those of a stored task are not opened unless this user ran it. A statement that reads files overrides this
+        property and :meth:`without_files`.
+        """
+        return ()
+
+    def without_files(self) -> Self:
+        """Return the statement without its files, for readers of a foreign task, which do not execute it."""
+        return self
+
     def check_files(self) -> None:
         """Check that the named files can be read; this is called for task files, not for the text of a stored task.
 
@@ -319,3 +332,8 @@ class Randomization(StrictModel):
         """
         folder, files = getattr(self, "folder", ""), getattr(self, "textures", ())
         return (*([folder] if folder else []), *files)
+
+    @property
+    def library_names(self) -> tuple[str, ...]:
+        """Names or paths of the object libraries that the settings name, from ``libraries``."""
+        return tuple(getattr(self, "libraries", ()))

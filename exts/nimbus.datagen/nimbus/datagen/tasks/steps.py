@@ -190,7 +190,9 @@ class Composite(ABC):
 Steps: TypeAlias = tuple[Step | Composite, ...]
 
 
-def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str, folder: Path = Path()) -> Steps:
+def parse_steps(
+    document: Document, keys: Keys, data: Any, *, kind: str, folder: Path = Path(), opens: bool = True
+) -> Steps:
     """Read a list of statements.
 
     Args:
@@ -199,11 +201,12 @@ def parse_steps(document: Document, keys: Keys, data: Any, *, kind: str, folder:
         data: The list.
         kind: Kind that the names are registered as: ``skill`` or ``predicate``.
         folder: Folder that relative paths start from.
+        opens: False for statements that open no files.
 
     Raises:
         InputError: There is an unknown name or a wrong parameter, or the value is not a list.
     """
-    return StepParser(document, kind, folder=folder).steps(keys, data)
+    return StepParser(document, kind, folder=folder, opens=opens).steps(keys, data)
 
 
 @dataclass(frozen=True)
@@ -216,6 +219,8 @@ class StepParser:
     """True within ``recover:``."""
     folder: Path = Path()
     """Folder that relative paths start from."""
+    opens: bool = True
+    """False for statements that open no files."""
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """Return an error about one field of the file, ready to raise."""
@@ -284,7 +289,8 @@ class StepParser:
                 raise self.error(keys, what, instead=f"known: {', '.join(model.model_fields) or 'none'}")
             # An error in the value of the short form is located at the value of the statement itself.
             value = {model.main: value}
-        return self.document.validate(model, data=value, at=keys).seen_from(self.folder)
+        statement = self.document.validate(model, data=value, at=keys).seen_from(self.folder)
+        return statement if self.opens else statement.without_files()
 
 
 def _words(kind: str) -> list[str]:

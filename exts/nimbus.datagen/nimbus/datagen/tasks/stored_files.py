@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.robots.robot import Robot, load_robot
-from nimbus.datagen.tasks.own_tasks import asset_names
+from nimbus.datagen.tasks.named_files import asset_names, own_files
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
 from nimbus.datagen.tasks.task_file import TaskFile
 from nimbus.datagen.usd.stage import StageInfo, read_stage
@@ -34,8 +33,8 @@ def asset_fingerprints(stage: StageInfo, robot: Robot, libraries: Iterable[Objec
 
 
 def names_files(task: BaseTask | TaskFile) -> bool:
-    """Return True if a task names its scene, its robot or a library by path."""
-    return not isinstance(task, Task | TaskFile) or any(map(is_path, asset_names(task)))
+    """Return True if a task names a scene, robot or library of the user, or is one of navigation."""
+    return not isinstance(task, Task | TaskFile) or bool(own_files(task))
 
 
 def hash_assets(task: BaseTask | TaskFile) -> dict[str, str]:
@@ -80,7 +79,7 @@ def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
     except _OtherFile:
         raise
     except InputError:
-        named = [name for name in asset_names(task) if is_path(name)] if isinstance(task, Task | TaskFile) else []
+        named = own_files(task) if isinstance(task, Task | TaskFile) else ()
         what = f"a file that its task names is missing or cannot be used{': ' if named else ''}{', '.join(named)}"
         raise InputError(what, where=where, instead="restore the files with which the episode was made") from None
 

@@ -71,6 +71,8 @@ class BaseTask:
     randomize: Mapping[str, Randomization]
     """Settings by the name of a registered randomizer."""
     document: Document = field(repr=False)
+    is_own: bool = False
+    """True for a task that was loaded from a file, False for one from a text, such as that of an episode."""
 
     @property
     def robot_name(self) -> str:
@@ -184,7 +186,7 @@ def load_any_task(
     task = _task(document, path.stem, folder=path.parent, skill_folders=skill_folders)
     if isinstance(task, Task):
         _check_files(task)
-    return task
+    return replace(task, is_own=True)
 
 
 def _with_robot(document: Document, robot: str, *, folder: Path) -> Document:
@@ -243,7 +245,12 @@ def parse_task(text: str, *, name: str = "task", folder: Path = Path()) -> Task:
 
 
 def parse_any_task(
-    text: str, *, name: str = "task", folder: Path = Path(), step_folder: Path | None = None
+    text: str,
+    *,
+    name: str = "task",
+    folder: Path = Path(),
+    step_folder: Path | None = None,
+    opens_steps: bool = True,
 ) -> Task | NavigationTask:
     """Validate the text of a task file of any kind, for example the text that is stored in an episode.
 
@@ -252,8 +259,10 @@ def parse_any_task(
         name: Name of the task, and of the file in errors.
         folder: Folder at which relative paths begin.
         step_folder: Folder at which those of the steps begin, such as of demonstrations; by default ``folder``.
+        opens_steps: False to leave the files of the steps closed; the content hash then represents none of them.
     """
-    return _task(parse(text, f"{name}.yaml"), name, folder=folder, step_folder=step_folder)
+    document = parse(text, f"{name}.yaml")
+    return _task(document, name, folder=folder, step_folder=step_folder, opens_steps=opens_steps)
 
 
 def _task(
@@ -262,6 +271,7 @@ def _task(
     *,
     folder: Path,
     step_folder: Path | None = None,
+    opens_steps: bool = True,
     skill_folders: Iterable[Path | str] = (),
 ) -> Task | NavigationTask:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
@@ -271,8 +281,8 @@ def _task(
     discover(skill_folders)  # this follows the check of the form, because it imports all skills
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
-    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder)
-    success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder)
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder, opens=opens_steps)
+    success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder, opens=opens_steps)
     randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(
         name=name,

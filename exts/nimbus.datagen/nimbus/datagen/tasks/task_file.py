@@ -38,7 +38,7 @@ from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.files.strict_yaml import StrictModel, read
 from nimbus.datagen.geometry.transforms import look_at
-from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
+from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, plain_name
 
 Length = Annotated[Metres, Field(gt=0, le=100)]
 Coordinate = Annotated[Metres, Field(ge=-100, le=100)]
@@ -353,7 +353,7 @@ class TaskFile(CommonFile):
 
     robot: str = Field(description="Robot: a name from scenes/robots, or a path relative to this file.")
     scene: Annotated[
-        Annotated[str, Tag("name")]
+        Annotated[str, AfterValidator(plain_name), Tag("name")]
         | Annotated[RoomSettings, Tag("room settings")]
         | Annotated[StageFileSettings, Tag("scene file")],
         Discriminator(_scene_form),

@@ -98,7 +98,7 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
     with suppress(ImportError):  # USD lists its schemas once, when the first stage opens; robots are converted later
         import newton_usd_schemas  # noqa: F401
     if (settings := parse_reference(name_or_path)) is not None:
-        return _read_room(settings, where=where)
+        return _read_room(settings, settings.bench, where=where)
     if (own := parse_file_reference(name_or_path)) is not None:
         return _read_own(own, name_or_path, where=where)
     path = scene_file("stages", name_or_path, kind="scene", suffix=".usda", where=where)
@@ -115,7 +115,15 @@ def read_stage(name_or_path: str, *, where: str = "") -> StageInfo:
 def layout_stage(stage: StageInfo, layout: PhysicalLayout) -> StageInfo:
     """Return the stage of one episode: the room that the layout has drawn around the bench, or the task's stage."""
     room = layout_room(stage, layout)
-    return stage if room == stage.room or room is None else read_stage(room.reference)
+    return stage if room == stage.room or room is None else _read_drawn(room.reference, stage.bench)
+
+
+@lru_cache(maxsize=8)
+def _read_drawn(reference: str, bench: str) -> StageInfo:
+    """Read the room that a layout draws around the bench of its task, which may be made from a user's scene file."""
+    settings = parse_reference(reference)
+    assert settings is not None
+    return _read_room(settings, bench, where="")
 
 
 def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None:
@@ -127,25 +135,24 @@ def layout_room(stage: StageInfo, layout: PhysicalLayout) -> RoomSettings | None
     drawn = layout.drawn.get("scene")
     if not isinstance(drawn, Mapping) or "family" not in drawn:
         return stage.room
+    bench = {} if parse_file_reference(stage.bench) else {"bench": stage.bench}
     try:
-        return RoomSettings.model_validate(
-            {name: drawn[name] for name in ("family", "seed", "look")} | {"bench": stage.bench}
-        )
+        return RoomSettings.model_validate({name: drawn[name] for name in ("family", "seed", "look")} | bench)
     except (KeyError, ValueError):  # pydantic's error is a ValueError
         what = "the layout of the episode needs a room that this version cannot make"
         raise InputError(what, where=stage.name, instead="restore the dataset from a copy") from None
 
 
-def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
+def _read_room(settings: RoomSettings, bench_name: str, *, where: str) -> StageInfo:
     """Read the bench, and the stage of the room that is generated around it."""
     from pxr import Usd
 
-    base = read_stage(settings.bench, where=where)
+    base = read_stage(bench_name, where=where)
     if "table" not in base.surfaces:
-        what = f"stage '{settings.bench}' has no work surface to build a room around"
+        what = f"stage '{bench_name}' has no work surface to build a room around"
         raise InputError(what, where=where, instead="give a prim named table the customData nimbus:role = table")
     if base.furnishings:
-        raise InputError(f"'{settings.bench}' is already a room", where=where, instead="name the stage of a bench")
+        raise InputError(f"'{bench_name}' is already a room", where=where, instead="name the stage of a bench")
     table = base.surfaces["table"]
     floor = min((low for low in (_floor_height(base),) if low < table.lower[2]), default=table.lower[2] - _LEG)
     bench = Bench((table.lower[0], table.lower[1]), (table.upper[0], table.upper[1]), floor)
@@ -156,7 +163,7 @@ def _read_room(settings: RoomSettings, *, where: str) -> StageInfo:
         raise InputError(what, where=where, instead=instead)
     mount = np.array(base.robot_position)
     path = room_file(settings, bench=bench, stage=base.path, bench_hash=base.content_hash, mount=mount)
-    made = _read(Usd.Stage.Open(str(path)), settings.family, path, bench=settings.bench)
+    made = _read(Usd.Stage.Open(str(path)), settings.family, path, bench=bench_name)
     return replace(made, room=settings, content_hash=room_identity(settings, base.content_hash))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,11 @@ _TURNS = np.radians([0, 90, -90, 45, -45, 180, 135, -135, 20, -20, 70, -70])
 """Rotations of the hand about the vertical [rad]."""
 _TURN_COUNT = 12
 """Number of rotations that are tried; those that fit best come first."""
+_SHIFT_COUNT = 3
+"""Number of offsets from the center that are tried in a container with contents."""
+_AS_FAR = 0.01
+"""Difference of distances from the contents up to which two offsets are equally good [m]. Their order is then fixed:
+otherwise the millimeters by which attempts differ would choose between offsets to both sides of the contents."""
 
 
 def room_inside(cell: Workcell, name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -91,4 +96,15 @@ def _shifts(cell: Workcell, world_T_box: FloatArray, low: FloatArray, high: Floa
     inside = [place for place in places if np.all(np.abs(place) < size / 2)]
     if not inside:
         return shifts[:1]
-    return sorted(shifts, key=lambda shift: -min(float(np.linalg.norm(shift - place)) for place in inside))[:3]
+    return sort_by_distance(shifts, inside)[:_SHIFT_COUNT]
+
+
+def sort_by_distance(shifts: Sequence[FloatArray], places: Sequence[FloatArray]) -> list[FloatArray]:
+    """Return offsets (2,), the furthest from all places (2,) first; equally good ones keep their order [m]."""
+    left = [(min(float(np.linalg.norm(shift - place)) for place in places), shift) for shift in shifts]
+    order: list[FloatArray] = []
+    while left:
+        furthest = max(distance for distance, _ in left)
+        chosen = next(n for n, (distance, _) in enumerate(left) if distance > furthest - _AS_FAR)
+        order.append(left.pop(chosen)[1])
+    return order

@@ -12,7 +12,9 @@ from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.execute.motions.pushing import plan_straight
 from nimbus.datagen.execute.motions.release import FIRST_OPENING, Release
 from nimbus.datagen.geometry.transforms import quat_to_matrix
+from nimbus.datagen.plan.ik import solve_ik
 from nimbus.datagen.plan.motion import MotionPlan, MotionStatus
+from nimbus.datagen.random_streams import generator
 from nimbus.datagen.tasks.statements import SkillFailure
 
 if TYPE_CHECKING:
@@ -98,11 +100,19 @@ def plan_release_inside(cell: Workcell, ways: Iterable[Release]) -> tuple[Motion
 def _find_obstacle(cell: Workcell, world_T_tool: FloatArray) -> str:
     """Return the contact of the hand or of the held object at a pose (4, 4); empty if there is none, or no posture."""
     scene = cell.look()
-    # The search starts at the home posture, because the arm's own posture depends on its last free motion.
-    q = scene.arm.solve(world_T_tool, np.asarray(cell.robot.arm.home))
-    if q is None or not scene.blocks_tool(q):
+    # The search starts at the home posture, because the arm's own posture depends on its last free motion; and its
+    # restarts are the same in all attempts.
+    found = solve_ik(
+        scene,
+        world_T_tool,
+        seed_q=np.asarray(cell.robot.arm.home),
+        rng=generator(0, "release"),
+        solutions=1,
+        accept=lambda _: True,
+    )
+    if not found or not scene.blocks_tool(found[0]):
         return ""
-    return " touches ".join(scene.first_contact(q) or ())
+    return " touches ".join(scene.first_contact(found[0]) or ())
 
 
 def _plan_carry(cell: Workcell, goals: list[FloatArray]) -> MotionPlan:

@@ -7,9 +7,11 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.read.limited import list_limited
 
@@ -25,16 +27,19 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     """Return the files that match paths and patterns, such as ``scans/*.glb``; the matches of a pattern are sorted.
 
     Raises:
-        InputError: A pattern matches no file or searches too many folders, or there are more than :data:`MOST_FILES`
-            files.
+        InputError: A pattern matches no file or searches too many folders, there are more than :data:`MOST_FILES`
+            files, or a pattern matches a link out of the folder in which it begins.
     """
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = Path(pattern).expanduser()
-        if not set("*?[") & set(pattern):
+        if not _is_pattern(pattern):
             here = [path]
         else:
             here = _Search(pattern).find(path)
+            fixed = Path(path.anchor, *takewhile(lambda name: not _is_pattern(name), _names(path)))
+            # A folder of scans may come from another user.
+            check_below(here, fixed, instead="put a copy in its place, or name the file without a pattern")
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
@@ -45,6 +50,15 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
                 f"with '{pattern}', there are more than {MOST_FILES} files", where="scene", instead="list fewer files"
             )
     return tuple(found)
+
+
+def _is_pattern(text: str) -> bool:
+    return not set("*?[").isdisjoint(text)
+
+
+def _names(path: Path) -> tuple[str, ...]:
+    """Return the names of the folders in a path, without its root, and of the file."""
+    return path.relative_to(path.anchor).parts
 
 
 class _Search:
@@ -67,7 +81,7 @@ class _Search:
         if len(path.parts) > _MOST_PARTS:
             raise self._refusal(f"names more than {_MOST_PARTS} folders")
         places = {Path(path.anchor) if path.is_absolute() else Path(): None}
-        parts = path.relative_to(path.anchor).parts
+        parts = _names(path)
         for number, part in enumerate(parts):
             is_last = number == len(parts) - 1
             found = (one for place in places for one in self._step(place, part, is_last=is_last))
@@ -82,7 +96,7 @@ class _Search:
             while below:
                 yield (folder := below.pop())
                 below += [folder / one.name for one in self._entries(folder) if one.is_dir(follow_symlinks=False)]
-        elif not set("*?[") & set(part):
+        elif not _is_pattern(part):
             if (place / part).exists():
                 yield place / part
         else:

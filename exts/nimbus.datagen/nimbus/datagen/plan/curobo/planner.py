@@ -70,7 +70,7 @@ class CuroboPlanner(BatchPlanner):
     the random streams of the queries are not used, and motions may differ on another device or driver.
     """
 
-    version = 3
+    version = 4
     batch_size = BATCH
 
     def plan_batch(self, queries: Sequence[MotionQuery]) -> list[MotionPlan]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.search_paths import script_environment
+from nimbus.datagen.files.variables import variable_program
 from nimbus.datagen.machine import INSTANCE_GPU
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.progress import tick
@@ -54,7 +55,8 @@ class CuroboProcess:
     """
 
     def __init__(self, *, where: str = "--planner") -> None:
-        python = os.environ.get(PYTHON) or sys.executable
+        named = os.environ.get(PYTHON, "")
+        python = variable_program(PYTHON, named) if named else sys.executable
         # A socket pair is used instead of pipes on stdin and stdout, because cuRobo and CUDA print to these.
         ours, theirs = socket.socketpair()
         self._channel = ours

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.strict_yaml import StrictModel, load
+from nimbus.datagen.files.variables import variable_path
 from nimbus.datagen.store.remote.address import StoreAddress, is_address, parse_address, without_secrets
 
 SCHEME = "nimbus://"
@@ -34,7 +35,7 @@ def resolve_address(text: str) -> StoreAddress:
 def site_file() -> Path:
     """Return the path of the file with this site's names."""
     if given := os.environ.get(SITE_FILE):
-        return Path(given)
+        return variable_path(SITE_FILE, given)
     import platformdirs
 
     return Path(platformdirs.user_config_dir("nimbus", appauthor=False)) / "stores.yaml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,8 @@ class TaskDraft:
         Raises:
             InputError: The text has an error; the first one is reported.
         """
-        return parse_any_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
+        task = parse_any_task(self._text.lstrip(_BOM), name=self.name, folder=self.path.parent)
+        return replace(task, is_own=True)
 
     def problems(self) -> list[Diagnostic]:
         """Return the problems that can be found without robot, scene and libraries."""

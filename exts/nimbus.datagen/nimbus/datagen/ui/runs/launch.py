@@ -13,6 +13,7 @@ from typing import Protocol
 import nimbus
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import is_own
+from nimbus.datagen.files.variables import variable_program
 
 PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
 """Parent folder of the panel's package, from which processes of the same version are started."""
@@ -112,7 +113,9 @@ def find_interpreter(wanted: str = "") -> str:
         InputError: There is no interpreter; the message gives the fix.
     """
     instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
-    if wanted or (wanted := os.environ.get("NIMBUS_PYTHON", "")):
+    if not wanted and (named := os.environ.get("NIMBUS_PYTHON", "")):
+        wanted = variable_program("NIMBUS_PYTHON", named)
+    if wanted:
         if shutil.which(wanted) is None:
             raise InputError("no such Python interpreter", where=wanted, instead=instead)
         return wanted

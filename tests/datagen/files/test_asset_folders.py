@@ -1,0 +1,83 @@
+"""Links in folders of assets, which archives and repositories keep, do not lead to files elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trimesh
+from PIL import Image
+
+from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.navigate.sources.files import find_files
+from nimbus.datagen.objects.imported.library import AssetLibrary
+from nimbus.datagen.objects.prepared.library import PreparedLibrary
+from nimbus.datagen.randomize.appearance import TexturesRandomization
+from nimbus.datagen.tasks.stored_pictures import hash_pictures
+from nimbus.datagen.tasks.task import parse_task
+from tests.support.one_can import TEXT
+from tests.support.refusals import refusal
+
+SAID = "this is a link out of its folder, which may lead to a private file"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin in a folder with private files beside a folder of assets."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("private", "assets"):
+        Path(name).mkdir()
+
+
+def test_links_within_a_folder_and_of_the_folder_itself_are_accepted() -> None:
+    Path("assets/a.png").write_bytes(b"")
+    Path("assets/b.png").symlink_to("a.png")
+    Path("linked").symlink_to("assets")
+    check_below([Path("linked", name) for name in ("a.png", "b.png", "missing.png")], Path("linked"))
+
+
+def test_a_download_from_a_hub_is_accepted() -> None:
+    """Its files are links to contents beside them; a link of the folder of contents is not followed."""
+    snapshot = Path("assets/models--a/snapshots/1f2e")
+    snapshot.mkdir(parents=True)
+    Path("assets/models--a/blobs").mkdir()
+    Path("assets/models--a/blobs/77").write_bytes(b"")
+    (snapshot / "a.png").symlink_to("../../blobs/77")
+    check_below([snapshot / "a.png"], snapshot)
+    Path("assets/models--a/blobs").rename("assets/other")
+    Path("private/77").write_bytes(b"")
+    Path("assets/models--a/blobs").symlink_to("../../private")
+    assert SAID in refusal(check_below, [snapshot / "a.png"], snapshot)
+
+
+def test_images() -> None:
+    Image.new("RGB", (8, 8)).save("private/a.png")
+    Path("assets/wood.png").symlink_to("../private/a.png")
+    field, what, _ = TexturesRandomization.model_validate({"folder": "assets/"}).complaint((), {}) or ("", "", "")
+    assert field == "folder" and SAID in what
+    task = parse_task(f"{TEXT}randomize: {{textures: {{folder: assets}}}}\n")
+    assert SAID in refusal(hash_pictures, task)
+
+
+@pytest.mark.parametrize("name", ["cup.stl", "box.yaml", "library.yaml", "box.mtl"])
+def test_meshes_their_settings_and_further_files(name: str) -> None:
+    trimesh.creation.box((0.05, 0.05, 0.05)).export("assets/box.stl")
+    Path("private/file").write_text("")
+    Path("assets", name).symlink_to("../private/file")
+    assert f"assets/{name}: {SAID}" in refusal(AssetLibrary, Path("assets"))
+
+
+def test_a_prepared_library() -> None:
+    Path("private/index.json").write_text("{}")
+    Path("assets/index.json").symlink_to("../private/index.json")
+    assert SAID in refusal(PreparedLibrary, Path("assets"))
+
+
+@pytest.mark.parametrize("pattern", ["assets/*.glb", "assets/*/*.glb"])
+def test_patterns_of_scans(pattern: str) -> None:
+    """A link whose path the user writes is accepted."""
+    Path("private/scan.glb").write_bytes(b"")
+    Path("assets/scan.glb").symlink_to("../private/scan.glb")
+    Path("assets/more").symlink_to("../private")
+    assert SAID in refusal(find_files, (pattern,))
+    assert find_files(("assets/scan.glb",)) == (Path("assets/scan.glb"),)
