@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from nimbus.datagen import registry
+from nimbus.datagen.files.scene_files import is_path, scene_folder
 from nimbus.datagen.plugin import Field, Skill, Streams, Workcell
 from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.named_files import is_shipped, may_hold_text, own_files
@@ -125,8 +127,6 @@ def holds_text(annotation: Any) -> bool:
     """Return True for a type with texts of its own, apart from those of the models in it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return False
-    if "Literal" in str(annotation) and not may_hold_text(annotation):
-        return False
     inner = get_args(annotation)
     return any(map(holds_text, inner)) if inner else may_hold_text(annotation)
 
@@ -142,6 +142,33 @@ def test_a_scene_file_and_all_pictures_are_listed() -> None:
     task = parse_any_task(text, name="t")
     assert own_files(task) == ("room.usd",)
     assert own_files(task, draws=True) == ("room.usd", "Pictures/", "sky.hdr")
+
+
+@pytest.mark.parametrize(
+    ("scene", "robot"),
+    [("{file: room.usd}", "panda"), ("{family: shop, bench: ./b.usda}", "own.yaml"), ("./b.usda", "panda")],
+)
+def test_all_paths_begin_at_the_folder_of_the_task_file(scene: str, robot: str) -> None:
+    """Otherwise a file of the current folder, which may be of another user, would stand for that of the task."""
+    textures = "textures: {folder: Pictures}, dome: {textures: [sky.hdr]}"
+    randomize = f"{{distractors: {{library: ./own/, region: start}}, {textures}}}"
+    text = TEXT[: TEXT.index("steps:")] + "steps:\n  - do: {demo: take}\nsuccess:\n  - nothing_on_floor\n"
+    text = text.replace("scene: tabletop", f"scene: {scene}").replace("robot: panda", f"robot: {robot}")
+    text = re.sub("library: [a-z]+", "library: ./own/", text) + f"instructions: [Move it.]\nrandomize: {randomize}\n"
+    found = own_files(parse_any_task(text, name="t", folder=Path("mine")), draws=True, runs=True)
+    assert len(found) >= 6 and all(name.startswith("mine/") for name in found), found
+
+
+@pytest.mark.parametrize(
+    "scene", ["{meshes: a.ply}", "{meshes: ['*/a.ply', b.glb]}", "{splats: [{splat: a.spz, proxy: b.glb}]}"]
+)
+def test_paths_of_scans_begin_at_the_folder_of_the_task_file(scene: str) -> None:
+    text = (scene_folder("tasks") / "navigate_homes.yaml").read_text()
+    text = "\n".join(f"scene: {scene}" if line.startswith("scene:") else line for line in text.splitlines())
+    found = own_files(parse_any_task(text, name="t", folder=Path("mine")))
+    assert [name for name in found if is_path(name)] and all(
+        name.startswith("mine/") for name in found if is_path(name)
+    )
 
 
 def test_names_are_looked_up_in_a_closed_list() -> None:

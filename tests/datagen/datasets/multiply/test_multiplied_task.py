@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from nimbus.datagen.datasets.multiply import multiplied_task
 from nimbus.datagen.datasets.multiply.axes import agree_on_axes
 from nimbus.datagen.datasets.multiply.cutting import find_related
 from nimbus.datagen.datasets.multiply.multiplied_task import write_task
@@ -15,9 +17,11 @@ from nimbus.datagen.datasets.multiply.subtasks import Subtask
 from nimbus.datagen.episode.layout import PhysicalLayout
 from nimbus.datagen.execute.demonstrations.demonstration_file import Take, Track, matrix_of, pose_row
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
-from nimbus.datagen.tasks.task import parse_task
+from nimbus.datagen.tasks.named_files import own_files
+from nimbus.datagen.tasks.task import load_task, parse_task
 from nimbus.datagen.usd.stage import read_stage
 from tests.datagen.datasets.multiply.test_subtasks import thing
+from tests.support import one_can
 from tests.support.refusals import refusal
 
 TASK = """
@@ -82,3 +86,14 @@ def test_a_link_in_the_place_of_the_task_is_refused(tmp_path: Path):
     nothing: Any = None  # the folder is checked first
     folder = tmp_path / "out.demonstrations"
     assert "this is a link" in refusal(write_task, nothing, task=nothing, robot=nothing, stage=nothing, folder=folder)
+
+
+@pytest.mark.parametrize("scene", ["{file: room.usd}", "{family: shop, bench: ./b.usda}", "./b.usda"])
+def test_paths_do_not_begin_at_the_new_file(tmp_path: Path, scene: str):
+    randomize = "{distractors: {library: ./own/, region: start}, textures: {folder: Pictures}}"
+    text = one_can.TEXT.replace("scene: tabletop", f"scene: {scene}").replace("robot: panda", "robot: own.yaml")
+    text = re.sub("library: [a-z]+", "library: ./own/", text)
+    (tmp_path / "t.yaml").write_text(f"{text}randomize: {randomize}\n")
+    made = multiplied_task._text(load_task(tmp_path / "t.yaml"), "  - home\n")
+    found = own_files(parse_task(made, folder=Path("elsewhere")), draws=True)
+    assert len(found) == 5 and all(name.startswith(f"{tmp_path}/") for name in found), found

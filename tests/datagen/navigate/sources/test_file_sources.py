@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.navigate.read import glb, limited
 from nimbus.datagen.navigate.read.limited import list_limited
-from nimbus.datagen.navigate.read.open_scene import open_scene
+from nimbus.datagen.navigate.read.open_scene import further_files, open_scene
 from nimbus.datagen.navigate.sources import files
 from nimbus.datagen.navigate.sources.files import file_hash, find_files
 from nimbus.datagen.navigate.sources.meshes import MeshSource
@@ -65,6 +65,36 @@ def test_every_file_that_a_reader_opens_enters_the_fingerprint(tmp_path: Path, w
         other.write_bytes(content + b" ")  # a GLB with another byte inside might be refused
         assert len({*before.items(), *source.fingerprint().items()}) == 3, other
         other.write_bytes(content)
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_no_link_out_of_the_folder_of_a_scene_is_followed(tmp_path: Path, write: Callable[[Path], Path]):
+    """A scan of another user would show private files of this one."""
+    path, private = write(tmp_path / "scans"), tmp_path / "private"
+    private.mkdir()
+    with opened_below(tmp_path) as opened:
+        open_scene(path)
+    for other in opened - {path}:
+        target = private / other.name
+        other.rename(target)
+        other.symlink_to(target)
+        for read in (open_scene, further_files):
+            with opened_below(tmp_path) as opened, suppress(InputError):
+                read(path)
+            assert private not in {file.resolve().parent for file in opened}, other
+        other.unlink()
+        target.rename(other)
+
+
+@pytest.mark.parametrize("write", [written.write_hm3d, written.write_scannet, written.write_replica])
+def test_labels_of_a_scan_that_are_links_are_refused(tmp_path: Path, write: Callable[[Path], Path]):
+    path = write(tmp_path / "scans")
+    other = further_files(path)[-1]
+    other.rename(tmp_path / other.name)
+    other.symlink_to(tmp_path / other.name)
+    source = MeshSource.model_validate({"meshes": str(path)})
+    for read in (lambda: source.open(0), source.fingerprint):
+        assert f"{other}: this is a link out of its folder" in refusal(read)
 
 
 @contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, Self
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import PlacedObject
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.articulated.pose import swept_vertices
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -33,6 +35,10 @@ class DistractorRandomization(LayoutRandomization):
         (0, 3), description="number of distractors, if there is room"
     )
     region: str = Field(description="region of the task in which distractors are placed")
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with the library's path relative to the working directory."""
+        return self.model_copy(update={"library": resolve_from(folder, self.library)})
 
     @property
     def libraries(self) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def _with_absolute_paths(entry: Any, folder: Path) -> Any:
     """Make the paths in the settings of a randomizer absolute."""
     if not isinstance(entry, Mapping):
         return entry
-    moved = dict(entry)
+    moved = dict(entry) | _absolute(entry, folder, "library")
     if entry.get("folder"):
         moved["folder"] = str((folder / entry["folder"]).absolute())
     if entry.get("textures"):
@@ -156,18 +156,26 @@ def _with_absolute_paths(entry: Any, folder: Path) -> Any:
     return moved
 
 
+def _absolute(settings: Mapping[str, Any], folder: Path, name: str) -> dict[str, str]:
+    """Return an absolute path for a setting; empty if it is a name, or missing."""
+    value = settings.get(name)
+    if not isinstance(value, str) or not is_path(value):
+        return {}
+    return {name: str((folder / value).absolute()) + ("/" if value.endswith("/") else "")}
+
+
 def _text(task: Task, steps: str) -> str:
     """Return the text of a task with other steps and with absolute paths."""
     data = dict(task.document.data)
     folder = Path(task.path).parent
     for field in ("robot", "scene", "pipeline"):
-        if isinstance(value := data.get(field), str) and is_path(value):
-            data[field] = str((folder / value).absolute())
+        data |= _absolute(data, folder, field)
+    if isinstance(scene := data.get("scene"), Mapping):
+        file = {"file": str((folder / scene["file"]).absolute())} if "file" in scene else {}
+        data["scene"] = {**scene, **_absolute(scene, folder, "bench"), **file}
     objects = {}
     for name, group in data["objects"].items():
-        library = group.get("library")
-        place = {"library": str((folder / library).absolute())} if isinstance(library, str) and is_path(library) else {}
-        objects[name] = {**group, **place}
+        objects[name] = {**group, **_absolute(group, folder, "library")}
     data["objects"] = objects
     if isinstance(entries := data.get("randomize"), Mapping):
         data["randomize"] = {name: _with_absolute_paths(entry, folder) for name, entry in entries.items()}

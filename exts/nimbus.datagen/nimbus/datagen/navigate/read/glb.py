@@ -14,6 +14,7 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
     bounding_rooms,
@@ -68,7 +69,10 @@ def _label_files(path: Path) -> tuple[Path, Path] | tuple[()]:
     """Return the labeled mesh and the table of its colors; empty if one of them is missing."""
     labels = path.with_name(path.name.split(".")[0] + ".semantic.glb")
     names = labels.with_suffix(".txt")
-    return (labels, names) if labels != path and labels.exists() and names.exists() else ()
+    if labels == path or not labels.exists() or not names.exists():
+        return ()
+    check_all_below([labels, names], path.parent)
+    return labels, names
 
 
 def _without_number(name: str) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
@@ -95,9 +96,14 @@ def instance_files(path: Path) -> list[Path]:
     return [*meshes, *_categories(found.root)[1]]
 
 
+def dataset_folder(path: Path) -> Path:
+    """Return the folder of the dataset of an instance, in which all its files lie."""
+    return path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
+
+
 def _read(path: Path) -> _Instance:
     table = read_plain(path)
-    root = path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
+    root = dataset_folder(path)
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
@@ -152,6 +158,7 @@ def _categories(root: Path) -> tuple[dict[str, str], list[Path]]:
     """Return the category of each template, from the first table with a known column of categories, and all tables."""
     files = sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")])
     for file in files:
+        check_below(file, root)
         head, *lines = read_rows(file) or [[]]
         rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)

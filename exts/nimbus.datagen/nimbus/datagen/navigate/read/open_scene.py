@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read import front_json, glb, hssd, ply, usd_stage
@@ -26,13 +28,21 @@ def further_files(path: Path) -> list[Path]:
     """Return the files that :func:`open_scene` reads besides the scene's file, and possibly some that it does not.
 
     Raises:
-        InputError: The file cannot be read, or one that it names is missing.
+        InputError: The file cannot be read, one that it names is missing, or one is a link out of the scene's folder.
     """
     check_regular(path)
     if path.name.endswith(hssd.SUFFIX):
-        return hssd.instance_files(path)
-    found = _FORMATS.get(path.suffix.lower())
-    return found[1](path) if found else []
+        files, root = hssd.instance_files(path), hssd.dataset_folder(path)
+    else:
+        found, suffix = _FORMATS.get(path.suffix.lower()), path.suffix.lower()
+        files, root = found[1](path) if found else [], path.parent.parent if suffix == ".json" else path.parent
+        if suffix in usd_stage.SUFFIXES:  # it may name files anywhere, see SECURITY.md
+            return files
+    inside = os.path.join(os.path.abspath(root), "")
+    for file in files:  # readers themselves refuse names that lead out of the folder
+        if os.path.abspath(file).startswith(inside):
+            check_below(file, root)
+    return files
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:
@@ -43,10 +53,12 @@ def open_scene(path: Path, up: str = "auto") -> NavigationScene:
         up: Up axis of the file: ``x``, ``-x``, ``y``, ``-y``, ``z``, ``-z`` or ``auto``.
 
     Raises:
-        InputError: The format is unknown, or its reader refuses the file.
+        InputError: The format is unknown, its reader refuses the file, or it has a link out of its folder.
     """
     if not check_regular(path):
         raise InputError("the file is empty", where=str(path), instead="export or download it again")
+    if path.suffix.lower() not in usd_stage.SUFFIXES:
+        further_files(path)
     if path.name.endswith(hssd.SUFFIX):
         return hssd.read_scene_instance(path, up)
     found = _FORMATS.get(path.suffix.lower())
