@@ -24,7 +24,7 @@ _NEAR = 0.001
 _SKIPPED = 1e-8
 """Distance below a held object in which no surface is found [m]. A gripped object on a table may hover
 above it by micrometers; with a larger distance, the search would continue inside the table, to its lower side."""
-_OFF = re.compile(r"is (\d+\.\d cm) off (.+), (-?\d+\.\d cm) above$")
+_OFF = re.compile(r"is (\d+\.\d) cm off (.+), (-?\d+\.\d) cm above$")
 """Detail of the condition ``on`` for an object beside its region, or above it."""
 _OPEN = 0.1
 """Part of the gripper's travel that closed fingers may lack; thinner objects than this are not in the hand."""
@@ -43,9 +43,9 @@ def describe_failure(failure: Outcome | None) -> str:
 
 
 def _still_to_go(found: re.Match[str]) -> str:
-    left, region, height = found.groups()
-    where = f"{height.removeprefix('-')} {'below' if height.startswith('-') and height != '-0.0 cm' else 'above'}"
-    return f"is {where} {region}" if left == "0.0 cm" else f"has {left} still to go to {region}, {where} it"
+    left, region, height = float(found[1]), found[2], float(found[3])
+    where = f"{abs(height):.1f} cm {'below' if height < 0 else 'above'}"
+    return f"has {left:.1f} cm still to go to {region}, {where} it" if left else f"is {where} {region}"
 
 
 def way_to_region(environment: Environment) -> str:
