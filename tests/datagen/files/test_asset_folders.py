@@ -33,7 +33,8 @@ def test_links_within_a_folder_and_of_the_folder_itself_are_accepted() -> None:
     Path("assets/a.png").write_bytes(b"")
     Path("assets/b.png").symlink_to("a.png")
     Path("linked").symlink_to("assets")
-    check_below([Path("linked", name) for name in ("a.png", "b.png", "missing.png")], Path("linked"))
+    for name in ("a.png", "b.png", "missing.png"):
+        check_below(Path("linked", name), Path("linked"))
 
 
 def test_a_download_from_a_hub_is_accepted() -> None:
@@ -43,11 +44,11 @@ def test_a_download_from_a_hub_is_accepted() -> None:
     Path("assets/models--a/blobs").mkdir()
     Path("assets/models--a/blobs/77").write_bytes(b"")
     (snapshot / "a.png").symlink_to("../../blobs/77")
-    check_below([snapshot / "a.png"], snapshot)
+    check_below(snapshot / "a.png", snapshot)
     Path("assets/models--a/blobs").rename("assets/other")
     Path("private/77").write_bytes(b"")
     Path("assets/models--a/blobs").symlink_to("../../private")
-    assert SAID in refusal(check_below, [snapshot / "a.png"], snapshot)
+    assert SAID in refusal(check_below, snapshot / "a.png", snapshot)
 
 
 def test_images() -> None:

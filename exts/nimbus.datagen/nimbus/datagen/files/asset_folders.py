@@ -12,7 +12,14 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 
 
-def check_below(files: Iterable[Path], folder: Path, *, instead: str = "put a copy of the file in its place") -> None:
+def check_below(path: Path, folder: Path) -> None:
+    """Refuse a file of a folder of assets that is a link out of this folder, like :func:`check_all_below`."""
+    check_all_below([path], folder)
+
+
+def check_all_below(
+    files: Iterable[Path], folder: Path, *, instead: str = "put a copy of the file in its place"
+) -> None:
     """Refuse files of a folder of assets that are links out of this folder; the folder itself may be a link.
 
     Links of a download by ``huggingface_hub`` from ``snapshots`` into ``blobs`` of the same repository are accepted.

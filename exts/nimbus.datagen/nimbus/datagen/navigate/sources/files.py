@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.read.limited import list_limited
 
@@ -39,7 +39,7 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
             here = _Search(pattern).find(path)
             fixed = Path(path.anchor, *takewhile(lambda name: not _is_pattern(name), _names(path)))
             # A folder of scans may come from another user.
-            check_below(here, fixed, instead="put a copy in its place, or name the file without a pattern")
+            check_all_below(here, fixed, instead="put a copy in its place, or name the file without a pattern")
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
