@@ -11,6 +11,7 @@ from pydantic import Field
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.quantities import Quantity
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.files.strict_yaml import Document, FileName, StrictModel, read
 from nimbus.datagen.tasks.task import check_form
 from nimbus.runner.cell.transport.spec import CellSpec
@@ -111,7 +112,8 @@ def _check_task(document: Document, number: int, task: str) -> None:
 
 
 def _task(entry: JobEntry, path: Path) -> str:
-    return str((path.parent / entry.task).absolute()) if entry.task.endswith(".yaml") else entry.task
+    """Return the name of a shipped task, or an absolute path that begins at the job file."""
+    return resolve_from(path.parent.absolute(), entry.task)
 
 
 def _item(entry: JobEntry, name: str, path: Path, spec: CellSpec) -> JobItem:

@@ -221,10 +221,10 @@ def _renderers(pipeline: Pipeline) -> tuple[Component, ...]:
 
 
 def _make_renderer(pipeline: Pipeline, task: BaseTask, stack: int | None, device: str) -> Renderer[Any]:
-    from nimbus.datagen.pipeline import Pipeline, RunContext, build
+    from nimbus.datagen.pipeline import RunContext, build
     from nimbus.datagen.stages import Renderer
 
-    head = Pipeline(pipeline.name, _renderers(pipeline), pipeline.document)
+    head = replace(pipeline, components=_renderers(pipeline))
     (renderer,) = build(head, RunContext(task=task, stack=stack, device=device)).stages
     assert isinstance(renderer, Renderer)
     return renderer

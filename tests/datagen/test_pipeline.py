@@ -5,6 +5,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import create_model
 
+from nimbus.datagen import pipeline
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.files.strict_yaml import StrictModel
@@ -18,6 +19,8 @@ from nimbus.datagen.pipeline import (
     register_component,
 )
 from nimbus.datagen.registry import forget, register
+from nimbus.datagen.tasks.named_files import may_hold_text
+from nimbus.datagen.tasks.plugins import discover_components
 from tests.support import point_robot
 from tests.support.refusals import refusal
 
@@ -50,6 +53,62 @@ def test_every_pipeline_that_comes_with_nimbus_serves_all_stages():
     for name in scene_names("pipelines"):
         served = [stage for component in load_pipeline(name).components for stage in component.kind.split("+")]
         assert tuple(served) == STAGES
+
+
+TEXTS = {
+    "CorrectionSettings.rollouts": "file",
+    "DemonstrationSettings.recordings": "file",
+    "ExternalSettings.command": "file",
+    "ExternalSettings.options": "values for the program, which starts in the folder of the file",
+    "PolicySettings.actions": "control mode",
+    "PolicySettings.options": "file",
+    "PolicySettings.policy": "file",
+    "PolicySettings.rotation": "form of rotations",
+    "PolicySettings.state": "form of states",
+}
+"""Texts in the settings of components that come with Nimbus."""
+
+
+def test_every_text_in_the_settings_of_components_is_listed():
+    """A new field that names a file moves with :meth:`seen_from`."""
+    discover_components()
+    models = {model for model in pipeline._settings_models.values() if model.__module__.startswith("nimbus.")}
+    fields = {f"{model.__name__}.{name}": field for model in models for name, field in model.model_fields.items()}
+    assert {name for name, field in fields.items() if may_hold_text(field.annotation)} == TEXTS.keys()
+    moving = {model.__name__ for model in models if hasattr(model, "seen_from")}
+    assert moving == {name.partition(".")[0] for name, kind in TEXTS.items() if kind == "file"}
+
+
+@pytest.mark.parametrize(
+    ("plan", "field", "expected"),
+    [
+        ("policy: {policy: 'mine.py:make_policy'}", "policy", "{here}/mine.py:make_policy"),
+        ("policy: {policy: trained}", "policy", "{here}/trained"),
+        ("policy: {policy: 'state:trained'}", "policy", "state:{here}/trained"),
+        ("policy: {policy: 'replay:/data'}", "policy", "replay:/data"),
+        ("policy: {policy: 'ws://host:80'}", "policy", "ws://host:80"),
+        ("policy: {policy: demonstrator}", "policy", "demonstrator"),
+        ("policy: {policy: 'ws://host:80', options: {map: names.yaml}}", "options", "{{'map': '{here}/names.yaml'}}"),
+        ("demonstration: {recordings: takes}", "recordings", "{here}/takes"),
+        ("correction: {rollouts: data}", "rollouts", "{here}/data"),
+    ],
+)
+def test_paths_begin_in_the_folder_of_the_file(tmp_path, plan: str, field: str, expected: str):
+    """A file of the same path in the current folder, which may be of another user, must not stand for it."""
+    discover_components()
+    (tmp_path / "mine.yaml").write_text(
+        f"load: usd\nrandomize: tabletop\nplan: {{{plan}}}\nrender: newton\nstore: hdf5\n"
+    )
+    loaded = load_pipeline(tmp_path / "mine.yaml")
+    _, settings = pipeline._settings(loaded, loaded.components[2], RunContext())
+    assert str(getattr(settings, field)) == expected.format(here=tmp_path)
+
+
+def test_a_path_that_the_run_chooses_is_its_own():
+    discover_components()
+    loaded = load_pipeline("evaluation")
+    _, settings = pipeline._settings(loaded, loaded.components[2], RunContext(settings={"policy": "trained"}))
+    assert getattr(settings, "policy", "") == "trained"
 
 
 MISTAKES = [

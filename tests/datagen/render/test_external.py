@@ -48,6 +48,22 @@ def ask(program: ExternalProgram, what: str | dict[str, Any], answer: str = "rea
     return program.ask(what if isinstance(what, dict) else {"type": "test", "what": what}, answer=answer)
 
 
+def test_the_program_of_a_file_starts_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The current folder may have a program of another user at the same path."""
+    for name in ("mine", "foreign"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "draw.sh").write_text(f"#!/bin/sh\ntouch {tmp_path}/started_{name}\n")
+        (folder / "draw.sh").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "foreign")
+    for command in (("./draw.sh",), ("sh", "draw.sh")):
+        settings = ExternalSettings(command=command).seen_from(tmp_path / "mine")
+        with pytest.raises(ProgramLostError):
+            ExternalRenderer(settings)._started()
+        (tmp_path / "started_mine").unlink()
+    assert not (tmp_path / "started_foreign").exists()
+
+
 def test_answers_arrive_and_signs_of_life_extend_patience(program: ExternalProgram):
     assert ask(program, "fine") == {"type": "ready"}
     assert ask(program, "alive") == {"type": "ready"}

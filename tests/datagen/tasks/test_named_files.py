@@ -127,8 +127,6 @@ def holds_text(annotation: Any) -> bool:
     """Return True for a type with texts of its own, apart from those of the models in it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return False
-    if "Literal" in str(annotation) and not may_hold_text(annotation):
-        return False
     inner = get_args(annotation)
     return any(map(holds_text, inner)) if inner else may_hold_text(annotation)
 

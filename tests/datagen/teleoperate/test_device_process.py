@@ -118,6 +118,23 @@ def test_a_missing_interpreter_is_one_line(tmp_path: Path, robot: Robot):
         device(tmp_path, robot, text)
 
 
+def test_paths_begin_in_the_folder_of_the_device_file(tmp_path: Path, robot: Robot, monkeypatch: pytest.MonkeyPatch):
+    """The current folder may have an interpreter or modules of another user at the same path."""
+    for name in ("mine", "foreign"):
+        (tmp_path / name / "bin").mkdir(parents=True)
+        (tmp_path / name / "bin/python").write_text(f"#!/bin/sh\ntouch {tmp_path}/started_{name}\n")
+        (tmp_path / name / "bin/python").chmod(0o755)
+    monkeypatch.chdir(tmp_path / "foreign")
+    text = DEVICE.replace("STEPS", "40").replace(sys.executable, "bin/python").replace(f"[{ROOT}]", "[drivers]")
+    with closing(device(tmp_path / "mine", robot, text)) as leader:
+        leader._process.wait(timeout=60)
+    assert (tmp_path / "started_mine").exists() and not (tmp_path / "started_foreign").exists()
+    settings = read_device(tmp_path / "mine/leader.yaml", robot)
+    assert settings.path == (f"{tmp_path}/mine/drivers",) and settings.folder == f"{tmp_path}/mine"
+    (tmp_path / "mine/leader.yaml").write_text(text.replace("bin/python", "python3"))
+    assert read_device(tmp_path / "mine/leader.yaml", robot).interpreter == "python3"
+
+
 class Fixed(InputDevice):
     """Device that gives one input."""
 

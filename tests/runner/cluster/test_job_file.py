@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cluster.job_file import load_job
 
@@ -26,6 +27,17 @@ def test_tasks_have_counts_priorities_and_needs(tmp_path: Path):
     assert first.needs.rt and first.needs.cuda and first.needs.gpu_bytes == 8e9 and first.needs.memory_bytes == 5e8
     assert (second.name, second.spec.seed, second.spec.planner) == ("again", 7, "curobo")
     assert second.needs.simulator == "isaacsim" and second.needs.rt and second.spec.resources.fixed_roles
+
+
+@pytest.mark.parametrize("name", ["mine.yml", "mine.yaml", "tasks/mine", "mine.YAML"])
+def test_paths_of_tasks_begin_at_the_job_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    """The current folder may have a task of another user at the same path."""
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / name).write_text((scene_folder("tasks") / "sort_trash.yaml").read_text())
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    (item,) = load(tmp_path, f"tasks: [{{task: {name}, episodes: 1}}]")
+    assert Path(item.spec.task) == tmp_path / name
 
 
 @pytest.mark.parametrize(

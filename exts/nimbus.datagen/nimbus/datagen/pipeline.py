@@ -12,7 +12,7 @@ roles: fused                    # optional: a worker takes each episode through 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -57,6 +57,9 @@ class Pipeline:
     is_fused: bool = False
     """True if each worker of a cell takes an episode through all stages, for pipelines in which handing over plans
     costs more than it gains. The content of episodes is the same."""
+    folder: Path | None = None
+    """Folder of the file, at which paths in its settings begin; None for a text, whose paths begin in the current
+    folder."""
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -182,7 +185,8 @@ def register_component(kind: str, name: str, component: StageComponent[S], setti
         kind: Stage, such as ``render``, or stages, such as ``plan+render``.
         name: Name in pipeline files.
         component: Class of the component, or another object with a method ``create``.
-        settings: Model of the settings that a pipeline file may give.
+        settings: Model of the settings that a pipeline file may give. If they name files, a method
+            ``seen_from(folder)`` returns them with paths that begin in the folder of the file.
     """
     registry.register(kind, name)(component)
     _settings_models[kind, name] = settings
@@ -199,7 +203,7 @@ def load_pipeline(name_or_path: str | Path, *, where: str = "") -> Pipeline:
         InputError: The pipeline does not exist, a stage is unknown, missing, or has two components.
     """
     path = scene_file("pipelines", name_or_path, kind="pipeline", where=where)
-    return _pipeline(read(path), path.stem)
+    return replace(_pipeline(read(path), path.stem), folder=path.parent.absolute())
 
 
 def parse_pipeline(text: str, *, name: str = "pipeline") -> Pipeline:
@@ -287,7 +291,11 @@ def _settings(
     if chosen:
         _validate(document, _without(model, chosen), data, at=component.keys)
         data = data | chosen
-    return made, _validate(document, model, data, at=component.keys)
+    settings = _validate(document, model, data, at=component.keys)
+    if pipeline.folder is None or (move := getattr(settings, "seen_from", None)) is None:
+        return made, settings
+    # Another user may have a program or policy of the same path in the current folder. The run's paths are its own.
+    return made, move(pipeline.folder).model_copy(update={name: getattr(settings, name) for name in chosen})
 
 
 def _validate(document: Document, model: type[S], data: Any, *, at: Keys) -> S:

@@ -94,6 +94,7 @@ MESSAGES = {
     "doubled references": "has more than 100,000 prims",
     "axis that is none": "upAxis 'q' is not an axis",
     "faces of 2e9 corners": "more corners than faceVertexIndices",
+    "texture that is a device": "this is a link out of its folder",
 }
 
 

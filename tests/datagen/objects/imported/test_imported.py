@@ -70,6 +70,7 @@ def painted_box() -> trimesh.Trimesh:
 
 def write_usd(path: Path, *, unit: float = 0.01, up: str = "Z") -> None:
     """Write a red box in centimeters whose sides are polygons of four corners."""
+    import newton_usd_schemas  # noqa: F401  # USD lists its schemas once, with the first stage; robots need these
     from pxr import Gf, Usd, UsdGeom, Vt
 
     stage: Any = Usd.Stage.CreateNew(str(path))

@@ -6,30 +6,36 @@ then be drawn into datasets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 
 
-def check_below(path: Path, folder: Path, *, instead: str = "put a copy of the file in its place") -> None:
-    """Refuse a file of a folder of assets that is a link out of this folder; the folder itself may be a link.
+def check_below(path: Path, folder: Path) -> None:
+    """Refuse a file of a folder of assets that is a link out of this folder, like :func:`check_all_below`."""
+    check_all_below([path], folder)
+
+
+def check_all_below(
+    files: Iterable[Path], folder: Path, *, instead: str = "put a copy of the file in its place"
+) -> None:
+    """Refuse files of a folder of assets that are links out of this folder; the folder itself may be a link.
 
     Links of a download by ``huggingface_hub`` from ``snapshots`` into ``blobs`` of the same repository are accepted.
 
     Args:
-        path: The file.
+        files: The files; missing ones are accepted.
         folder: Folder that the user has named.
         instead: Remedy for the error.
 
     Raises:
-        InputError: It is.
+        InputError: A file is such a link.
     """
-    real, root = path.resolve(), folder.resolve()
-    if not real.is_relative_to(root) and not any(real.is_relative_to(place) for place in _blobs(root)):
-        what = "this is a link out of its folder, which may lead to a private file"
-        raise InputError(what, where=str(path), instead=instead)
-
-
-def _blobs(root: Path) -> list[Path]:
-    """Return the folder of contents that belongs to a snapshot of a repository."""
-    return [place.parent / "blobs" for place in root.parents if place.name == "snapshots"]
+    root = folder.resolve()
+    places = (root, *(parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots"))
+    for file in files:
+        real = file.resolve()
+        if not any(real.is_relative_to(place) for place in places):
+            what = "this is a link out of its folder, which may lead to a private file"
+            raise InputError(what, where=str(file), instead=instead)

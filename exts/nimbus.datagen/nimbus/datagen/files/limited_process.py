@@ -39,8 +39,6 @@ FILE_BYTES = 16 << 30
 """Limit of the files that a call writes [bytes]."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
-_FOLDERS = ("TMPDIR",)
-"""Environment variables with folders that may be relative to the working folder."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
 _SIMPLER = "make it smaller or simpler, or export it again"
@@ -137,8 +135,8 @@ class _Server:
         # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
         environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
-        folders = {name: os.environ[name] for name in _FOLDERS if os.environ.get(name)}
-        environment |= {name: os.path.abspath(os.path.expanduser(folder)) for name, folder in folders.items()}
+        if folder := os.environ.get("TMPDIR"):  # it may be relative to the working folder
+            environment["TMPDIR"] = os.path.abspath(os.path.expanduser(folder))
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "nimbus.datagen.files.limited_process"],
             env=environment,

@@ -41,6 +41,7 @@ class ArmKinematics:
         """(J, 2) limits of solutions [rad or m]."""
         self._configuration = mink.Configuration(model)
         self._task = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.3, lm_damping=0.1)
+        self._place = mink.FrameTask("tool", "body", position_cost=1.0, orientation_cost=0.02)
         self._places_first = model.nq < 6
         self._point = PointTask("tool", "body")
         self._turn = mink.FrameTask("tool", "body", position_cost=0.0, orientation_cost=1.0, lm_damping=1e-3)
@@ -106,7 +107,24 @@ class ArmKinematics:
         self._configuration.update(np.asarray(q, dtype=float))
         return self._configuration.get_transform_frame_to_world("tool", "body").as_matrix()
 
-    def approach(self, world_T_tool: FloatArray, seed_q: FloatArray, *, iterations: int, max_step: float) -> FloatArray:
+    def jacobian(self, q: FloatArray) -> FloatArray:
+        """Return the velocities (6, J) of the tool per joint velocity at a posture (J,), in the axes of the world.
+
+        The first three rows are linear [m], the others angular [rad].
+        """
+        world_R_tool = self.tool_pose(q)[:3, :3]
+        local = self._configuration.get_frame_jacobian("tool", "body")
+        return np.concatenate([world_R_tool @ local[:3], world_R_tool @ local[3:]])
+
+    def approach(
+        self,
+        world_T_tool: FloatArray,
+        seed_q: FloatArray,
+        *,
+        iterations: int,
+        max_step: float,
+        places_first: bool = False,
+    ) -> FloatArray:
         """Return the joint positions (J,) within the limits that bring the tool nearest to a pose, reachable or not.
 
         Steps are damped, so that near singular postures and out of reach the arm slows down instead of jumping.
@@ -116,18 +134,21 @@ class ArmKinematics:
             seed_q: (J,) start posture.
             iterations: Largest number of steps.
             max_step: Largest move of a joint in one step [rad].
+            places_first: Weigh the rotation so little that it hardly moves the tool; for arms that cannot reach every
+                rotation.
         """
         import mink
 
         configuration, target = self._configuration, mink.SE3.from_matrix(world_T_tool)
-        self._task.set_target(target)
+        task = self._place if places_first else self._task
+        task.set_target(target)
         configuration.update(np.clip(seed_q, *(self.limits.T + [[2e-5], [-2e-5]])))
         for _ in range(iterations):
-            error = np.abs(self._task.compute_error(configuration))
+            error = np.abs(task.compute_error(configuration))
             if error[:3].max() < self.position_tolerance and error[3:].max() < self.rotation_tolerance:
                 break
             try:
-                step = mink.solve_ik(configuration, [self._task], 1.0, "daqp", damping=1e-3, limits=[self._bounds])
+                step = mink.solve_ik(configuration, [task], 1.0, "daqp", damping=1e-3, limits=[self._bounds])
             except mink.NoSolutionFound:
                 break
             configuration.update(configuration.q + step * min(1.0, max_step / max(np.abs(step).max(), 1e-12)))

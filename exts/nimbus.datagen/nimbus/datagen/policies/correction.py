@@ -48,6 +48,10 @@ class CorrectionSettings(StrictModel):
     rollouts: str = Field(description="dataset of a policy's rollouts, failures kept, or a folder with several")
     attempts: Annotated[int, Field(ge=1, le=100)] = 3
 
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with a path that begins in the folder of the pipeline file."""
+        return self.model_copy(update={"rollouts": str(folder / self.rollouts)})
+
 
 class CorrectionPlanner(Planner["SceneAssets"]):
     """Planner that demonstrates the task from states that a policy reached in failed rollouts.

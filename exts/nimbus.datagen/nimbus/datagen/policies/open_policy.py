@@ -21,6 +21,9 @@ DEMONSTRATOR = "demonstrator"
 WEIGHTS_ONLY = "state"
 """Scheme of trained state policies that are read as weights only, so that no code of their folders runs."""
 
+_OF_FOLDERS = ("replay", WEIGHTS_ONLY)
+"""Schemes with the path of a folder; the others have addresses."""
+
 
 @dataclass(frozen=True)
 class Scheme:
@@ -119,6 +122,17 @@ def absolute_policy(text: str) -> str:
     if colon and path.endswith(".py"):
         return f"{Path(path).absolute()}:{function}"
     return str(Path(text).absolute()) if Path(text).exists() else text
+
+
+def policy_from(folder: Path, text: str) -> str:
+    """Return a policy that a file names with an absolute path, which begins in the folder of that file."""
+    scheme, colon, rest = text.partition(":")
+    if text == DEMONSTRATOR or colon and scheme in _SCHEMES:
+        return f"{scheme}:{(folder / rest).absolute()}" if colon and scheme in _OF_FOLDERS else text
+    path, colon, function = text.rpartition(":")
+    if colon and path.endswith(".py"):
+        return f"{(folder / path).absolute()}:{function}"
+    return str((folder / text).absolute())
 
 
 def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Policy:

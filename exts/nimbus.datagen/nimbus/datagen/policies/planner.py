@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from nimbus.datagen.episode.trajectory import FAULTS, Outcome, Reason, Trajector
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
-from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.policies.open_policy import open_policy, policy_from
 from nimbus.datagen.policies.policy import (
     ANSWER_SPREAD,
     ANSWER_WAIT,
@@ -57,6 +58,11 @@ class PolicySettings(StrictModel):
     actions: str | None = Field(default=None, description="control mode; by default the one that the policy declares")
     rotation: str = "6d"
     state: str = "measured"
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with paths that begin in the folder of the pipeline file."""
+        table = {"map": str(folder / self.options["map"])} if "map" in self.options else {}
+        return self.model_copy(update={"policy": policy_from(folder, self.policy), "options": self.options | table})
 
     @property
     def view(self) -> SignalView | None:

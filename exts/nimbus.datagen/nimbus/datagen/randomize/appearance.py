@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 
 from nimbus.datagen.episode.layout import SurfaceLook
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.objects.library import ObjectLibrary
 from nimbus.datagen.plugin import (
@@ -153,8 +153,7 @@ def _pictures(folder: str) -> tuple[tuple[str, str], ...]:
     except OSError as error:
         instead = "name an existing folder of images, relative to the task file"
         raise InputError((error.strerror or str(error)).lower(), where=folder, instead=instead) from None
-    for path in paths:
-        check_below(path, Path(folder))
+    check_all_below(paths, Path(folder))
     found = tuple((str(path.absolute()), picture_hash(path)) for path in paths)
     for path, content in found:
         read_picture(Path(path), content)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Layout, Modality, Sensor, SurfaceLook
@@ -39,7 +40,7 @@ class ExternalSettings(StrictModel):
     """Settings of :class:`ExternalRenderer`."""
 
     command: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Program and arguments, relative to the working directory; ``python`` is the interpreter of Nimbus."""
+    """Program and arguments, seen from the folder of the pipeline file; ``python`` is the interpreter of Nimbus."""
     stack: Annotated[int, Field(ge=1, le=1024)] = 16
     """Number of steps per request."""
     patience: Annotated[float, Field(gt=0, le=3600)] = 60.0
@@ -48,6 +49,19 @@ class ExternalSettings(StrictModel):
     """Number of program starts with which a request is tried."""
     options: dict[str, str | float | int | bool] = Field(default_factory=dict)
     """Settings passed to the program."""
+    _folder: str | None = PrivateAttr(default=None)
+    """Folder in which the program starts; None for the current folder."""
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings of a program that starts in a folder, at which relative paths in its command begin."""
+        moved = self.model_copy()
+        moved._folder = str(folder)
+        return moved
+
+    @property
+    def folder(self) -> str | None:
+        """Folder in which the program starts; None for the current folder."""
+        return self._folder
 
 
 class ExternalRenderer(Renderer[Any]):
@@ -203,7 +217,8 @@ class ExternalRenderer(Renderer[Any]):
 
     def _started(self) -> ExternalProgram:
         if self._program is None:
-            made = ExternalProgram(self._settings.command, patience=self._settings.patience)
+            own = self._settings
+            made = ExternalProgram(own.command, patience=own.patience, start_folder=own.folder)
             self._program = made
             hello = {"type": "hello", "protocol": PROTOCOL, "folder": str(made.folder)}
             answer = made.ask(hello | {"options": dict(self._settings.options)}, answer="ready")

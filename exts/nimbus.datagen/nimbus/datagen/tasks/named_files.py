@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from nimbus.datagen.files.scene_files import is_path, scene_names
-from nimbus.datagen.rooms.settings import FAMILIES, parse_file_reference, parse_reference
+from nimbus.datagen.rooms.settings import parse_file_reference, parse_reference
 from nimbus.datagen.tasks.statements import Randomization, Statement
 from nimbus.datagen.tasks.steps import walk
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task
@@ -24,7 +24,7 @@ def own_files(task: BaseTask | TaskFile, *, draws: bool = False, runs: bool = Fa
     """Return the files of the user that a task names, as they are written there; empty if all are shipped.
 
     Args:
-        task: The task, or its form, which has no files of randomizers and steps.
+        task: The task, or its form, of which only robot, scene and groups of objects are listed.
         draws: True to include the images that its randomizers draw.
         runs: True to include the files of its steps.
     """
@@ -71,7 +71,7 @@ def is_shipped(room: str, name: str) -> bool:
 def _assets(task: BaseTask | TaskFile) -> Iterator[str]:
     """Yield the files of the robot, the scene and the groups of objects, or those of a source of scenes."""
     if isinstance(task, NavigationTask):
-        texts = tuple(texts_of(task.source))
+        texts = tuple(_texts_of(task.source))
         yield from texts or filter(None, (task.source.file_kind,))
         return
     assert isinstance(task, Task | TaskFile)
@@ -83,8 +83,6 @@ def _assets(task: BaseTask | TaskFile) -> Iterator[str]:
 
 def _scene_files(scene: str) -> Iterable[str]:
     """Return the file of a scene or of the bench of its room."""
-    if scene in FAMILIES or is_shipped("stages", scene):
-        return ()
     if own := parse_file_reference(scene):
         return (own.file,)
     name = room.bench if (room := parse_reference(scene)) else scene
@@ -94,21 +92,21 @@ def _scene_files(scene: str) -> Iterable[str]:
 def _undeclared(settings: Randomization | Statement) -> Iterator[str]:
     """Yield the paths in the settings of a plug-in, which may not declare them."""
     if not type(settings).__module__.startswith(_OWN_PACKAGE):
-        yield from filter(is_path, texts_of(settings))
+        yield from filter(is_path, _texts_of(settings))
 
 
-def texts_of(value: object) -> Iterator[str]:
+def _texts_of(value: object) -> Iterator[str]:
     """Yield the texts in settings, without those that can only have a few fixed values."""
     if isinstance(value, BaseModel):
         for name, field in type(value).model_fields.items():
             if may_hold_text(field.annotation):
-                yield from texts_of(getattr(value, name))
+                yield from _texts_of(getattr(value, name))
     elif isinstance(value, dict):
         for key, entry in value.items():
-            yield from (*texts_of(key), *texts_of(entry))
+            yield from (*_texts_of(key), *_texts_of(entry))
     elif isinstance(value, list | tuple | set | frozenset):
         for entry in value:
-            yield from texts_of(entry)
+            yield from _texts_of(entry)
     elif isinstance(value, str | PurePath):
         yield str(value)
 

@@ -218,8 +218,9 @@ class StepParser:
     recovering: bool = False
     """True within ``recover:``."""
     folder: Path = Path()
-    opens: bool = True
     """Folder that relative paths start from."""
+    opens: bool = True
+    """False for statements that open no files."""
 
     def error(self, keys: Keys, what: str, *, instead: str = "", at_key: bool = False) -> InputError:
         """Return an error about one field of the file, ready to raise."""

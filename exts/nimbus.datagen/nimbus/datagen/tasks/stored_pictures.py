@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.own_files import has_links
 from nimbus.datagen.navigate.sources.files import file_hash
 from nimbus.datagen.tasks.stored_files import PICTURES, compare_assets
@@ -81,6 +81,5 @@ def _files(place: Path) -> Iterator[Path]:
         files = sorted(file for file in place.iterdir() if file.suffix.lower() in _SUFFIXES)
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower(), where=str(place), instead="make it readable") from None
-    for file in files:
-        check_below(file, place)
+    check_all_below(files, place)
     yield from files

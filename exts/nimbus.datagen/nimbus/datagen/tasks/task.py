@@ -71,7 +71,7 @@ class BaseTask:
     """Settings by the name of a registered randomizer."""
     document: Document = field(repr=False)
     is_own: bool = False
-    """True for a task from a file of the user, False for a text, such as that of an episode."""
+    """True for a task that was loaded from a file, False for one from a text, such as that of an episode."""
 
     @property
     def robot_name(self) -> str:
@@ -281,11 +281,8 @@ def _task(
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
     moved = file.seen_from(folder)
-    places = {"skill": step_folder or folder, "predicate": folder}
-    steps, success = (
-        parse_steps(document, (key,), given, kind=kind, folder=places[kind], opens=opens_steps)
-        for key, given, kind in (("steps", file.steps, "skill"), ("success", file.success, "predicate"))
-    )
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder, opens=opens_steps)
+    success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder, opens=opens_steps)
     randomize = {entry: randomizer_settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(
         name=name,

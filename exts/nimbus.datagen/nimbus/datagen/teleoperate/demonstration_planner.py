@@ -35,6 +35,10 @@ class DemonstrationSettings(StrictModel):
 
     recordings: str = Field(description="folder with recordings of operators")
 
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with a path that begins in the folder of the pipeline file."""
+        return self.model_copy(update={"recordings": str(folder / self.recordings)})
+
 
 class DemonstrationPlanner(Planner["SceneAssets"]):
     """Planner that executes the recording of a layout; equal commands give the operator's motion.

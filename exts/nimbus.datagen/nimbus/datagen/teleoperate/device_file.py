@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import pi
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.arrays import FloatArray
@@ -91,6 +91,22 @@ class DeviceFile(StrictModel):
         min_length=1, description="entries for each arm, by its name; a single arm is named arm"
     )
 
+    _folder: str | None = PrivateAttr(default=None)
+
+    @property
+    def folder(self) -> str | None:
+        """Folder of the file, in which the device's process starts; None for the current folder."""
+        return self._folder
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with paths that begin in a folder; an interpreter by its name is searched in ``PATH``."""
+        given = Path(self.interpreter).expanduser()
+        interpreter = self.interpreter if given.name == self.interpreter else str(folder / given)
+        places = tuple(str(folder / Path(place).expanduser()) for place in self.path)
+        moved = self.model_copy(update={"interpreter": interpreter, "path": places})
+        moved._folder = str(folder)
+        return moved
+
     def check(self, robot: Robot, *, where: str) -> None:
         """Check that the file fits a robot.
 
@@ -160,7 +176,7 @@ class StillnessFilter:
 
 
 def read_device(path: Path, robot: Robot) -> DeviceFile:
-    """Read a device file, and check that it fits a robot.
+    """Read a device file, and check that it fits a robot; its paths begin in its folder.
 
     Args:
         path: File of the device.
@@ -171,4 +187,4 @@ def read_device(path: Path, robot: Robot) -> DeviceFile:
     """
     found = load(path, DeviceFile)
     found.check(robot, where=str(path))
-    return found
+    return found.seen_from(path.absolute().parent)

@@ -57,7 +57,13 @@ class ProcessDevice(InputDevice):
         command = [str(Path(settings.interpreter).expanduser()), "-u", str(_HOST)]
         try:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, errors="replace"
+                command,
+                cwd=settings.folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                text=True,
+                errors="replace",
             )
         except OSError as error:
             what = f"{settings.interpreter}: {error.strerror or error}"

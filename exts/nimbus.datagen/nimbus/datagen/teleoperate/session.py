@@ -67,6 +67,8 @@ class SessionState:
     """Name of the object in each hand, by name of the arm; empty hands are omitted."""
     blocked: tuple[str, ...] = ()
     """Arms that do not get to their targets: something is in the way, or they are out of reach."""
+    out_of_reach: tuple[str, ...] = ()
+    """Arms whose last motion was not followed, because it leads out of reach."""
     pressing: tuple[str, ...] = ()
     """Arms whose fingers do not close, because they press on something that is no object."""
     heights: Mapping[str, float] = field(default_factory=dict)
@@ -278,9 +280,10 @@ class TeleoperationSession:
             openings={name: one.opening for name, one in self._followers.items()},
             held=held,
             blocked=tuple(name for name, one in self._followers.items() if one.is_blocked),
+            out_of_reach=tuple(name for name, one in self._followers.items() if one.is_out_of_reach),
             pressing=find_pressing(self.environment, held, gaps),
             heights=tool_heights(self.environment, held),
-            way="" if self._failure is None else way_to_region(self.environment),
+            way="" if self._failure is None else way_to_region(self.environment, held),
             reach="" if self._failure is None or held else way_to_object(self.environment, self._failure),
             message=self._message,
         )

@@ -14,7 +14,7 @@ from scipy.spatial import KDTree
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, IntArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
 from nimbus.datagen.navigate.read.assemble import (
     bounding_rooms,
@@ -71,8 +71,7 @@ def _label_files(path: Path) -> tuple[Path, Path] | tuple[()]:
     names = labels.with_suffix(".txt")
     if labels == path or not labels.exists() or not names.exists():
         return ()
-    for file in (labels, names):
-        check_below(file, path.parent)
+    check_all_below([labels, names], path.parent)
     return labels, names
 
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.read.limited import list_limited
 
@@ -33,13 +33,13 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     found: dict[Path, None] = {}
     for pattern in patterns:
         path = Path(pattern).expanduser()
-        if not set("*?[") & set(pattern):
+        if not _is_pattern(pattern):
             here = [path]
         else:
             here = _Search(pattern).find(path)
-            fixed = Path(path.anchor, *takewhile(lambda part: not set("*?[") & set(part), _names(path)))
-            for one in here:  # a folder of scans may come from another user
-                check_below(one, fixed, instead="put a copy in its place, or name the file without a pattern")
+            fixed = Path(path.anchor, *takewhile(lambda name: not _is_pattern(name), _names(path)))
+            # A folder of scans may come from another user.
+            check_all_below(here, fixed, instead="put a copy in its place, or name the file without a pattern")
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
@@ -52,7 +52,12 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def _is_pattern(text: str) -> bool:
+    return not set("*?[").isdisjoint(text)
+
+
 def _names(path: Path) -> tuple[str, ...]:
+    """Return the names of the folders in a path, without its root, and of the file."""
     return path.relative_to(path.anchor).parts
 
 
@@ -91,7 +96,7 @@ class _Search:
             while below:
                 yield (folder := below.pop())
                 below += [folder / one.name for one in self._entries(folder) if one.is_dir(follow_symlinks=False)]
-        elif not set("*?[") & set(part):
+        elif not _is_pattern(part):
             if (place / part).exists():
                 yield place / part
         else:

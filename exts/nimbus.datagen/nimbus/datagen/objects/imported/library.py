@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
@@ -133,9 +133,9 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
     if not paths:
         known = ", ".join(suffix[1:].upper() for suffix in SUFFIXES[:5])
         raise InputError("no mesh in this folder", where=str(folder), instead=f"put {known} or USD files there")
+    check_all_below(paths, folder)
     found: dict[str, Path] = {}
     for path in paths:
-        check_below(path, folder)
         name = kind_name(path.with_suffix(""))
         if name in found:
             what = f"has the same kind name '{name}' as {found[name].name}"
@@ -147,8 +147,7 @@ def _meshes(folder: Path) -> Mapping[str, Path]:
 def _settings(folder: Path, files: Mapping[str, Path]) -> tuple[dict[str, AssetSettings], dict[str, str]]:
     """Return the settings of each kind, and the name of the file that contains them or would contain them."""
     common = folder / _LIBRARY_FILE
-    for file in (common, *(path.with_suffix(".yaml") for path in files.values())):
-        check_below(file, folder)
+    check_all_below([common, *(path.with_suffix(".yaml") for path in files.values())], folder)
     library = load(common, AssetFile) if common.is_file() else AssetFile()
     known = {name: library.kinds[key] for key in library.kinds for name in files if kind_name(Path(key)) == name}
     for key in library.kinds:
@@ -182,8 +181,7 @@ def _referred(folder: Path) -> list[Path]:
         if len(found) > _MOST_REFERRED or listed > _MOST_LISTED:
             what = f"has more than {_MOST_REFERRED:,} files to which a mesh may refer, or {_MOST_LISTED:,} files"
             raise InputError(what, where=str(folder), instead="move the meshes to a folder of their own")
-    for path in found:
-        check_below(path, folder)
+    check_all_below(found, folder)
     return sorted(found)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below, check_below
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.objects.library import GENERATOR_VERSION, Kind, ObjectLibrary, kind_name
@@ -72,8 +72,7 @@ class PreparedLibrary(ObjectLibrary):
 
     def _build(self, kind: str, variant: int) -> ObjectModel:
         entry, folder = self.entries[kind], self.folder / kind
-        for name in (CARD_NAME, SHAPE_NAME):
-            check_below(folder / name, self.folder)
+        check_all_below([folder / CARD_NAME, folder / SHAPE_NAME], self.folder)
         card = read_bytes(folder / CARD_NAME)
         if hashlib.sha256(card).hexdigest() != entry.card:
             raise InputError("changed since the import", where=str(folder / CARD_NAME), instead=AGAIN)

@@ -49,9 +49,12 @@ def describe_state(state: LoopState, *, latency: float) -> str:
         lines.append(_text(f"above the surface below: {_by_arm(words, now, ', ')}"))
     if now.pressing:
         lines.append("<b>fingers press on something: raise the tool (E)</b>")
-    if now.blocked:
-        arms = "" if len(now.openings) == 1 else f" ({', '.join(now.blocked)})"
-        lines.append(_text(f"blocked by something, or out of reach{arms}"))
+    for arms, words in (
+        (now.out_of_reach, "the tool stops at the end of its reach"),
+        (now.blocked, "blocked by something, or out of reach"),
+    ):
+        if arms:
+            lines.append(_text(words if len(now.openings) == 1 else f"{words} ({', '.join(arms)})"))
     lines.append(f"control {state.rate:.0f} Hz" + (f", input to image {latency * 1e3:.0f} ms" if latency else ""))
     lines.append(f"<b>{_text(now.message)}</b>" if now.message else "")
     return draw_status(*(line for line in lines if line))
