@@ -249,7 +249,8 @@ def main() -> None:
     if args.anew:
         for name in args.tasks:
             records.pop(name, None)
-            (PICTURES / f"{name}.jpg").unlink(missing_ok=True)
+            if args.pictures:
+                (PICTURES / f"{name}.jpg").unlink(missing_ok=True)
     if args.episodes:
         prepare_libraries()
     for name in args.tasks or tasks_with_steps():

@@ -101,7 +101,15 @@ def command(
         signal.signal(number, lambda *_: ended.set())
     sharpness = sharpness or (SHARP if has_gpu() or host != LOOPBACK else QUICK)
     named = [*(folders or []), *([] if cuts is None else [cuts])]
-    studio = Studio(task, host=host, port=port, folders=named, interpreter=sys.executable, simple=sharpness < SHARP)
+    studio = Studio(
+        task,
+        host=host,
+        port=port,
+        folders=named,
+        interpreter=sys.executable,
+        simple=sharpness < SHARP,
+        teleoperates=teleoperate,
+    )
     with contextlib.closing(studio):
         if cuts is not None:
             studio.cuts.open(cuts)

@@ -97,13 +97,19 @@ class On(Predicate):
         supports = find_supports(world, name)
         return "" if self.support in supports else f"{name} rests on {_listed(supports)}, not on {self.support}"
 
-    def ways(self, world: World) -> Iterator[tuple[str, FloatArray]]:
-        """Yield each object with its horizontal way (2,) into the region [m]; 0 for an object above it."""
+    def ways(self, world: World, *, inside: float = 0.0) -> Iterator[tuple[str, FloatArray]]:
+        """Yield each object with its horizontal way (2,) into the region [m]; 0 for an object above it.
+
+        Args:
+            world: The world.
+            inside: Distance from the edges, up to the middle of the region, at which the way ends [m].
+        """
         if (region := world.regions.get(self.support)) is None:
             return
         for name in each(self.object):
             low, high = world.bounds(name)
             away, half = (low + high)[:2] / 2 - region.center, np.array(region.size) / 2
+            half = np.maximum(half - inside, 0.0)
             yield name, np.clip(away, -half, half) - away
 
     def _off_region(self, world: World, name: str) -> str:

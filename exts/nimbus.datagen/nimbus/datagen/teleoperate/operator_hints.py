@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 _KEYS = (("+x (W)", "-x (S)"), ("+y (A)", "-y (D)"), ("+z (E)", "-z (Q)"))
 """Positive and negative direction of the axes of the world, with the keys that move there."""
+_INSIDE = 0.01
+"""Distance from the edges of a region to which a held object is guided [m]; an opening hand moves it by millimeters."""
+_UPRIGHT = 0.95
+"""Least cosine between a tool or a side of an object and the vertical at which an angle is given."""
+_TURNED = 2.0
+"""Angle between a hand and the sides of an object below which no rotation is named [deg]."""
 _NEAR = 0.001
 """Distance below which no direction is named [m]."""
 _SKIPPED = 1e-8
@@ -48,15 +54,24 @@ def _still_to_go(found: re.Match[str]) -> str:
     return f"has {left:.1f} cm still to go to {region}, {where} it" if left else f"is {where} {region}"
 
 
-def way_to_region(environment: Environment) -> str:
-    """Return the way from the first object that is beside its region, along the axes of the world; empty if none is."""
+def way_to_region(environment: Environment, held: Mapping[str, str]) -> str:
+    """Return the way from the first object that is beside its region, along the axes of the world; empty if none is.
+
+    A held object has to go on until it is 1 cm inside.
+
+    Args:
+        environment: Environment of the session.
+        held: Name of the object in each hand.
+    """
     scene = environment.scene
     for condition in environment.task.success:
         if not isinstance(condition, Step) or not isinstance(condition.statement, On):
             continue
         predicate = environment.resolve(condition.statement)
         assert isinstance(predicate, On)
+        inside = dict(predicate.ways(scene, inside=_INSIDE))
         for name, way in predicate.ways(scene):
+            way = inside[name] if name in held.values() else way
             if np.abs(way).max() > _NEAR:
                 return f"move {name} {_axes(way)}"
     return ""
@@ -81,10 +96,27 @@ def way_to_object(environment: Environment, failure: Outcome) -> str:
     if not ways:
         return ""
     way, name, arm = min(ways, key=lambda one: float(np.linalg.norm(one[0])))
-    if not (axes := _axes(way)):
-        return ""
     tool = "the tool" if len(tools) == 1 else f"the {arm} tool"
-    return f"{name} is {axes} from {tool}"
+    parts = [f"{name} is {axes} from {tool}"] if (axes := _axes(way)) else []
+    if scene.model(name).symmetry == "box":
+        angle = turn_to_sides(scene.arms[arm].tool_pose(), scene.pose(name))
+        if abs(angle) >= _TURNED:
+            start = "turn" if parts else f"{name}: turn {tool}"
+            parts.append(f"{start} {abs(angle):.0f} deg ({'J' if angle > 0 else 'L'})")
+    return "; ".join(parts)
+
+
+def turn_to_sides(world_T_tool: FloatArray, world_T_object: FloatArray) -> float:
+    """Return the angle by which to turn a tool about z to be parallel to the sides of a box [deg], from -45 to 45.
+
+    It is 0 for a tool that does not point down, and for a box that does not lie on a side.
+    """
+    tool, box = world_T_tool[:3, :3], world_T_object[:3, :3]
+    if abs(tool[2, 2]) < _UPRIGHT or np.abs(box[2]).max() < _UPRIGHT:
+        return 0.0
+    side = box[:, int(np.argmin(np.abs(box[2])))]
+    angle = np.degrees(np.arctan2(side[1], side[0]) - np.arctan2(tool[1, 0], tool[0, 0]))
+    return float((angle + 45.0) % 90.0 - 45.0)
 
 
 def _axes(way: FloatArray) -> str:

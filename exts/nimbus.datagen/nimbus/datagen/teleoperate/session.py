@@ -283,7 +283,7 @@ class TeleoperationSession:
             out_of_reach=tuple(name for name, one in self._followers.items() if one.is_out_of_reach),
             pressing=find_pressing(self.environment, held, gaps),
             heights=tool_heights(self.environment, held),
-            way="" if self._failure is None else way_to_region(self.environment),
+            way="" if self._failure is None else way_to_region(self.environment, held),
             reach="" if self._failure is None or held else way_to_object(self.environment, self._failure),
             message=self._message,
         )

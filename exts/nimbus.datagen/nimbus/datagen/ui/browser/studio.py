@@ -84,6 +84,7 @@ class Studio:
             the task's folder.
         interpreter: A Python with Nimbus's dependencies, in which runs are started.
         simple: Draw with fewer triangles, for browsers without a GPU.
+        teleoperates: Open on the tab of teleoperation.
 
     Raises:
         InputError: There is no such task, viser is not installed, or the server cannot listen on the address.
@@ -99,6 +100,7 @@ class Studio:
         folders: Sequence[Path] = (),
         interpreter: str = "",
         simple: bool = False,
+        teleoperates: bool = False,
     ) -> None:
         viser = load_viser()
         own = TaskDraft(name_or_path, folder=folder)
@@ -135,6 +137,8 @@ class Studio:
         full = gui.add_checkbox("full meshes", not simple, hint="Slow in a browser without a GPU")
         full.on_update(lambda event: self._draw_simply(not event.target.value))
         tabs = gui.add_tab_group()
+        # The page opens on the first tab.
+        steering = tabs.add_tab("Teleoperate") if teleoperates else None
         self.player = Player(self.server, self.task, preview, self.view, self.tasks)
         self.scene = BrowserScene(preview, self.view, self.player, moved=self._move)
         task_tab, layout_tab = tabs.add_tab("Task"), tabs.add_tab("Layouts")
@@ -145,7 +149,7 @@ class Studio:
         self._form = BrowserForm(gui, task_tab, places={"Task": task_tab, "Layouts": layout_tab}, use=self.use)
         with tabs.add_tab("Run"):
             self.runs = RunTab(self.server, self.panel, lambda: self.draft, self.editor.report)
-        with tabs.add_tab("Teleoperate"):
+        with steering or tabs.add_tab("Teleoperate"):
             self.teleoperation = TeleoperationTab(
                 self.server,
                 self.task,

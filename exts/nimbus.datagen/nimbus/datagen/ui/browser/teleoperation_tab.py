@@ -264,6 +264,10 @@ class TeleoperationTab:
         self._seen = self._input.number, closed
         # The lock of the loop is needed, because keeping a demonstration resets physics in another thread.
         motion, targets, drawn = self._loop.do(lambda session: (self._motion(), session.targets(), session.drawn))
+        line = describe_state(state, latency=self._input.latency)
+        if is_new := line != self._line.content:
+            # Before the poses and images, which take the browser longer.
+            self._line.content = line
         with self._server.atomic():
             self._view.place(motion, 0)
             for name, pose in targets.items():
@@ -272,8 +276,7 @@ class TeleoperationTab:
                     frame.position, frame.wxyz = pose[:3, 3], quat_from_matrix(pose[:3, :3])
             self._applied.content = f'<span id="nimbus-applied" hidden>{self._input.number}</span>'
         self._cameras.look(drawn, motion.names, motion.positions[0], motion.wxyz[0])
-        if (line := describe_state(state, latency=self._input.latency)) != self._line.content:
-            self._line.content = line
+        if is_new:
             # The line changes every second of a recording.
             self._moment.max = end = max(_SHORTEST, round(state.session.seconds, 1))
             self._moment.value = min(float(self._moment.value), end)
