@@ -81,4 +81,12 @@ def test_patterns_of_scans(pattern: str) -> None:
     Path("assets/scan.glb").symlink_to("../private/scan.glb")
     Path("assets/more").symlink_to("../private")
     assert SAID in refusal(find_files, (pattern,))
+    for name in ("assets/scan.glb", "assets/more"):
+        Path(name).unlink()
+    Path("assets/evil").mkdir()
+    Path("assets/evil/scan.glb").symlink_to("../mine.glb")
+    Path("assets/mine.glb").write_bytes(b"")
+    for crossing in ("assets/*/*.glb", "assets/**/*.glb"):
+        assert SAID in refusal(find_files, (crossing,))
+    Path("assets/scan.glb").symlink_to("../private/scan.glb")
     assert find_files(("assets/scan.glb",)) == (Path("assets/scan.glb"),)

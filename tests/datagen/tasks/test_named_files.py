@@ -18,7 +18,7 @@ from nimbus.datagen.randomize.base import Draft, Draws, LayoutRandomization
 from nimbus.datagen.tasks.named_files import is_shipped, may_hold_text, own_files
 from nimbus.datagen.tasks.navigation_file import NavigationFile
 from nimbus.datagen.tasks.plugins import discover
-from nimbus.datagen.tasks.statements import Statement
+from nimbus.datagen.tasks.statements import ObjectReference, Statement
 from nimbus.datagen.tasks.steps import Step
 from nimbus.datagen.tasks.task import load_any_task, load_task, parse_any_task, task_names
 from nimbus.datagen.tasks.task_file import TaskFile
@@ -181,6 +181,7 @@ class Look(Skill):
     """Skill of a plug-in that declares no files."""
 
     scan: str = Field("", description="file")
+    object: ObjectReference = Field("", description="thing")
 
     def run(self, arm: Workcell) -> None:
         """Do nothing."""
@@ -197,9 +198,9 @@ class Haze(LayoutRandomization):
         return {}
 
 
-def test_paths_in_the_settings_of_plug_ins_are_listed() -> None:
+def test_texts_in_the_settings_of_plug_ins_are_listed() -> None:
     task = load_task("sort_trash")
-    look, haze = Look(scan="../scan.ply"), Haze(maps={"fog": ("fog/a", Path("b.png"), "word")})
+    look, haze = Look(scan="scan", object="items"), Haze(maps={"fog": ("fog/a", Path("b.png"), "word")})
     task = replace(task, randomize={"haze": haze}, steps=(Step("look", look, ("steps", 0), "skill"),))
-    assert own_files(task) == ("fog/a", "b.png")
-    assert own_files(task, runs=True) == ("fog/a", "b.png", "../scan.ply")
+    assert own_files(task) == ("fog", "fog/a", "b.png", "word")
+    assert own_files(task, runs=True) == ("fog", "fog/a", "b.png", "word", "scan")

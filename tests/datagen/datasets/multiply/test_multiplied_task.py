@@ -88,6 +88,15 @@ def test_a_link_in_the_place_of_the_task_is_refused(tmp_path: Path):
     assert "this is a link" in refusal(write_task, nothing, task=nothing, robot=nothing, stage=nothing, folder=folder)
 
 
+@pytest.mark.parametrize("name", ["room/room.usda", "notes.txt"])
+def test_a_folder_with_other_files_is_refused(tmp_path: Path, name: str):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).touch()
+    nothing: Any = None  # the folder is checked first
+    said = refusal(write_task, nothing, task=nothing, robot=nothing, stage=nothing, folder=tmp_path)
+    assert f"{tmp_path / name.partition('/')[0]}: the folder for the takes contains something" in said
+
+
 @pytest.mark.parametrize("scene", ["{file: room.usd}", "{family: shop, bench: ./b.usda}", "./b.usda"])
 def test_paths_do_not_begin_at_the_new_file(tmp_path: Path, scene: str):
     randomize = "{distractors: {library: ./own/, region: start}, textures: {folder: Pictures}}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -84,6 +85,17 @@ def test_no_link_out_of_the_folder_of_a_scene_is_followed(tmp_path: Path, write:
             assert private not in {file.resolve().parent for file in opened}, other
         other.unlink()
         target.rename(other)
+
+
+def test_templates_name_meshes_of_the_dataset_only(tmp_path: Path):
+    """A dataset that is unpacked in the home folder could name private files beside it."""
+    path = written.write_hssd(tmp_path)
+    text, stage = path.read_text(), next(tmp_path.glob("stages/*.glb"))
+    name = json.loads(text)["stage_instance"]["template_name"]
+    (tmp_path / "private").mkdir()
+    stage.rename(tmp_path / "private/scan.glb")
+    path.write_text(text.replace(json.dumps(name), '"private/scan"'))
+    assert "there is no mesh of 'private/scan'" in refusal(open_scene, path)
 
 
 @pytest.mark.parametrize("write", [written.write_hm3d, written.write_scannet, written.write_replica])

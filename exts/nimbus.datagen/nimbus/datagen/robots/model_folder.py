@@ -17,6 +17,9 @@ from nimbus.datagen.objects.imported.named_files import existing_file
 
 _MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
 """Names of folders beside which robots keep their meshes, as in ``my_robot/urdf`` and ``my_robot/meshes``."""
+_BESIDE = ("assets", "collision", "collisions", "materials", "mesh", "meshes", "textures", "visual", "visuals")
+"""Names of folders beside these that belong to the robot. The archive of a robot chooses the name of its top folder, so
+that the folder around it may be the home folder."""
 _LEVELS = 3
 """Number of folders above that of the URDF in which ``package.xml`` is looked for."""
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
@@ -26,30 +29,33 @@ _MOST_PARTS = 1000
 """Largest number of files that an MJCF includes."""
 
 
-def model_folder(urdf: Path) -> Path:
-    """Return the folder in which all files that a model names must lie.
+def model_folders(urdf: Path) -> tuple[Path, ...]:
+    """Return the folders in which all files that a model names must lie.
 
-    It is the nearest folder with a ``package.xml``, or the parent of a folder such as ``urdf``, or the model's own
-    folder. It is never above the folder of a dataset, which another user may have made.
+    The first is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``,
+    folders such as ``meshes`` count as well. None is outside of the folder of a dataset, which another user may have
+    made.
     """
     own = urdf.resolve().parent
     for folder in (own, *own.parents[:_LEVELS]):
         if (folder / "package.xml").is_file():
-            return folder
+            return (folder,)
         if is_dataset(folder):
             break
-    return own.parent if own.name in _MODEL_FOLDERS and not is_dataset(own) else own
+    beside = _BESIDE if own.name in _MODEL_FOLDERS and not is_dataset(own) else ()
+    return (own, *(own.parent / name for name in beside))
 
 
-def check_inside(path: Path, folder: Path, name: str, where: str) -> None:
-    """Refuse a file that is outside of a robot's folder, also through a link.
+def check_inside(path: Path, folders: tuple[Path, ...], name: str, where: str) -> None:
+    """Refuse a file that is outside of a robot's folders, also through a link.
 
     Raises:
         InputError: It is.
     """
-    if not path.resolve().is_relative_to(folder) or not path.parent.resolve().is_relative_to(folder):
+    places = path.resolve(), path.parent.resolve()
+    if not all(any(place.is_relative_to(folder) for folder in folders) for place in places):
         shown = name.encode("utf-8", "replace").decode()
-        what = f"'{shown}' is outside of the robot's folder {folder}"
+        what = f"'{shown}' is outside of the robot's folder {folders[0]}"
         instead = "put the file there, or a package.xml into the folder of the whole robot"
         raise InputError(what, where=where, instead=instead)
 
@@ -60,7 +66,7 @@ def check_mjcf_files(path: Path) -> None:
     Raises:
         InputError: It does, or an included file cannot be read.
     """
-    folder, waiting, seen = model_folder(path), [path], {path}
+    inside, waiting, seen = model_folders(path), [path], {path}
     folders: set[str] = {""}
     names: list[tuple[str, Path]] = []
     while waiting:
@@ -70,7 +76,7 @@ def check_mjcf_files(path: Path) -> None:
             if not is_part:
                 continue
             for found in _candidates(name, (path.parent, part.parent), {""}):
-                check_inside(found, folder, name, str(part))
+                check_inside(found, inside, name, str(part))
                 if found not in seen:
                     seen.add(found)
                     waiting.append(found)
@@ -79,7 +85,7 @@ def check_mjcf_files(path: Path) -> None:
             raise InputError(what, where=str(path), instead="write them into one file")
     for name, part in names:
         for found in _candidates(name, (path.parent, part.parent), folders):
-            check_inside(found, folder, name, str(part))
+            check_inside(found, inside, name, str(part))
 
 
 def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal, TypeAlias, get_args
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from nimbus.datagen.files.quantities import Metres, Radians, Ratio
+from nimbus.datagen.files.scene_files import literal_path, resolve_from
 from nimbus.datagen.files.strict_yaml import StrictModel
 
 Family: TypeAlias = Literal["kitchen", "office", "storage", "workshop", "shop"]
@@ -48,6 +50,10 @@ class RoomSettings(StrictModel):
         None, description="Depth, in the robot's viewing direction, and width [m]; by default drawn."
     )
 
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with the bench's path relative to the working directory instead of the task's folder."""
+        return self.model_copy(update={"bench": resolve_from(folder, self.bench)})
+
     @property
     def look_seed(self) -> int:
         """Seed of the look."""
@@ -77,6 +83,10 @@ class StageFileSettings(StrictModel):
         None, description="Position of the robot relative to the work surface's center [m]; by default at a long side."
     )
     yaw: Radians | None = Field(None, description="Robot's yaw about the vertical; only together with mount.")
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the settings with the file's path relative to the working directory instead of the task's folder."""
+        return self.model_copy(update={"file": str(literal_path(folder / self.file))})
 
     @property
     def reference(self) -> str:

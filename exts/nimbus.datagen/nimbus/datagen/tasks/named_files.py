@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
-from nimbus.datagen.files.scene_files import is_path, scene_names
+from nimbus.datagen.files.scene_files import scene_names
 from nimbus.datagen.rooms.settings import parse_file_reference, parse_reference
 from nimbus.datagen.tasks.statements import Randomization, Statement
 from nimbus.datagen.tasks.steps import walk
@@ -90,9 +90,12 @@ def _scene_files(scene: str) -> Iterable[str]:
 
 
 def _undeclared(settings: Randomization | Statement) -> Iterator[str]:
-    """Yield the paths in the settings of a plug-in, which may not declare them."""
+    """Yield the texts in the settings of a plug-in, apart from names of things: any may be a file that it opens."""
     if not type(settings).__module__.startswith(_OWN_PACKAGE):
-        yield from filter(is_path, _texts_of(settings))
+        named = settings.references() | settings.poses() if isinstance(settings, Statement) else {}
+        fields = type(settings).model_fields.items()
+        kept = (name for name, field in fields if name not in named and may_hold_text(field.annotation))
+        yield from filter(None, _texts_of([getattr(settings, name) for name in kept]))
 
 
 def _texts_of(value: object) -> Iterator[str]:

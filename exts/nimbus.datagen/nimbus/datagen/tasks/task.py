@@ -15,11 +15,10 @@ from pydantic import BaseModel
 
 from nimbus.datagen import registry
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.scene_files import is_path, literal_path, resolve_from, scene_file, scene_names
+from nimbus.datagen.files.scene_files import is_path, resolve_from, scene_file, scene_names
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse, read
 from nimbus.datagen.files.yaml_edit import set_value
 from nimbus.datagen.navigate.scene_source import SceneSource
-from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings
 from nimbus.datagen.tasks.checks.names import check_names
 from nimbus.datagen.tasks.navigation_file import (
     BASE,
@@ -281,23 +280,21 @@ def _task(
     discover(skill_folders)  # this follows the check of the form, because it imports all skills
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
+    moved = file.seen_from(folder)
     steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder, opens=opens_steps)
     success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder, opens=opens_steps)
-    randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
+    randomize = {entry: randomizer_settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(
         name=name,
         path=document.name,
         content_hash=_content_hash(file, steps, success, randomize),
         family=file.family,
-        robot=resolve_from(folder, file.robot),
-        scene=_scene(file.scene, folder),
-        pipeline=resolve_from(folder, file.pipeline),
+        robot=moved.robot,
+        scene=moved.scene_name,
+        pipeline=moved.pipeline,
         rate=file.rate,
         regions=file.regions,
-        objects={
-            name: group.model_copy(update={"library": resolve_from(folder, group.library)})
-            for name, group in file.objects.items()
-        },
+        objects=moved.objects,
         steps=steps,
         success=success,
         execution_noise=EXECUTION_NOISE if file.execution_noise is None else file.execution_noise,
@@ -317,7 +314,7 @@ def _navigation_task(document: Document, file: NavigationFile, name: str, *, fol
     if file.navigate.to not in goals:
         what = f"unknown goal '{file.navigate.to}'"
         raise document.error(("navigate", "to"), what, instead=suggest(file.navigate.to, goals))
-    randomize = {entry: _settings(document, entry, value) for entry, value in file.randomize.items()}
+    randomize = {entry: randomizer_settings(document, entry, value) for entry, value in file.randomize.items()}
     content = file.model_dump(mode="json") | {
         "scene": source.model_dump(mode="json"),
         "randomize": {entry: randomize[entry].model_dump(mode="json") for entry in sorted(randomize)},
@@ -374,7 +371,7 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
         raise InputError(f"unknown randomization '{level}'", where=where, instead=instead)
     settings = dict(task.randomize)
     if level != AS_THE_TASK:
-        settings = {name: _settings(task.document, name, value) for name, value in known[level].items()}
+        settings = {name: randomizer_settings(task.document, name, value) for name, value in known[level].items()}
     if unknown := [name for name in only if name not in settings]:
         raise InputError(
             f"{level} has no randomizer '{unknown[0]}'", where="--only", instead=suggest(unknown[0], settings)
@@ -382,16 +379,12 @@ def randomize_task(task: AnyTask, level: str, *, only: Collection[str] = (), whe
     return replace(task, randomize={name: own for name, own in settings.items() if not only or name in only})
 
 
-def _scene(scene: str | RoomSettings | StageFileSettings, folder: Path) -> str:
-    """Return the name or path that opens the stage of a scene."""
-    if isinstance(scene, str):
-        return resolve_from(folder, scene)
-    if isinstance(scene, StageFileSettings):
-        return scene.model_copy(update={"file": str(literal_path(folder / scene.file))}).reference
-    return scene.model_copy(update={"bench": resolve_from(folder, scene.bench)}).reference
+def randomizer_settings(document: Document, name: str, value: object) -> Randomization:
+    """Validate an entry of ``randomize:``; its paths stay relative to the folder of the task file.
 
-
-def _settings(document: Document, name: str, value: object) -> Randomization:
+    Raises:
+        InputError: There is no such randomizer, or a setting is wrong.
+    """
     keys = ("randomize", name)
     known = registry.names("randomizer")
     if name not in known:

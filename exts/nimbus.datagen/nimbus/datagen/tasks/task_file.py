@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import numpy as np
 from pydantic import (
@@ -35,7 +36,7 @@ from nimbus.datagen.episode.layout import (
 )
 from nimbus.datagen.errors import suggest
 from nimbus.datagen.files.quantities import Hertz, Metres, Radians, Range, Ratio
-from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.files.scene_files import resolve_from, scene_folder
 from nimbus.datagen.files.strict_yaml import StrictModel, read
 from nimbus.datagen.geometry.transforms import look_at
 from nimbus.datagen.rooms.settings import RoomSettings, StageFileSettings, plain_name
@@ -239,6 +240,10 @@ class ObjectGroup(Growing):
         description="Start positions of moving parts, as fractions of their range: {door: [0 %, 30 %]}; 0 by default.",
     )
 
+    def seen_from(self, folder: Path) -> Self:
+        """Return the group with the library's path relative to the working directory instead of the task's folder."""
+        return self.model_copy(update={"library": resolve_from(folder, self.library)})
+
     def class_of(self, name: str) -> str:
         """Return the task's name of a class of the library."""
         return self.classes.get(name, self.classes.get("any", name)) if self.classes else name
@@ -389,6 +394,21 @@ class TaskFile(CommonFile):
     instructions: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(unique)] = Field(
         description="Wordings of the task; {items} stands for the objects of the group 'items'."
     )
+
+    def seen_from(self, folder: Path) -> Self:
+        """Return the file with paths relative to the working directory instead of its folder.
+
+        Those of steps, conditions and randomizers are moved by their own models.
+        """
+        scene = resolve_from(folder, self.scene) if isinstance(self.scene, str) else self.scene.seen_from(folder)
+        return self.model_copy(
+            update={
+                "robot": resolve_from(folder, self.robot),
+                "scene": scene,
+                "pipeline": resolve_from(folder, self.pipeline),
+                "objects": {name: group.seen_from(folder) for name, group in self.objects.items()},
+            }
+        )
 
     @property
     def scene_name(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from nimbus.datagen.datasets.multiply.cuts_file import CUTS_NAME
 from nimbus.datagen.datasets.multiply.cutting import CutDemonstrations, Key
@@ -15,11 +14,14 @@ from nimbus.datagen.execute.demonstrations.demonstration_file import SUFFIX, Dem
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.own_files import check_own, make_subfolder, refuse_other_owner
-from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.yaml_write import write_flow
 from nimbus.datagen.robots.robot import Robot
+from nimbus.datagen.tasks.absolute_paths import absolute_document
 from nimbus.datagen.tasks.task import Task
 from nimbus.datagen.usd.stage import StageInfo
+
+_OWN_SUFFIXES = (SUFFIX, ".yaml", ".tmp")
+"""Suffixes of the files in the folder of the takes: takes, tasks, cuts, and what a killed process leaves."""
 
 
 def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: StageInfo, folder: Path) -> Path:
@@ -33,7 +35,7 @@ def write_task(cut: CutDemonstrations, *, task: Task, robot: Robot, stage: Stage
         folder: Folder for the files; created if missing.
 
     Raises:
-        InputError: The folder is a link, or belongs to another user.
+        InputError: The folder is a link, belongs to another user, or contains other files.
     """
     _make_folder(folder)
     names: dict[Key, str] = {}
@@ -73,8 +75,8 @@ def keep_cuts(folder: Path, text: str) -> Path:
         text: Content of the file.
 
     Raises:
-        InputError: The folder is a link or belongs to another user, or it holds a cuts file with other content, which a
-            person may have edited.
+        InputError: The folder is a link, belongs to another user, or contains other files, or it holds a cuts file with
+            other content, which a person may have edited.
     """
     _make_folder(folder)
     path = folder / CUTS_NAME
@@ -90,6 +92,11 @@ def _make_folder(folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     make_subfolder(folder)
     refuse_other_owner(folder)  # another owner could change the task file, which is trusted
+    for entry in sorted(folder.iterdir()):
+        check_own(entry)
+        if entry.is_dir() or not entry.name.endswith(_OWN_SUFFIXES):
+            what = "the folder for the takes contains something that nimbus multiply did not write"
+            raise InputError(what, where=str(entry), instead="move it elsewhere, or give another --out")
 
 
 def _steps(cut: CutDemonstrations, names: Mapping[Key, str], task: Task) -> list[str]:
@@ -144,43 +151,10 @@ def _group(name: str) -> str:
     return re.sub(r"_\d+$", "", name)
 
 
-def _with_absolute_paths(entry: Any, folder: Path) -> Any:
-    """Make the paths in the settings of a randomizer absolute."""
-    if not isinstance(entry, Mapping):
-        return entry
-    moved = dict(entry) | _absolute(entry, folder, "library")
-    if entry.get("folder"):
-        moved["folder"] = str((folder / entry["folder"]).absolute())
-    if entry.get("textures"):
-        moved["textures"] = [str((folder / one).absolute()) for one in entry["textures"]]
-    return moved
-
-
-def _absolute(settings: Mapping[str, Any], folder: Path, name: str) -> dict[str, str]:
-    """Return an absolute path for a setting; empty if it is a name, or missing."""
-    value = settings.get(name)
-    if not isinstance(value, str) or not is_path(value):
-        return {}
-    return {name: str((folder / value).absolute()) + ("/" if value.endswith("/") else "")}
-
-
 def _text(task: Task, steps: str) -> str:
     """Return the text of a task with other steps and with absolute paths."""
-    data = dict(task.document.data)
-    folder = Path(task.path).parent
-    for field in ("robot", "scene", "pipeline"):
-        data |= _absolute(data, folder, field)
-    if isinstance(scene := data.get("scene"), Mapping):
-        file = {"file": str((folder / scene["file"]).absolute())} if "file" in scene else {}
-        data["scene"] = {**scene, **_absolute(scene, folder, "bench"), **file}
-    objects = {}
-    for name, group in data["objects"].items():
-        objects[name] = {**group, **_absolute(group, folder, "library")}
-    data["objects"] = objects
-    if isinstance(entries := data.get("randomize"), Mapping):
-        data["randomize"] = {name: _with_absolute_paths(entry, folder) for name, entry in entries.items()}
     lines = []
-    for field, value in data.items():
+    for field, value in absolute_document(task).items():
         if field == "steps":
             lines.append(f"steps:\n{steps}")
         elif field in ("regions", "objects"):

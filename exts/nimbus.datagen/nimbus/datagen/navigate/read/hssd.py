@@ -40,6 +40,10 @@ _SCENES = "scenes"
 dataset of an instance in any other folder is that folder itself."""
 
 
+_MESHES = ("stages", "objects")
+"""Folders of a dataset with its meshes."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Instance:
     """Content of an instance, and the files that it names."""
@@ -143,11 +147,16 @@ def _pose(entry: Mapping[str, Any], where: str) -> FloatArray:
 
 
 def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
-    """Find the mesh of a template: at its full path, in the folder, or in the subfolder of its first letter."""
+    """Find the mesh of a template: at its full path, in the folder, or in the subfolder of its first letter.
+
+    A full path begins with ``stages`` or ``objects``: the dataset may lie in the home folder of the user.
+    """
     name = Path(template).name
     if not name or ".." in Path(template).parts:
         raise InputError(f"'{template}' is not a template", where=str(path), instead=RESTORE)
-    tried = [root / f"{template}.glb", root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
+    tried = [root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
+    if Path(template).parts[0] in _MESHES:
+        tried.insert(0, root / f"{template}.glb")
     if found := next((file for file in tried if is_file_below(file, root)), None):
         return found
     what = f"there is no mesh of '{template}' below {root / folder}"

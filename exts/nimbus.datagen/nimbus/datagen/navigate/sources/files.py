@@ -38,8 +38,7 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
         else:
             here = _Search(pattern).find(path)
             fixed = Path(path.anchor, *takewhile(lambda name: not _is_pattern(name), _names(path)))
-            # A folder of scans may come from another user.
-            check_all_below(here, fixed, instead="put a copy in its place, or name the file without a pattern")
+            _check_links(here, fixed)
         if not here or not all(one.exists() for one in here):
             raise InputError(
                 f"there is no file '{pattern}'", where="scene", instead="write a path relative to the task file"
@@ -50,6 +49,23 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
                 f"with '{pattern}', there are more than {MOST_FILES} files", where="scene", instead="list fewer files"
             )
     return tuple(found)
+
+
+def _check_links(files: Sequence[Path], fixed: Path) -> None:
+    """Refuse links out of the folders that the first wildcard of a pattern matches; each may come from another user.
+
+    Args:
+        files: Matches of the pattern.
+        fixed: Folder in which the pattern begins.
+    """
+    places: dict[Path, list[Path]] = {}
+    depth = len(fixed.parts) + 1
+    for file in files:
+        places.setdefault(Path(*file.parts[:depth]) if len(file.parts) > depth else fixed, []).append(file)
+    instead = "put a copy in its place, or name the file without a pattern"
+    check_all_below(list(places), fixed, instead=instead)
+    for place, inside in places.items():
+        check_all_below(inside, place, instead=instead)
 
 
 def _is_pattern(text: str) -> bool:

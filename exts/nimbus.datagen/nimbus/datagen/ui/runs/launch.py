@@ -113,9 +113,8 @@ def find_interpreter(wanted: str = "") -> str:
         InputError: There is no interpreter; the message gives the fix.
     """
     instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
-    if not wanted and (named := os.environ.get("NIMBUS_PYTHON", "")):
-        wanted = variable_program("NIMBUS_PYTHON", named)
-    if wanted:
+    if given := wanted or os.environ.get("NIMBUS_PYTHON", ""):
+        wanted = variable_program("interpreter" if wanted else "NIMBUS_PYTHON", given)
         if shutil.which(wanted) is None:
             raise InputError("no such Python interpreter", where=wanted, instead=instead)
         return wanted
