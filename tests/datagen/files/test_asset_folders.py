@@ -88,5 +88,13 @@ def test_patterns_of_scans(pattern: str) -> None:
     Path("assets/mine.glb").write_bytes(b"")
     for crossing in ("assets/*/*.glb", "assets/**/*.glb"):
         assert SAID in refusal(find_files, (crossing,))
+    Path("assets/evil/scan.glb").unlink()
+    Path("assets/evil").rmdir()
+    Path("assets/mine/more").mkdir(parents=True)
+    Path("assets/mine/more/scan.glb").write_bytes(b"")
+    Path("assets/evil").symlink_to("mine/more")
+    Path("assets/evil.glb").symlink_to("mine/more/scan.glb")
+    for crossing in ("assets/*/*.glb", "assets/**/*.glb", "assets/e*.glb", "assets/e*/scan.glb"):
+        assert "this is a link into another folder" in refusal(find_files, (crossing,))
     Path("assets/scan.glb").symlink_to("../private/scan.glb")
     assert find_files(("assets/scan.glb",)) == (Path("assets/scan.glb"),)

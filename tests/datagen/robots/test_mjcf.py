@@ -175,6 +175,9 @@ INSIDE = '<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody/></mujoco>
         '<mujoco><include file="part.xml"/></mujoco>',
         '<mujoco><asset><texture name="t" type="cube" fileright="../private.png"/></asset></mujoco>',
         '<mujoco><asset><model name="other" file="../private.xml"/></asset></mujoco>',
+        '<mujoco><asset><model name="tool" file="tool/tool.xml"/></asset></mujoco>',
+        INSIDE.format(r"..\private.stl"),
+        r'<mujoco><compiler meshdir="tool\..\.."/><asset><mesh name="m" file="private.stl"/></asset></mujoco>',
     ],
 )
 def test_a_model_names_no_file_outside_of_its_folder(tmp_path: Path, text: str):
@@ -182,7 +185,9 @@ def test_a_model_names_no_file_outside_of_its_folder(tmp_path: Path, text: str):
     for name in ("private.stl", "private.png", "private.xml"):
         (tmp_path / name).write_text("<mujoco/>")
     folder = tmp_path / "mine"
-    folder.mkdir()
+    (folder / "tool/parts").mkdir(parents=True)
+    (folder / "tool/tool.xml").write_text('<mujoco><include file="parts/a.xml"/><worldbody/></mujoco>')
+    (folder / "tool/parts/a.xml").write_text(INSIDE.format("../../private.stl"))
     (folder / "link.stl").symlink_to("../private.stl")
     (folder / "part.xml").write_text(INSIDE.format("../private.stl"))
     (folder / "mine.xml").write_text(text)
@@ -192,8 +197,16 @@ def test_a_model_names_no_file_outside_of_its_folder(tmp_path: Path, text: str):
         convert_to_urdf(folder / "mine.xml")
 
 
-@pytest.mark.parametrize("text", ['<!DOCTYPE mujoco [<!ENTITY x "y">]><mujoco/>', INSIDE.format("a&#10;\nb.stl")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<!DOCTYPE mujoco [<!ENTITY x "y">]><mujoco/>',
+        INSIDE.format("a&#10;\nb.stl"),
+        '<mujoco><compiler meshdir="a\n/.."/></mujoco>',
+        '<mujoco><include xmlns="q" file="part.xml"/></mujoco>',
+    ],
+)
 def test_an_unclear_model_is_refused(tmp_path: Path, text: str):
     (tmp_path / "mine.xml").write_text(text)
-    with pytest.raises(InputError, match="has a document type, or a line break in the name of a file"):
+    with pytest.raises(InputError, match="has a document type, a namespace, or a line break in the name of a file"):
         check_mjcf_files(tmp_path / "mine.xml")

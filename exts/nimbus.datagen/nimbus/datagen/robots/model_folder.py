@@ -23,7 +23,9 @@ that the folder around it may be the home folder."""
 _LEVELS = 3
 """Number of folders above that of the URDF in which ``package.xml`` is looked for."""
 _FOLDERS = ("meshdir", "texturedir", "assetdir")
-_UNCLEAR = re.compile(r"<!DOCTYPE|\bfile\w*\s*=\s*(?:\"[^\"]*[\r\n\t]|'[^']*[\r\n\t])", re.IGNORECASE)
+_UNCLEAR = re.compile(
+    r"<!DOCTYPE|\bxmlns\b|\b(?:file\w*|\w+dir)\s*=\s*(?:\"[^\"]*[\r\n\t]|'[^']*[\r\n\t])", re.IGNORECASE
+)
 """Parts of an MJCF that MuJoCo may read in another way than Python's parser."""
 _MOST_PARTS = 1000
 """Largest number of files that an MJCF includes."""
@@ -68,24 +70,32 @@ def check_mjcf_files(path: Path) -> None:
     """
     inside, waiting, seen = model_folders(path), [path], {path}
     folders: set[str] = {""}
-    names: list[tuple[str, Path]] = []
+    names: dict[str, Path] = {}
+    parts: set[str] = set()
     while waiting:
-        part = waiting.pop()
-        for name, is_part in _names(part, folders):
-            names.append((name, part))
-            if not is_part:
-                continue
-            for found in _candidates(name, (path.parent, part.parent), {""}):
-                check_inside(found, inside, name, str(part))
+        while waiting:
+            part = waiting.pop()
+            for name, is_part in _names(part, folders):
+                names.setdefault(name, part)
+                parts.update([name] if is_part else [])
+        # A name begins in the folder of a model that includes or attaches the part, at any level, and that of an
+        # attached model in the current folder first.
+        for name in sorted(parts):
+            for found in _candidates(name, (*_folders_of(seen), Path.cwd()), {""}):
+                check_inside(found, inside, name, str(names[name]))
                 if found not in seen:
                     seen.add(found)
                     waiting.append(found)
         if len(seen) > _MOST_PARTS:
             what = f"includes more than {_MOST_PARTS} files"
             raise InputError(what, where=str(path), instead="write them into one file")
-    for name, part in names:
-        for found in _candidates(name, (path.parent, part.parent), folders):
+    for name, part in names.items():
+        for found in _candidates(name, _folders_of(seen), folders):
             check_inside(found, inside, name, str(part))
+
+
+def _folders_of(files: Iterable[Path]) -> list[Path]:
+    return sorted({file.parent for file in files})
 
 
 def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
@@ -93,22 +103,33 @@ def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
     try:
         text = read_bytes(part, limit=TEXT_BYTES).decode("utf-8-sig")
         if _UNCLEAR.search(text):
-            what = "has a document type, or a line break in the name of a file"
+            what = "has a document type, a namespace, or a line break in the name of a file"
             raise InputError(what, where=str(part), instead="remove it")
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, UnicodeDecodeError) as error:
         raise InputError(f"not an MJCF: {error}", where=str(part), instead="correct its XML syntax") from None
     for element in root.iter():
-        folders.update(element.get(name, "") for name in _FOLDERS)
+        folders.update(_path_of(element.get(name, ""), part) for name in _FOLDERS)
         for key, value in element.attrib.items():
             if key.lower().startswith("file"):
-                yield value, element.tag in ("include", "model")
+                yield _path_of(value, part), element.tag in ("include", "model")
+
+
+def _path_of(text: str, part: Path) -> str:
+    """Return a path in an MJCF as MuJoCo reads it, which takes a backslash for a slash on all systems.
+
+    Raises:
+        InputError: It begins with a drive or the name of a service.
+    """
+    if ":" in text:
+        raise InputError(f"the path '{text}' contains ':'", where=str(part), instead="write a path without it")
+    return text.replace("\\", "/")
 
 
 def _candidates(name: str, bases: Iterable[Path], folders: set[str]) -> Iterator[Path]:
     """Yield the existing files that MuJoCo may open for a name; with ``strippath`` it uses the last part only."""
-    for base in dict.fromkeys(bases):
+    for base in bases:
         for folder in sorted(folders):
-            for one in dict.fromkeys((name, name.replace("\\", "/").rpartition("/")[2])):
+            for one in dict.fromkeys((name, name.rpartition("/")[2])):
                 if (found := existing_file(base / folder / one)) is not None:
                     yield found

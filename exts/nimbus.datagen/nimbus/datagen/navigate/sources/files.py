@@ -52,7 +52,9 @@ def find_files(patterns: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 def _check_links(files: Sequence[Path], fixed: Path) -> None:
-    """Refuse links out of the folders that the first wildcard of a pattern matches; each may come from another user.
+    """Refuse links between the files and folders that the first wildcard of a pattern matches.
+
+    Each may come from another user, whose archive also contains links at its top.
 
     Args:
         files: Matches of the pattern.
@@ -62,10 +64,16 @@ def _check_links(files: Sequence[Path], fixed: Path) -> None:
     depth = len(fixed.parts) + 1
     for file in files:
         places.setdefault(Path(*file.parts[:depth]) if len(file.parts) > depth else fixed, []).append(file)
+    root = fixed.resolve()
     instead = "put a copy in its place, or name the file without a pattern"
     check_all_below(list(places), fixed, instead=instead)
     for place, inside in places.items():
         check_all_below(inside, place, instead=instead)
+        for one in inside if place == fixed else [place]:
+            real = one.resolve()
+            if real.is_relative_to(root) and real.parent != root or one is place and one.is_symlink():
+                what = "this is a link into another folder, which may contain private files"
+                raise InputError(what, where=str(one), instead=instead)
 
 
 def _is_pattern(text: str) -> bool:
