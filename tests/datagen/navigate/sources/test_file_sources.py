@@ -98,6 +98,19 @@ def test_templates_name_meshes_of_the_dataset_only(tmp_path: Path):
     assert "there is no mesh of 'private/scan'" in refusal(open_scene, path)
 
 
+@pytest.mark.parametrize("name", ["stages", "objects", "semantics"])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_links_do_not_lead_out_of_the_folders_of_a_dataset(tmp_path: Path, name: str, is_folder: bool):
+    """A dataset may be unpacked beside private folders."""
+    path = written.write_hssd(tmp_path)
+    moved = tmp_path / name if is_folder else next(file for file in tmp_path.glob(f"{name}/**/*") if file.is_file())
+    moved.rename(tmp_path / "private")
+    moved.symlink_to(tmp_path / "private")
+    for read in (open_scene, further_files):
+        told = refusal(read, path)
+        assert "this is a link" in told or "there is no mesh of" in told
+
+
 @pytest.mark.parametrize("write", [written.write_hm3d, written.write_scannet, written.write_replica])
 def test_labels_of_a_scan_that_are_links_are_refused(tmp_path: Path, write: Callable[[Path], Path]):
     path = write(tmp_path / "scans")

@@ -39,3 +39,14 @@ def check_all_below(
         if not any(real.is_relative_to(place) for place in places):
             what = "this is a link out of its folder, which may lead to a private file"
             raise InputError(what, where=str(file), instead=instead)
+
+
+def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its place") -> None:
+    """Refuse a folder of assets, or a file, that is a link; one at the top of an archive may lead to any other folder.
+
+    Raises:
+        InputError: It is a link.
+    """
+    if path.is_symlink():
+        what = "this is a link into another folder, which may contain private files"
+        raise InputError(what, where=str(path), instead=instead)

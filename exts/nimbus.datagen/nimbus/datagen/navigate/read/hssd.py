@@ -16,7 +16,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_below, check_no_link
 from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
@@ -105,6 +105,14 @@ def dataset_folder(path: Path) -> Path:
     return path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
 
 
+def top_folder(file: Path, root: Path) -> Path:
+    """Return the folder of a dataset in which a file lies, such as ``objects``; links do not lead out of it.
+
+    The folder around these may be one of the user, who has unpacked an archive there.
+    """
+    return root / file.relative_to(root).parts[0]
+
+
 def _read(path: Path) -> _Instance:
     table = read_plain(path)
     root = dataset_folder(path)
@@ -157,8 +165,10 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     tried = [root / folder / f"{name}.glb", root / folder / name[0] / f"{name}.glb"]
     if Path(template).parts[0] in _MESHES:
         tried.insert(0, root / f"{template}.glb")
-    if found := next((file for file in tried if is_file_below(file, root)), None):
-        return found
+    for file in tried:
+        if is_file_below(file, top := top_folder(file, root)):
+            check_no_link(top)
+            return file
     what = f"there is no mesh of '{template}' below {root / folder}"
     raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")
 
@@ -167,7 +177,8 @@ def _categories(root: Path) -> tuple[dict[str, str], list[Path]]:
     """Return the category of each template, from the first table with a known column of categories, and all tables."""
     files = sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")])
     for file in files:
-        check_below(file, root)
+        check_no_link(file.parent)
+        check_below(file, file.parent)
         head, *lines = read_rows(file) or [[]]
         rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)

@@ -33,11 +33,13 @@ def further_files(path: Path) -> list[Path]:
     check_regular(path)
     if path.name.endswith(hssd.SUFFIX):
         files, root = hssd.instance_files(path), hssd.dataset_folder(path)
-    else:
-        found, suffix = _FORMATS.get(path.suffix.lower()), path.suffix.lower()
-        files, root = found[1](path) if found else [], path.parent.parent if suffix == ".json" else path.parent
-        if suffix in usd_stage.SUFFIXES:  # it may name files anywhere, see SECURITY.md
-            return files
+        for file in files:
+            check_below(file, hssd.top_folder(file, root))
+        return files
+    found, suffix = _FORMATS.get(path.suffix.lower()), path.suffix.lower()
+    files, root = found[1](path) if found else [], path.parent.parent if suffix == ".json" else path.parent
+    if suffix in usd_stage.SUFFIXES:  # it may name files anywhere, see SECURITY.md
+        return files
     inside = os.path.join(os.path.abspath(root), "")
     for file in files:  # readers themselves refuse names that lead out of the folder
         if os.path.abspath(file).startswith(inside):

@@ -11,7 +11,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_all_below
+from nimbus.datagen.files.asset_folders import check_all_below, check_no_link
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.read.limited import list_limited
 
@@ -71,9 +71,8 @@ def _check_links(files: Sequence[Path], fixed: Path) -> None:
         check_all_below(inside, place, instead=instead)
         for one in inside if place == fixed else [place]:
             real = one.resolve()
-            if real.is_relative_to(root) and real.parent != root or one is place and one.is_symlink():
-                what = "this is a link into another folder, which may contain private files"
-                raise InputError(what, where=str(one), instead=instead)
+            if one is place or real.is_relative_to(root) and real.parent != root:
+                check_no_link(one, instead=instead)
 
 
 def _is_pattern(text: str) -> bool:
