@@ -8,13 +8,15 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.limited_process import LimitedPool
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
-from nimbus.datagen.robots.model_folder import check_mjcf_files
+from nimbus.datagen.robots.mjcf_copy import MjcfCopy
+from nimbus.datagen.robots.model_folder import MjcfFiles, check_mjcf_files
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.robots.urdf import limit_of, ratio_of, read_urdf
 from tests.support.refusals import refusal
@@ -195,6 +197,49 @@ def test_a_model_names_no_file_outside_of_its_folder(tmp_path: Path, text: str):
         check_mjcf_files(folder / "mine.xml")
     with pytest.raises(InputError, match="is outside of the robot's folder"):
         convert_to_urdf(folder / "mine.xml")
+
+
+@pytest.mark.parametrize("name", ["../private.stl", r"..\private.stl", "{}/private.stl"])
+def test_mujoco_opens_no_file_that_no_check_has_found(tmp_path: Path, name: str):
+    """It reads a copy of the model, in which no name leads to another file."""
+    trimesh.creation.box((1, 1, 1)).export(tmp_path / "private.stl")
+    model = tmp_path / "mine/mine.xml"
+    model.parent.mkdir()
+    geom = '<worldbody><geom type="mesh" mesh="m"/></worldbody>'
+    model.write_text(INSIDE.replace("<worldbody/>", geom).format(name.format(tmp_path)))
+    assert mujoco.MjModel.from_xml_path(str(model)).nmesh == 1
+    copy = MjcfCopy(MjcfFiles(frozenset({model}), frozenset()), tmp_path / "copy")
+    with pytest.raises(ValueError, match="Error opening file"):
+        mujoco.MjModel.from_xml_path(str(copy.place(model)))
+    with pytest.raises(InputError, match="is outside of the robot's folder"):
+        convert_into_cache(str(model))
+
+
+@pytest.mark.parametrize("angles", ["", "radian"])
+def test_the_files_of_a_model_are_found_as_mujoco_finds_them(tmp_path: Path, angles: str):
+    """They are included, attached, in folders of assets, or have absolute names."""
+    (tmp_path / "tool/parts").mkdir(parents=True)
+    (tmp_path / "more").mkdir()
+    for number, place in enumerate(("tool/a.stl", "more/b.stl", "c.stl")):
+        trimesh.creation.box((1, 1, 1 + number)).export(tmp_path / place)
+    (tmp_path / "tool/tool.xml").write_text(
+        '<mujoco model="t"><include file="parts/p.xml"/><worldbody><body name="w"><geom type="mesh" mesh="a"/></body>'
+        "</worldbody></mujoco>"
+    )
+    (tmp_path / "tool/parts/p.xml").write_text('<mujoco><asset><mesh name="a" file="a.stl"/></asset></mujoco>')
+    (tmp_path / "arm.xml").write_text(
+        '<mujoco><compiler angle="radian" meshdir="tool/../more"/><include file="geoms.xml"/><asset>'
+        f'<model name="t" file="tool/tool.xml"/><mesh name="b" file="b.stl"/><mesh name="c" file="{tmp_path}/c.stl"/>'
+        "</asset></mujoco>"
+    )
+    (tmp_path / "geoms.xml").write_text(
+        '<mujoco><worldbody><body name="k"><geom type="mesh" mesh="b"/><geom type="mesh" mesh="c"/><frame>'
+        '<attach model="t" body="w" prefix="t_"/></frame></body></worldbody></mujoco>'
+    )
+    expected = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    meshes = Path(convert_into_cache(str(tmp_path / "arm.xml"), angles)).parent.glob("*.stl")
+    heights = sorted(float(np.ptp(trimesh.load_mesh(mesh).vertices, axis=0).max()) for mesh in meshes)
+    assert expected.nmesh == 3 and heights == pytest.approx([1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,6 +22,7 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
+from nimbus.datagen.robots.mjcf_copy import MjcfCopy
 from nimbus.datagen.robots.model_folder import check_mjcf_files
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
@@ -63,18 +67,19 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     Raises:
         InputError: MuJoCo cannot read it, it has ball joints, or it names a file outside of the robot's folder.
     """
-    path = Path(file)
-    check_mjcf_files(path)
-    try:
-        model: Any = _read(path, angles)
-    except (ValueError, RuntimeError, ElementTree.ParseError) as error:
-        # MuJoCo raises RuntimeError when memory is too small for an array.
-        reason = " ".join(str(error).split())
-        raise InputError(
-            f"not an MJCF that MuJoCo reads: {reason}",
-            where=str(path),
-            instead="correct the file until MuJoCo's viewer opens it",
-        ) from None
+    path = Path(os.path.abspath(file))
+    with TemporaryDirectory() as folder:
+        copy = MjcfCopy(check_mjcf_files(path), Path(folder))
+        try:
+            model: Any = _read(path, copy, angles)
+        except (ValueError, RuntimeError) as error:
+            # MuJoCo raises RuntimeError when memory is too small for an array. Lines of the copy are not of the file.
+            reason = re.sub(r", line \d+", "", copy.original(" ".join(str(error).split())))
+            raise InputError(
+                f"not an MJCF that MuJoCo reads: {reason}",
+                where=str(path),
+                instead="correct the file until MuJoCo's viewer opens it",
+            ) from None
     root = Element("robot", name="mjcf")
     conversion = _Conversion(model, root)
     conversion.convert(where=str(path))
@@ -90,22 +95,20 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     return str(target)
 
 
-def _read(path: Path, angles: str) -> Any:
-    """Compile an MJCF file; with ``angles``, compile it as a part of a model, where asset names may be repeated."""
+def _read(path: Path, copy: MjcfCopy, angles: str) -> Any:
+    """Compile a copy of an MJCF; with ``angles``, as a part of a model, where asset names may be repeated."""
     from nimbus.datagen.geometry.mujoco_library import mujoco
 
-    if not angles:
-        return mujoco.MjModel.from_xml_path(str(path))
-    root = ElementTree.parse(path).getroot()
-    _drop_repeated(root)
-    compiler = root.find("compiler")
-    if compiler is None:
-        compiler = ElementTree.SubElement(root, "compiler")
-    compiler.set("angle", compiler.get("angle", angles))
-    for folder in ("meshdir", "texturedir"):
-        assets = compiler.get(folder, compiler.get("assetdir", ""))
-        compiler.set(folder, str(path.parent.resolve() / assets))
-    return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
+    place = copy.place(path)
+    if angles:
+        root = ElementTree.parse(place).getroot()
+        _drop_repeated(root)
+        compiler = root.find("compiler")
+        if compiler is None:
+            compiler = ElementTree.SubElement(root, "compiler")
+        compiler.set("angle", compiler.get("angle", angles))
+        copy.write(path, root)
+    return mujoco.MjModel.from_xml_path(str(place))
 
 
 def _drop_repeated(root: Element) -> None:

@@ -6,8 +6,10 @@ itself may be elsewhere, because the user names the robot file that selects it.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -22,7 +24,10 @@ _BESIDE = ("assets", "collision", "collisions", "materials", "mesh", "meshes", "
 that the folder around it may be the home folder."""
 _LEVELS = 3
 """Number of folders above that of the URDF in which ``package.xml`` is looked for."""
-_FOLDERS = ("meshdir", "texturedir", "assetdir")
+MJCF_FOLDERS = ("meshdir", "texturedir", "assetdir")
+"""Attributes of an MJCF with folders of assets."""
+UPWARDS = 8
+"""Largest number of folders by which a name in an MJCF goes up."""
 _UNCLEAR = re.compile(
     r"<!DOCTYPE|\bxmlns\b|\b(?:file\w*|\w+dir)\s*=\s*(?:\"[^\"]*[\r\n\t]|'[^']*[\r\n\t])", re.IGNORECASE
 )
@@ -62,12 +67,26 @@ def check_inside(path: Path, folders: tuple[Path, ...], name: str, where: str) -
         raise InputError(what, where=where, instead=instead)
 
 
-def check_mjcf_files(path: Path) -> None:
-    """Refuse an MJCF that names a file outside of its robot's folder; MuJoCo opens any path.
+@dataclass(frozen=True)
+class MjcfFiles:
+    """Files of an MJCF, without ``..`` in their paths.
+
+    Args:
+        parts: The MJCF itself, and those that it includes or attaches.
+        others: Its other files.
+    """
+
+    parts: frozenset[Path]
+    others: frozenset[Path]
+
+
+def check_mjcf_files(path: Path) -> MjcfFiles:
+    """Return the files that an MJCF names, all in the folder of its robot; MuJoCo opens any path.
 
     Raises:
-        InputError: It does, or an included file cannot be read.
+        InputError: A file is outside, or an included one cannot be read.
     """
+    path = Path(os.path.abspath(path))
     inside, waiting, seen = model_folders(path), [path], {path}
     folders: set[str] = {""}
     names: dict[str, Path] = {}
@@ -78,10 +97,9 @@ def check_mjcf_files(path: Path) -> None:
             for name, is_part in _names(part, folders):
                 names.setdefault(name, part)
                 parts.update([name] if is_part else [])
-        # A name begins in the folder of a model that includes or attaches the part, at any level, and that of an
-        # attached model in the current folder first.
+        # A name begins in the folder of a model that includes or attaches the part, at any level.
         for name in sorted(parts):
-            for found in _candidates(name, (*_folders_of(seen), Path.cwd()), {""}):
+            for found in _candidates(name, _folders_of(seen), {""}):
                 check_inside(found, inside, name, str(names[name]))
                 if found not in seen:
                     seen.add(found)
@@ -89,41 +107,62 @@ def check_mjcf_files(path: Path) -> None:
         if len(seen) > _MOST_PARTS:
             what = f"includes more than {_MOST_PARTS} files"
             raise InputError(what, where=str(path), instead="write them into one file")
+    others: set[Path] = set()
     for name, part in names.items():
         for found in _candidates(name, _folders_of(seen), folders):
             check_inside(found, inside, name, str(part))
+            others.add(found)
+    return MjcfFiles(frozenset(seen), frozenset(others - seen))
 
 
 def _folders_of(files: Iterable[Path]) -> list[Path]:
     return sorted({file.parent for file in files})
 
 
-def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the file names in an MJCF, each with True if it is another MJCF; collect the folders of its assets."""
+def read_part(part: Path) -> ElementTree.Element:
+    """Read an MJCF.
+
+    Raises:
+        InputError: It is none, or MuJoCo may read it in another way.
+    """
     try:
         text = read_bytes(part, limit=TEXT_BYTES).decode("utf-8-sig")
-        if _UNCLEAR.search(text):
-            what = "has a document type, a namespace, or a line break in the name of a file"
-            raise InputError(what, where=str(part), instead="remove it")
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, UnicodeDecodeError) as error:
         raise InputError(f"not an MJCF: {error}", where=str(part), instead="correct its XML syntax") from None
-    for element in root.iter():
-        folders.update(_path_of(element.get(name, ""), part) for name in _FOLDERS)
-        for key, value in element.attrib.items():
-            if key.lower().startswith("file"):
-                yield _path_of(value, part), element.tag in ("include", "model")
+    if _UNCLEAR.search(text):
+        what = "has a document type, a namespace, or a line break in the name of a file"
+        raise InputError(what, where=str(part), instead="remove it")
+    return root
 
 
-def _path_of(text: str, part: Path) -> str:
+def is_file_name(key: str) -> bool:
+    """Return True if an attribute of an MJCF names a file, such as ``file`` and ``fileright``."""
+    return key.lower().startswith("file")
+
+
+def path_in(text: str, part: Path) -> str:
     """Return a path in an MJCF as MuJoCo reads it, which takes a backslash for a slash on all systems.
 
     Raises:
-        InputError: It begins with a drive or the name of a service.
+        InputError: It has a drive or the name of a service, or goes up by too many folders.
     """
     if ":" in text:
         raise InputError(f"the path '{text}' contains ':'", where=str(part), instead="write a path without it")
-    return text.replace("\\", "/")
+    name = text.replace("\\", "/")
+    if name.count("..") > UPWARDS:
+        what = f"the path '{text}' contains '..' more than {UPWARDS} times"
+        raise InputError(what, where=str(part), instead="write a shorter path")
+    return name
+
+
+def _names(part: Path, folders: set[str]) -> Iterator[tuple[str, bool]]:
+    """Yield the file names in an MJCF, each with True if it is another MJCF; collect the folders of its assets."""
+    for element in read_part(part).iter():
+        folders.update(path_in(element.get(name, ""), part) for name in MJCF_FOLDERS)
+        for key, value in element.attrib.items():
+            if is_file_name(key):
+                yield path_in(value, part), element.tag in ("include", "model")
 
 
 def _candidates(name: str, bases: Iterable[Path], folders: set[str]) -> Iterator[Path]:

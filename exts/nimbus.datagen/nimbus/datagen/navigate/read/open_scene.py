@@ -34,7 +34,8 @@ def further_files(path: Path) -> list[Path]:
     if path.name.endswith(hssd.SUFFIX):
         files, root = hssd.instance_files(path), hssd.dataset_folder(path)
         for file in files:
-            check_below(file, hssd.top_folder(file, root))
+            if file.is_relative_to(root):
+                check_below(file, hssd.top_folder(file, root))
         return files
     found, suffix = _FORMATS.get(path.suffix.lower()), path.suffix.lower()
     files, root = found[1](path) if found else [], path.parent.parent if suffix == ".json" else path.parent
