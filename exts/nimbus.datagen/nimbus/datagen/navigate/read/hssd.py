@@ -108,7 +108,7 @@ def dataset_folder(path: Path) -> Path:
 def top_folder(file: Path, root: Path) -> Path:
     """Return the folder of a dataset in which a file lies, such as ``objects``; links do not lead out of it.
 
-    The folder around these may be one of the user, who has unpacked an archive there.
+    The folder around these may be one of the user, into which an archive was unpacked.
     """
     return root / file.relative_to(root).parts[0]
 
