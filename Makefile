@@ -31,13 +31,14 @@ fast-tests: bytecode
 
 # With the slow tests: real physics, browsers, processes that are killed. The short chaos measures times, so that all that
 # runs beside it has a lower priority. The tests begin when the chaos ends, so that pyright does not leave a core idle. With
-# a priority of 10, beside processes of tests, pyright would end a minute after them.
+# a priority of 10, or with the types of the tests, beside processes of tests, pyright would end a minute after them. `make
+# test` checks the types of the tests as well.
 test-all: bytecode
 	$(MAKE) --jobs 3 --output-sync chaos-then-tests beside-chaos
 	$(MAKE) short-cluster
 
 beside-chaos: .venv/installed-dev
-	nice -n 7 $(MAKE) lint short-fuzz-then-gpu
+	nice -n 7 $(MAKE) lint short-fuzz-then-gpu TYPED="exts/nimbus.datagen tools benchmarks"
 
 short-fuzz-then-gpu: warm-cache
 	$(MAKE) short-fuzz
@@ -71,11 +72,13 @@ short-chaos: .venv/installed-dev
 test-tasks: .venv/installed-dev
 	$(PYTEST) tests/tasks/every_task.py
 
+# TYPED names the folders whose types are checked; by default, those in pyproject.toml.
+TYPED ?=
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m tools.lint_rules
-	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright --pythonpath $(BIN)/python
+	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/pyright --pythonpath $(BIN)/python $(TYPED)
 
 # All messages that users see, with file and line, for a reader who edits them; docs/glossary.md has the terms.
 messages: .venv/installed-dev
