@@ -200,6 +200,15 @@ def test_two_columns_with_one_path_are_refused(tmp_path: Path, is_flat: bool):
     assert pa.total_allocated_bytes() - before < 1 << 20
 
 
+def test_a_column_with_two_names_is_refused(tmp_path: Path):
+    path = tmp_path / "table.parquet"
+    pq.write_table(pa.table({"episode_id": ["a", "b"]}), path)
+    head, tail = path.read_bytes().rsplit(b"episode_id", 1)
+    path.write_bytes(head + b"episode_ix" + tail)
+    with pytest.raises(pa.ArrowException, match="column episode_id has another name in a row group"):
+        read_parquet(path)
+
+
 def test_names_with_dots_are_read(tmp_path: Path):
     table = pa.table({"a": pa.array([{"b": "x"}]), "a.c": pa.array(["y"])})
     pq.write_table(table, tmp_path / "t.parquet")

@@ -50,7 +50,7 @@ def visited(address: str, folder: Path) -> Iterator[Browser]:
     browser = Browser(folder, size=(1200, 780))
     try:
         browser.open(address)
-        browser.wait_for("start from", within=300)
+        browser.wait_for("Layouts", within=300)
         browser.settle("ready", within=300)
         browser.dismiss()
         yield browser

@@ -61,7 +61,7 @@ def test_a_gamepad_and_a_six_axis_mouse_record_a_demonstration(tmp_path: Path):
     ):
         browser.send("Page.addScriptToEvaluateOnNewDocument", source=DEVICES)
         browser.open(address)
-        browser.wait_for("start from")
+        browser.wait_for("Layouts")
         browser.tab("Teleoperate")
         browser.wait_for("practice, nothing is recorded")
         browser.dismiss()

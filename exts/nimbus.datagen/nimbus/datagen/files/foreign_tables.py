@@ -82,7 +82,7 @@ def _texts(file: Any, path: Path, size: int) -> list[str]:
     """Return the paths of columns of texts or bytes.
 
     Raises:
-        ArrowInvalid: The table declares too much, in its footer or in its pages.
+        ArrowInvalid: The table declares too much, in its footer or in its pages, or names a column in two ways.
     """
     import pyarrow as pa
 
@@ -93,6 +93,9 @@ def _texts(file: Any, path: Path, size: int) -> list[str]:
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number in range(group.num_columns):
             chunk = group.column(number)
+            name = metadata.schema.column(number).path
+            if chunk.path_in_schema != name:
+                raise pa.ArrowInvalid(f"column {name} has another name in a row group")
             held = next(found)
             count = max(chunk.num_values, group.num_rows, held.value_count)
             values += count
@@ -100,7 +103,7 @@ def _texts(file: Any, path: Path, size: int) -> list[str]:
             unpacked += max(chunk.total_uncompressed_size, held.byte_count, count * _WIDTHS.get(chunk.physical_type, 0))
             if chunk.physical_type in _OF_BYTES:
                 unpacked += count * max(0, metadata.schema.column(number).length or 0)
-                texts[chunk.path_in_schema] = None
+                texts[name] = None
     if values > _VALUES + _VALUES_BY_BYTE * size or unpacked > _limit(size):
         raise pa.ArrowInvalid(f"declares {values} values of {unpacked} bytes, in {size} bytes")
     return list(texts)
