@@ -73,7 +73,8 @@ def download_wheel(wheel: str, *, where: str) -> Path:
     """
     folder = cache_folder("wheels")
     words = ["download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(folder), wheel]
-    done = subprocess.run([sys.executable, "-P", "-m", "pip", *words], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-P", "-m", "pip", *words]
+    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
     file = find_wheel(wheel)
     if done.returncode or file is None:
         said = (done.stderr.strip().splitlines() or ["no such file"])[-1][:_SAID]
