@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.plain_paths import is_address
 from nimbus.datagen.files.scene_files import literal_path
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-"""Beginning of an address. Libraries take a relative path with it for an address, also if the file exists."""
 _FIELD = re.compile(r"\{(\w+)(?::0?(\d)d)?\}")
 
 
@@ -37,7 +36,7 @@ class DatasetPaths:
         Raises:
             InputError: The path leads out of the folder, directly or through a symbolic link, or is an address.
         """
-        if _ADDRESS.match(name):
+        if is_address(name):
             what = f"'{name}' is an address, where a dataset has a file"
             raise InputError(what, where=str(self.root), instead="name a file inside this folder")
         folder, _, last = name.rpartition("/")

@@ -19,9 +19,9 @@ from nimbus.datagen.objects.imported.composition import check_growth, outer_file
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
-from nimbus.datagen.objects.imported.used_files import check_used_files
+from nimbus.datagen.objects.imported.used_files import check_used_files, check_written
 
-SCENE_CHECK_VERSION = 5
+SCENE_CHECK_VERSION = 6
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -40,11 +40,8 @@ read memory, write files, or open connections."""
 _CODE = re.compile(r"info:(?:\w+:)*sourceCode")
 """Attributes with the code of a shader."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-"""Beginning of an address. Isaac Sim loads a file with such an address from a server or a device; this process's USD
-library takes it for the name of a folder, which a foreign scene may contain."""
-_LAYERS = (*USD_SUFFIXES, ".mtlx")
-"""Suffixes of files of which a stage may consist. Isaac Sim has its own parsers for other suffixes."""
+_MATERIALX = ".mtlx"
+"""Suffix of files that this process's USD does not read in full, so that it lists none of the images they name."""
 
 
 def check_scene(path: Path) -> None:
@@ -57,7 +54,7 @@ def check_scene(path: Path) -> None:
 
     Raises:
         InputError: The scene cannot be read within the limits, has a Python script or an OmniGraph, or refers to an
-            address on a network, or to a file that is missing or not a regular file.
+            address on a network, or to a file that is missing, not a regular file, or without a plain path.
     """
     if not is_shipped(path):
         check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
@@ -147,7 +144,7 @@ def stage_files(path: Path) -> list[str]:
 
 
 def _check_addresses(layer: Any, path: Path) -> None:
-    """Refuse addresses on a network, parts of the stage that are not USD, and expression variables.
+    """Refuse paths that are addresses or have several readings, expression variables, and parts that are not USD.
 
     Args:
         layer: Layer of the scene; it is not changed.
@@ -168,12 +165,13 @@ def _check_addresses(layer: Any, path: Path) -> None:
     UsdUtils.ModifyAssetPaths(layer, keep)
     if layer.dirty and not was_changed:  # it drops empty paths, and replaces expressions by their values
         layer.Reload(True)
-    if found := next((asset for asset in sorted(named) if _SCHEME.match(asset)), ""):
-        what, instead = f"refers to the address '{found[:200]}'", "copy the file into the folder of the scene"
-        raise InputError(what, where=str(path), instead=instead)
-    for asset in sorted(filter(None, layer.GetCompositionAssetDependencies())):  # internal references are empty
+    composed = {*layer.GetCompositionAssetDependencies()}
+    for asset in sorted(filter(None, composed.union(named))):  # internal references are empty
+        check_written(asset, path)
         outer, _, inner = asset.partition("[")
-        if ":SDF_FORMAT_ARGS:" in asset or Path((inner or outer).rstrip("]")).suffix.lower() not in _LAYERS:
+        suffix = Path((inner or outer).rstrip("]")).suffix.lower()
+        # Isaac Sim has its own parsers for layers with other suffixes.
+        if suffix == _MATERIALX or (asset in composed and suffix not in USD_SUFFIXES):
             instead = "convert it to USD"
             raise InputError(f"consists of '{asset[:200]}', which is not USD", where=str(path), instead=instead)
 

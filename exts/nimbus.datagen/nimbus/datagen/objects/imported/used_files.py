@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.plain_paths import ALPHABET, is_address, is_plain
 from nimbus.datagen.objects.imported.composition import outer_file
 
 
@@ -25,16 +26,38 @@ def check_used_files(stage: Any, files: Iterable[str | Path], path: Path) -> Non
         path: File of the stage, for errors.
 
     Raises:
-        InputError: A layer of the stage, or a file that one of its attributes names, is not among the files.
+        InputError: A layer of the stage, or a file that one of its attributes names, is not among the files, or its
+            path is not plain.
     """
     listed = {_real(str(file)) for file in files}
-    for used in _used(stage):
+    for used in _used(stage, path):
         if _real(used) not in listed:
             what = f"uses '{used[:200]}', which is not among the files that USD lists for it"
             raise InputError(what, where=str(path), instead="write the path of the file itself, or flatten the stage")
 
 
-def _used(stage: Any) -> Iterator[str]:
+def check_written(asset: str, path: Path) -> None:
+    """Refuse an address, and a path that Isaac Sim may read in another way than USD's own library.
+
+    Isaac Sim loads an address from a server or a device, and replaces backslashes and coded characters. USD's library
+    takes them for parts of names, which a foreign scene may contain.
+
+    Args:
+        asset: Value of an attribute, or a reference; it may lead into a package, and name the images of a mosaic.
+        path: The scene, for errors.
+
+    Raises:
+        InputError: It is no plain path.
+    """
+    if is_address(asset):
+        what, instead = f"refers to the address '{asset[:200]}'", "copy the file into the folder of the scene"
+        raise InputError(what, where=str(path), instead=instead)
+    if asset and not is_plain(asset.replace("<UDIM>", "1001").replace("[", "/").replace("]", "")):
+        what = f"refers to '{asset[:200]}', which Isaac Sim may take for another file"
+        raise InputError(what, where=str(path), instead=f"rename the file to {ALPHABET}")
+
+
+def _used(stage: Any, path: Path) -> Iterator[str]:
     """Yield the files that the attributes of a stage name, at all times, and then the stage's layers."""
     from pxr import Sdf, Usd
 
@@ -45,19 +68,21 @@ def _used(stage: Any) -> Iterator[str]:
             for time in (Usd.TimeCode.Default(), *attribute.GetTimeSamples()):
                 # The value may come from another layer than the type that USD states for the attribute.
                 if any(spec.typeName in file_types for spec in attribute.GetPropertyStack(time)):
-                    yield from _resolved(attribute.Get(time))
+                    yield from _resolved(attribute.Get(time), path)
     for layer in stage.GetUsedLayers():  # last, because USD opens the layers of clips on demand
         if not layer.anonymous:
             yield str(layer.realPath or layer.identifier)
 
 
-def _resolved(value: Any) -> Iterator[str]:
+def _resolved(value: Any, path: Path) -> Iterator[str]:
     """Yield the existing files of an attribute's value, which may be of another type."""
     from pxr import Sdf
 
     for asset in value if isinstance(value, Sdf.AssetPathArray) else (value,):
-        if isinstance(asset, Sdf.AssetPath) and asset.resolvedPath:
-            yield str(asset.resolvedPath)
+        if isinstance(asset, Sdf.AssetPath):
+            check_written(str(asset.path), path)
+            if asset.resolvedPath:
+                yield str(asset.resolvedPath)
 
 
 def _real(file: str) -> str:
