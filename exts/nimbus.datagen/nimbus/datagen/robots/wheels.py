@@ -10,6 +10,9 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.archives import unpack
@@ -19,6 +22,20 @@ _UNPACKED = 1 << 30
 """Largest size of the files of one model [bytes]."""
 _SAID = 200
 """Length of pip's last line in a message [characters]."""
+_NAME = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9]+(\.[0-9]+)*((a|b|rc)[0-9]+)?(\.post[0-9]+)?(\.dev[0-9]+)?", re.ASCII
+)
+
+
+def _check_name(wheel: str) -> str:
+    """Raise ValueError for a text that pip could take for a file, such as ``arm==1.0.tar.gz``, whose code would run."""
+    if wheel and not _NAME.fullmatch(wheel):
+        raise ValueError("expected the name and version of a wheel, such as gym-aloha==0.1.5")
+    return wheel
+
+
+WheelName = Annotated[str, AfterValidator(_check_name)]
+"""Name and version of a wheel, as in ``gym-aloha==0.1.5``, or empty."""
 
 
 def model_in_wheel(wheel: str, model: str, *, where: str) -> Path:
@@ -73,8 +90,10 @@ def download_wheel(wheel: str, *, where: str) -> Path:
     """
     folder = cache_folder("wheels")
     words = ["download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(folder), wheel]
-    command = [sys.executable, "-P", "-m", "pip", *words]
-    done = subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+    # In an empty folder, because pip takes a requirement for a file if the current folder has one of this name.
+    with tempfile.TemporaryDirectory(prefix="nimbus-wheel-") as empty:
+        command = [sys.executable, "-P", "-m", "pip", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=empty)
     file = find_wheel(wheel)
     if done.returncode or file is None:
         said = (done.stderr.strip().splitlines() or ["no such file"])[-1][:_SAID]
