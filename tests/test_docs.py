@@ -79,7 +79,8 @@ def test_a_task_with_everything_of_ones_own_runs_as_the_page_says(project: Path,
     assert "1 episodes stored of 1 asked" in printed[1]
     assert "1 layouts and plans, equal to the last bit" in printed[2] and "all is well" in printed[2]
     assert "1 of 1 with the same outcome" in printed[2]
-    assert len(list((project / "traces").glob("*.npz"))) == 1
+    assert len(list((project / "own/traces").glob("*.npz"))) == 1
+    assert not (project / "traces").exists()
     sound(project / "own" / "data")
     sound(project / "own" / "seen_anew")
 
