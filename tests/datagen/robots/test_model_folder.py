@@ -24,15 +24,42 @@ def test_the_folder_of_a_model_is_not_above_its_dataset(tmp_path: Path, mark: st
 
 
 @pytest.mark.parametrize("top", ["robot", "urdf", "mjcf"])
-def test_the_name_of_a_models_folder_opens_no_private_folder(tmp_path: Path, top: str):
-    """The user unpacks it in the home folder; only folders of assets beside it belong to the robot."""
-    for place in (top, "meshes", "Pictures"):
+def test_folders_beside_a_model_belong_to_a_robot(tmp_path: Path, top: str):
+    for place in (top, "meshes", "images"):
         (tmp_path / place).mkdir()
         (tmp_path / place / "a.obj").touch()
+    for name in ("README.md", "LICENSE", "arm.urdf.xacro", "meta-information.json"):
+        (tmp_path / name).touch()
+    (tmp_path / ".github").mkdir()
     folders = model_folders(tmp_path / top / "arm.urdf")
     for place in (top, "meshes"):
         check_inside(tmp_path / place / "a.obj", folders, "a.obj", "arm.urdf")
-    (tmp_path / "textures").symlink_to("Pictures")
+    (tmp_path / "textures").symlink_to("images")
     (tmp_path / "a.obj").touch()
-    for name in ("Pictures/a.obj", "textures/a.obj", "meshes/../a.obj"):
+    for name in ("images/a.obj", "textures/a.obj", "meshes/../a.obj"):
         assert "is outside of the robot's folder" in refusal(check_inside, tmp_path / name, folders, name, "arm.urdf")
+
+
+@pytest.mark.parametrize("other", ["Pictures", ".cache"])
+def test_the_name_of_a_models_folder_opens_no_private_folder(tmp_path: Path, other: str):
+    """The archive of a robot chooses this name, and the user unpacks it among other files."""
+    for place in ("robot", "meshes", "assets"):
+        (tmp_path / place).mkdir()
+    model = tmp_path / "robot/arm.urdf"
+    assert tmp_path / "meshes" in model_folders(model)
+    (tmp_path / other).mkdir()
+    assert model_folders(model) == (model.parent,)
+
+
+def test_the_home_folder_is_no_folder_of_a_robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An archive may contain a ``package.xml`` beside its top folder."""
+    model = tmp_path / "home/robot/arm.urdf"
+    model.parent.mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "home"):
+        (folder / "package.xml").touch()
+    (tmp_path / "home/meshes").mkdir()
+    assert model_folders(model) == (tmp_path / "home",)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert model_folders(model) == (model.parent,)
+    (model.parent / "package.xml").touch()
+    assert model_folders(model) == (model.parent,)

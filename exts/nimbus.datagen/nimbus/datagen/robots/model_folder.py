@@ -20,8 +20,13 @@ from nimbus.datagen.objects.imported.named_files import existing_file
 _MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
 """Names of folders beside which robots keep their meshes, as in ``my_robot/urdf`` and ``my_robot/meshes``."""
 _BESIDE = ("assets", "collision", "collisions", "materials", "mesh", "meshes", "textures", "visual", "visuals")
-"""Names of folders beside these that belong to the robot. The archive of a robot chooses the name of its top folder, so
-that the folder around it may be the home folder."""
+"""Names of folders beside these that belong to the robot, if the folder around them is that of a robot. The archive of
+a robot chooses the name of its top folder, so that the folder around it may be the user's own."""
+_OTHERS = frozenset(
+    ".git .github .vscode config configs dae doc docs gazebo images launch licenses media mujoco obj rviz scripts sdf "
+    "src srdf stl test tests usd worlds xacro yaml".split()
+)
+"""Names of other folders in the folder of a robot."""
 _LEVELS = 3
 """Number of folders above that of the URDF in which ``package.xml`` is looked for."""
 MJCF_FOLDERS = ("meshdir", "texturedir", "assetdir")
@@ -40,17 +45,31 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
     """Return the folders in which all files that a model names must lie.
 
     The first is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``,
-    folders such as ``meshes`` count as well. None is outside of the folder of a dataset, which another user may have
-    made.
+    folders such as ``meshes`` count as well, if the folder around them has no folder that is unusual for a robot. None
+    is outside of the folder of a dataset, which another user may have made, and none but the model's own is the home
+    folder or above it.
     """
     own = urdf.resolve().parent
+    home = Path(os.path.realpath(os.path.expanduser("~")))
     for folder in (own, *own.parents[:_LEVELS]):
+        if home.is_relative_to(folder):
+            break
         if (folder / "package.xml").is_file():
             return (folder,)
         if is_dataset(folder):
             break
-    beside = _BESIDE if own.name in _MODEL_FOLDERS and not is_dataset(own) else ()
+    is_part = own.name in _MODEL_FOLDERS and not is_dataset(own) and not home.is_relative_to(own.parent)
+    beside = _BESIDE if is_part and _is_of_robot(own.parent) else ()
     return (own, *(own.parent / name for name in beside))
+
+
+def _is_of_robot(folder: Path) -> bool:
+    """Return True if all folders in a folder have usual names for that of a robot; a folder of the user has others."""
+    known = _OTHERS.union(_MODEL_FOLDERS, _BESIDE)
+    try:
+        return all(place.name.lower() in known for place in folder.iterdir() if place.is_dir())
+    except OSError:
+        return False
 
 
 def check_inside(path: Path, folders: tuple[Path, ...], name: str, where: str) -> None:
