@@ -15,7 +15,8 @@ from nimbus.datagen.assets.found import FoundAsset
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.codec import parse_json, to_json
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.roots import below
 
 T = TypeVar("T", bytes, str)
