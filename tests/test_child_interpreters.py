@@ -1,10 +1,11 @@
-"""Interpreters that Nimbus starts import nothing from the current folder, which may be a foreign dataset."""
+"""Programs that Nimbus starts use nothing in the current folder, which may be a foreign dataset."""
 
 from __future__ import annotations
 
 import ast
 import multiprocessing
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from nimbus.datagen.datasets.export import parts
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import process as curobo
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.runner.isaac import find
@@ -31,6 +33,57 @@ def unsafe_commands(tree: ast.AST) -> Iterator[str]:
                 yield ast.unparse(node)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("multiprocessing.get_context"):
             yield ast.unparse(node)
+
+
+NEEDS_FOLDER = {
+    "nimbus.datagen.ui.remote.editor_process": "it opens the paths that the user writes",
+    "nimbus.datagen.ui.runs.launch": "it runs commands of the user",
+    "nimbus.runner.cell.launcher": "workers run skills and policies of the user",
+    "nimbus.runner.cell.worker.fork_server": "as above",
+    "nimbus.runner.cluster.job_description": "it loads a task as workers do",
+    "nimbus.runner.cluster.local_cluster": "agents start cells",
+    "nimbus.runner.cluster.node_cell": "a cell has workers",
+    "nimbus.runner.cluster.on_ray.kept_process": "agents start cells, in the folder of Ray's worker",
+    "nimbus.train.ranks": "it runs the command of the user again",
+}
+"""Modules that start processes in the current folder, and the reasons."""
+_STARTS = re.compile(r"(?:subprocess\.)?(?:Popen|run|call|check_call|check_output)|os\.(?:exec|spawn|posix_spawn)\w*")
+
+
+def starts_in_current_folder(tree: ast.AST) -> Iterator[str]:
+    """Yield calls that start a program in the current folder."""
+    moves = "os.chdir" in {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _STARTS.fullmatch(name := ast.unparse(node.func)):
+            is_own = name.isidentifier() and name != "Popen"  # such as a function "run"
+            has_folder = any(keyword.arg == "cwd" for keyword in node.keywords) or (moves and name.startswith("os."))
+            if not is_own and not has_folder:
+                yield ast.unparse(node)
+
+
+def test_programs_start_in_another_folder():
+    """Libraries and programs open files of the current folder, which may be a dataset of others."""
+    shipped = {name: path for name, path in modules().items() if not name.startswith(("tools.", "benchmarks."))}
+    found = {name for name, path in shipped.items() if list(starts_in_current_folder(ast.parse(path.read_text())))}
+    assert found == set(NEEDS_FOLDER)
+
+
+def test_programs_in_the_current_folder_are_found():
+    lines = ("subprocess.run(['a'], text=True)", "subprocess.Popen(['a'])", "Popen(['a'])", "os.execv('a', ['a'])")
+    assert [line for line in lines if not list(starts_in_current_folder(ast.parse(line)))] == []
+    assert not list(starts_in_current_folder(ast.parse("subprocess.run(['a'], cwd='/'); app.run(1); run(2)")))
+
+
+def test_curobo_starts_elsewhere(tmp_path, monkeypatch):
+    """Its interpreter, or a library in it, may open files of the current folder."""
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\npwd > {tmp_path}/folder\n")
+    python.chmod(0o755)
+    monkeypatch.setenv(curobo.PYTHON, str(python))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError):
+        curobo.CuroboProcess()
+    assert (tmp_path / "folder").read_text() == "/\n"
 
 
 def test_commands_leave_out_current_folder():

@@ -133,6 +133,7 @@ def _sending(spool: Path, store: ObjectStore, lock: WriterLock) -> Iterator[None
             process = subprocess.Popen(
                 words,
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                cwd="/",
                 stdin=subprocess.DEVNULL,
                 # Ctrl-C must reach only the run, which then terminates this process.
                 start_new_session=True,

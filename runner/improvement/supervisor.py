@@ -51,7 +51,9 @@ class _RoleProcess:
         own = {"PYTHONPATH": path, LAUNCHER: str(os.getpid()), TAG: cell_tag(self._loop.folder)}
         words = [sys.executable, "-P", "-m", "nimbus.runner.improvement.roles"]
         words += [str(self._loop.folder), self.name, str(os.getpid())]
-        self.process = subprocess.Popen(words, env=os.environ | own, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.process = subprocess.Popen(
+            words, env=os.environ | own, cwd="/", stdin=subprocess.DEVNULL, start_new_session=True
+        )
 
     def attend(self) -> int | None:
         """Restart the process if needed; return its exit code once it has ended for good, else None."""

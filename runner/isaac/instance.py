@@ -137,7 +137,8 @@ def exec_instance(spec: CellSpec, handover: str, *, number: int, row: int, descr
         os.set_inheritable(descriptor, True)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a license prompt then ends at once instead of waiting for input
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a request for stacks must not kill it before it has a handler
-    command = build_argv(spec, handover, place, row=row, descriptors=descriptors)
+    command = build_argv(spec.absolute(), handover, place, row=row, descriptors=descriptors)
+    os.chdir(place.root)  # Kit's libraries open files of the current folder, which may be a dataset of others
     try:
         os.execve(command[0], command, environment(spec.instances, place, os.environ))
     except OSError as error:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.datagen.pipeline import NoSettings, RunContext, register_component
 from nimbus.datagen.stages import (
     Chain,
@@ -89,12 +91,13 @@ def hand_over(job: Job, spec: CellSpec) -> str:
     assets, task = assets_of(job.context), job.context.need_task()
     if assets is None:
         raise TypeError("a job for Isaac Sim has a scene that was loaded from USD")
+    here = Path.cwd()  # the instances start in another folder
     told = RenderHandover(
         origin=job.origin,
-        pipeline=spec.pipeline or task.pipeline,
+        pipeline=resolve_from(here, spec.pipeline or task.pipeline),
         scene=str(assets.stage.path),
-        robot=task.robot,
-        libraries=tuple(assets.libraries),
+        robot=resolve_from(here, task.robot),
+        libraries=tuple(resolve_from(here, name) for name in assets.libraries),
         assets=asset_fingerprints(assets.stage, assets.robot, assets.libraries.values()) | hash_pictures(task),
         run_settings=dict(job.context.choices),
     )

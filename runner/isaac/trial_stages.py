@@ -87,6 +87,7 @@ def try_stages(folder: Path, instances: Instances) -> list[Check]:
         folder: A new folder for the stages.
         instances: The installation; its first GPU is used.
     """
+    folder = folder.absolute()
     stages = write_trial_stages(folder)
     place = instance_paths(instances, 0)
     place.root.mkdir(parents=True, exist_ok=True)
@@ -100,6 +101,7 @@ def try_stages(folder: Path, instances: Instances) -> list[Check]:
         process = subprocess.Popen(
             [*command, ROOT_WORD, str(place.root)],
             env=environment(instances, place, os.environ),
+            cwd=place.root,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

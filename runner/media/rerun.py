@@ -96,7 +96,7 @@ def start_viewer() -> subprocess.Popen[bytes]:
     # With "--new", it does not hand the recording over to a process that listens at its usual port.
     words = ["-", "--bind", LOOPBACK, "--new", "--expect-data-soon", "--hide-welcome-screen"]
     command = [sys.executable, "-P", "-m", "rerun", *words]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    return subprocess.Popen(command, cwd="/", stdin=subprocess.PIPE, start_new_session=True)
 
 
 def finish(process: subprocess.Popen[bytes], end: Callable[[], object]) -> None:

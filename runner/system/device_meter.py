@@ -135,7 +135,11 @@ def _start_driver(gpus: Sequence[str]) -> subprocess.Popen[bytes] | None:
     try:
         # Without a reader it ends at its next line, so that nothing is left behind by a run that was killed.
         driver = subprocess.Popen(
-            ["nvidia-smi", *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ["nvidia-smi", *words],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
     except OSError:
         return None

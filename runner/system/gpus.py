@@ -159,7 +159,7 @@ def _parse_slices(listing: str) -> dict[int, list[tuple[str, int]]]:
 def _ask_driver(*words: str) -> str:
     try:
         done = subprocess.run(
-            ["nvidia-smi", *words], capture_output=True, text=True, timeout=_QUERY_PATIENCE, check=True
+            ["nvidia-smi", *words], cwd="/", capture_output=True, text=True, timeout=_QUERY_PATIENCE, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +162,21 @@ class CellSpec:
     def worker_environment(self) -> dict[str, str]:
         """Environment variables by which the processes of this run can be found after a crash."""
         return {"NIMBUS_CELL": os.path.realpath(self.folder)}
+
+    def absolute(self) -> CellSpec:
+        """Return the same run with absolute paths, for a process that starts in another folder."""
+        from nimbus.datagen.files.scene_files import resolve_from
+
+        here = Path.cwd()
+        return replace(
+            self,
+            folder=str(here / self.folder),
+            task=resolve_from(here, self.task),
+            robot=resolve_from(here, self.robot),
+            pipeline=resolve_from(here, self.pipeline),
+            skills=tuple(str(here / folder) for folder in self.skills),
+            feed=self.feed and str(here / self.feed),
+        )
 
     def to_text(self) -> str:
         """Encode as JSON."""

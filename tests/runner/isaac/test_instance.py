@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -210,12 +212,47 @@ def test_the_cores_are_divided_among_the_instances(tmp_path: Path, monkeypatch: 
     assert [instance_threads(replace(spec, resources=resources)) for resources in split] == [6, 4, 1]
 
 
+def test_an_instance_starts_in_its_own_folder(tmp_path: Path):
+    """The current folder may be a dataset of others, whose files Kit's libraries would open."""
+    (tmp_path / "dataset").mkdir()
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\npwd\necho "$4"\n')
+    program.chmod(0o755)
+    instances = Instances(executable=str(program), gpus=("a",), gpu_numbers=(0,), gpu_free_bytes=(1,))
+    spec = CellSpec(
+        folder="data", task="tasks/a.yaml", robot="panda", pipeline="p.yaml", skills=("skills",), instances=instances
+    )
+    spec = replace(spec, instances=replace(instances, folder=str(tmp_path / "roots")))
+    code = "import sys; from nimbus.runner.isaac.instance import exec_instance as start; "
+    code += "from nimbus.runner.cell.transport.spec import CellSpec; "
+    code += "start(CellSpec.from_text(sys.argv[1]), '', number=0, row=0, descriptors=[])"
+    words = [sys.executable, "-P", "-c", code, spec.to_text()]
+    done = subprocess.run(words, cwd=tmp_path / "dataset", capture_output=True, text=True, check=True)
+    folder, text = done.stdout.splitlines()
+    assert folder == str(tmp_path / "roots/instance-0")
+    here = f"{tmp_path}/dataset"
+    assert CellSpec.from_text(text) == replace(
+        spec,
+        folder=f"{here}/data",
+        task=f"{here}/tasks/a.yaml",
+        pipeline=f"{here}/p.yaml",
+        skills=(f"{here}/skills",),
+    )
+
+
 @pytest.mark.slow
-def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(tmp_path: Path):
+def test_a_task_is_planned_here_and_rendered_and_stored_inside_isaac_sim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The instance starts in another folder than the run, whose paths are relative."""
+    monkeypatch.chdir(tmp_path)
+    task = (ROOT / "tests/support/tiny.yaml").read_text()
+    Path("tiny.yaml").write_text(task.replace("robot: panda", "robot: ./mine.yaml"))
+    Path("mine.yaml").write_text((ROOT / "scenes/robots/panda.yaml").read_text())
     instances = find_instances(environ=install(tmp_path / "isaac"), gpus=RTX[:1])
     spec = CellSpec(
         folder=str(tmp_path / "data"),
-        task=str(ROOT / "tests/support/tiny.yaml"),
+        task="tiny.yaml",
         episodes=1,
         simulator="isaacsim",
         stack=16,

@@ -66,6 +66,7 @@ class CuroboProcess:
             try:
                 self._process = subprocess.Popen(
                     [python, "-c", _START, package, str(theirs.fileno())],
+                    cwd="/",  # libraries open files of the current folder, which may be a dataset of others
                     pass_fds=(theirs.fileno(),),
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
