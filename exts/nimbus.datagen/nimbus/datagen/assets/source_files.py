@@ -12,7 +12,7 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import check_regular, read_bytes
-from nimbus.datagen.objects.imported.read import LARGEST_FILE
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
 
 _LARGEST_TEXT = 1 << 20
 """Largest size of a text beside an asset [bytes]."""
