@@ -4,8 +4,8 @@ Run it as ``python benchmarks/release_spread.py [TASK ...] [--layouts N] [--firs
 measures all shipped tasks that move an object to a goal, and ``--list`` prints their names. Each layout is attempted
 several times with different streams; nothing is rendered. Each row describes the beginning of one phase of a task. For
 each layout, the largest distance between hand positions is computed; the row has the maximum and the median over all
-layouts. A choice that does not depend on an observation should not vary by more than 1 cm. A task file can request such
-variation (``spread``); the position is then stored with the episode.
+layouts, and lists the layouts beyond the limit. A choice that does not depend on an observation should not vary by more
+than 1 cm. A task file can request such variation (``spread``); the position is then stored with the episode.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def hand_places(trajectory: Trajectory, links: list[str]) -> dict[str, FloatArra
     return found
 
 
-def spreads(task: Task, *, layouts: range, times: int) -> Iterator[tuple[str, list[float], int]]:
-    """Return spreads of the hand's position by phase, one per layout [m], and the number of compared attempts."""
+def spreads(task: Task, *, layouts: range, times: int) -> Iterator[tuple[str, dict[int, float], int]]:
+    """Return spreads of the hand's position by phase and layout [m], and the number of compared attempts."""
     assets = load_assets(task)
     simulation = NewtonSimulation(assets.stage, assets.robot, rate=task.rate)
     links = [arm.tool.link for arm in assets.robot.arms]
-    apart: dict[str, list[float]] = defaultdict(list)
+    apart: dict[str, dict[int, float]] = defaultdict(dict)
     compared = 0
     for index in layouts:
         layout = draw_physical(task, assets, seed=0, index=index)
@@ -79,7 +79,7 @@ def spreads(task: Task, *, layouts: range, times: int) -> Iterator[tuple[str, li
         for name, some in places.items():
             all_places = np.array(some)
             between = np.linalg.norm(all_places[:, None] - all_places[None], axis=-1)
-            apart[name].append(float(between.max()))
+            apart[name][index] = float(between.max())
     for name, values in apart.items():
         yield name, values, compared
 
@@ -109,9 +109,11 @@ def main() -> int:
     sys.stdout.write(f"{'task':<20} {'skill, target, phase':<36} {'largest':>9} {'median':>9}  attempts\n")
     for name in names:
         task = load_task(name)
-        for phase, values, compared in spreads(task, layouts=layouts, times=args.times):
+        for phase, by_layout, compared in spreads(task, layouts=layouts, times=args.times):
+            values = list(by_layout.values())
             largest, median = 100 * max(values), 100 * float(np.median(values))
-            mark = " *" if max(values) > LIMIT else ""
+            over = [index for index, value in by_layout.items() if value > LIMIT]
+            mark = f"  * layouts {', '.join(map(str, over))}" if over else ""
             sys.stdout.write(f"{name:<20} {phase:<36} {largest:6.2f} cm {median:6.2f} cm  {compared}{mark}\n")
             sys.stdout.flush()
             worst = max(worst, *values)

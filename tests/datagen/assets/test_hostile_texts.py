@@ -22,9 +22,9 @@ def test_references_of_long_lines(tmp_path: Path):
 def test_category_of_many_openings(tmp_path: Path):
     path = tmp_path / "metadata.pbtxt"
     path.write_text("categories {" * 80_000)
-    assert layouts._pbtxt_category(path) == ""
+    assert layouts._pbtxt_category(tmp_path, path) == ""
     path.write_text('categories { last: "a" }\ncategories {\n first: "Shoe"\n}')
-    assert layouts._pbtxt_category(path) == "Shoe"
+    assert layouts._pbtxt_category(tmp_path, path) == "Shoe"
 
 
 def test_license_of_many_words(tmp_path: Path):
@@ -38,14 +38,14 @@ def test_license_of_many_words(tmp_path: Path):
 def test_scale_that_is_none(scale: str, tmp_path: Path):
     path = tmp_path / "model_data0.json"
     path.write_text('{"scale": ' + scale + "}")
-    assert layouts._robotwin_scale(path)[0] is None
+    assert layouts._robotwin_scale(tmp_path, path)[0] is None
 
 
 def test_deep_json_is_no_category(tmp_path: Path):
     path = tmp_path / "meta.json"
     path.write_text("[" * 100_000)
-    assert urdf._category(path) == ""
+    assert urdf._category(tmp_path, path) == ""
     (tmp_path / "lvis-annotations.json").write_text("[" * 100_000)
     assert layouts._objaverse_categories(tmp_path, ["lvis-annotations.json"]) == {}
     (tmp_path / "a.gltf").write_text("[" * 100_000)
-    assert digests._uris(tmp_path / "a.gltf") == []
+    assert digests._uris(tmp_path, tmp_path / "a.gltf") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -136,6 +137,17 @@ def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):
     path = tmp_path / "a.gltf"
     path.write_text('{"buffers": [{"uri": "buffers/a%20b.bin"}, {"uri": "data:x"}, {"uri": 3}, {"uri": "gone.bin"}]}')
     assert gltf_files(path) == [path, buffer]
+
+
+@pytest.mark.parametrize("name", ["../pin.txt", "%2e%2e/pin.txt", "{}/pin.txt", "a/../../pin.txt", "link.txt"])
+def test_a_gltf_names_no_file_of_another_folder(tmp_path: Path, name: str):
+    """A reader that skips an image does not refuse its name, and the hash of the scene would cover the file."""
+    (tmp_path / "pin.txt").write_text("4711")
+    (tmp_path / "scene").mkdir()
+    (tmp_path / "scene" / "link.txt").symlink_to(tmp_path / "pin.txt")
+    path = tmp_path / "scene" / "a.gltf"
+    path.write_text(json.dumps({"images": [{"uri": name.format(tmp_path), "mimeType": "image/ktx2"}]}))
+    assert "its folder" in refusal(gltf_files, path)
 
 
 @pytest.mark.parametrize(

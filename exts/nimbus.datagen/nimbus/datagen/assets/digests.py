@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from nimbus.datagen.assets.found import FoundAsset
+from nimbus.datagen.assets.source_files import hash_file, read_source
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.asset_folders import files_below
+from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.codec import parse_json, to_json
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.roots import below
 
 T = TypeVar("T", bytes, str)
@@ -37,7 +39,7 @@ def digest_asset(root: Path, asset: FoundAsset) -> str:
     for name in list(files):
         files |= dict.fromkeys(_references(root, name))
     for name in files:
-        digest.update(f"{name} {_digest(root / name)}\n".encode())
+        digest.update(f"{name} {_digest(root, root / name)}\n".encode())
     return digest.hexdigest()
 
 
@@ -48,8 +50,8 @@ def forget_digests() -> None:
 
 
 @lru_cache(maxsize=20_000)
-def _digest(path: Path) -> str:
-    return hashlib.sha256(read_bytes(path, limit=LARGEST_FILE)).hexdigest()
+def _digest(root: Path, path: Path) -> str:
+    return hashlib.sha256(read_source(root, path)).hexdigest()
 
 
 def _references(root: Path, name: str) -> Iterator[str]:
@@ -57,17 +59,17 @@ def _references(root: Path, name: str) -> Iterator[str]:
     path = root / name
     suffix = path.suffix.lower()
     if suffix == ".obj":
-        content = read_bytes(path, limit=LARGEST_FILE)
+        content = read_source(root, path)
         for library in _distinct(re.findall(rb"(?m)^[ \t]*mtllib[ \t]+(.+)$", content), path):
             if found := below(root, path.parent, library.strip().decode(errors="replace")):
                 yield found
                 yield from _textures(root, root / found)
     elif suffix in (".gltf", ".glb"):
-        for uri in _distinct(_uris(path), path):
+        for uri in _distinct(_uris(root, path), path):
             if found := below(root, path.parent, uri):
                 yield found
     elif suffix == ".ply":
-        head = read_bytes(path, limit=LARGEST_FILE)[:65536]
+        head = read_source(root, path)[:65536]
         for picture in _distinct(re.findall(rb"(?m)^comment TextureFile (.+?)\r?$", head), path):
             if found := below(root, path.parent, picture.decode(errors="replace")):
                 yield found
@@ -78,12 +80,12 @@ def _references(root: Path, name: str) -> Iterator[str]:
 @lru_cache(maxsize=256)
 def _beside(root: Path, folder: Path) -> tuple[str, ...]:
     """Return the files that a stage in a folder may refer to; the stage itself is parsed only in a child process."""
-    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() in _IN_USD and file.is_file())
+    found = [file for file in files_below(folder, root) if file.suffix.lower() in _IN_USD]
     return tuple(file.relative_to(root).as_posix() for file in found[:_MOST_BESIDE])
 
 
 def _textures(root: Path, path: Path) -> Iterator[str]:
-    lines = re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_bytes(path))
+    lines = re.findall(rb"(?mi)^[ \t]*(?:map_\w+|bump|norm|disp)[ \t]+(.+)$", read_source(root, path, limit=TEXT_BYTES))
     for line in _distinct(lines, path):
         text = line.strip().decode(errors="replace")
         for name in (text, *text.split()[-1:]):
@@ -105,8 +107,8 @@ def _distinct(names: list[T], path: Path) -> list[T]:
     return found
 
 
-def _uris(path: Path) -> list[str]:
-    content = read_bytes(path, limit=LARGEST_FILE)
+def _uris(root: Path, path: Path) -> list[str]:
+    content = read_source(root, path)
     if content[:4] == b"glTF" and len(content) >= 20:
         content = content[20 : 20 + struct.unpack("<I", content[12:16])[0]]
     try:
@@ -125,9 +127,5 @@ def digest_source(path: Path, digests: list[str]) -> str:
         InputError: The file cannot be read.
     """
     if path.is_file():
-        try:
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(path), instead="make it readable") from None
+        return hash_file(path)
     return hashlib.sha256(" ".join(sorted(digests)).encode()).hexdigest()

@@ -21,7 +21,7 @@ from nimbus.datagen.assets.found import FoundAsset, found_from_plain
 from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_restricted
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.bounded import read_bytes, read_text
 from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
@@ -347,8 +347,9 @@ def _write_library(
 ) -> None:
     """Write ``library.yaml`` with the hash, licenses and counts of each source."""
     content: dict[str, Any] = {}
-    with suppress(OSError, yaml.YAMLError):
-        content = (yaml.safe_load((out / LIBRARY_NAME).read_text(encoding="utf-8")) or {}).get("sources", {})
+    with suppress(InputError, yaml.YAMLError):
+        text = read_text(out / LIBRARY_NAME, follow=False)
+        content = (yaml.safe_load(text) or {}).get("sources", {})
     for source in sources:
         content[source.name] = {"sha256": digest_source(source.path, digests[source.name])}
     for name in list(content):

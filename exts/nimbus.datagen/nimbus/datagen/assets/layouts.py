@@ -12,9 +12,10 @@ from typing import Any
 
 from nimbus.datagen.assets.found import FoundAsset, FoundPart
 from nimbus.datagen.assets.mjcf import read_mjcf
+from nimbus.datagen.assets.source_files import text_beside
 from nimbus.datagen.assets.urdf import read_urdf
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.objects.imported.read import SUFFIXES
 
@@ -114,7 +115,7 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
             assets = reader(root, name)
         except InputError as error:
             is_urdf = name.lower().endswith((".urdf", ".xacro"))
-            if is_urdf or _is_mjcf(root / name):
+            if is_urdf or _is_mjcf(root, root / name):
                 layout = "urdf" if is_urdf else "mjcf"
                 lines.append(FoundAsset(name=PurePosixPath(name).stem, path=name, layout=layout, refused=error.what))
             continue
@@ -132,12 +133,9 @@ def _of_xml(root: Path, files: list[str]) -> tuple[list[FoundAsset], list[FoundA
     ], lines
 
 
-def _is_mjcf(path: Path) -> bool:
+def _is_mjcf(root: Path, path: Path) -> bool:
     """Return True if an unreadable file was probably meant as MJCF."""
-    try:
-        return "<mujoco" in read_text(path, limit=16 << 20)
-    except InputError:
-        return False
+    return "<mujoco" in text_beside(root, path, limit=16 << 20)
 
 
 def _is_own(asset: FoundAsset) -> bool:
@@ -160,13 +158,13 @@ def _of_mesh(root: Path, name: str, files: set[str], categories: dict[str, str],
     if match := _GSO.search(name):
         base = name[: match.start("name")] + match["name"]
         texture = next((file for file in (f"{base}/materials/textures/texture.png",) if file in files), "")
-        words = (match["name"], _pbtxt_category(root / base / "metadata.pbtxt"))
+        words = (match["name"], _pbtxt_category(root, root / base / "metadata.pbtxt"))
         part = replace(part, texture=texture)
         return FoundAsset(name=match["name"], path=name, layout="gso", parts=(part,), words=words, metres=1.0, up="z")
     if match := _ROBOTWIN.search(name):
         own = f"{match['name']}_{match['number']}"
         base = path.parent.parent
-        metres, notes = _robotwin_scale(root / base / f"model_data{match['number']}.json")
+        metres, notes = _robotwin_scale(root, root / base / f"model_data{match['number']}.json")
         return FoundAsset(
             name=own, path=name, layout="robotwin", parts=(part,), words=(match["name"],), metres=metres, notes=notes
         )
@@ -196,21 +194,18 @@ def _folder(name: str) -> str:
     return next((part for part in reversed(parts) if part.lower() not in _PLAIN_FOLDERS), "")
 
 
-def _pbtxt_category(path: Path) -> str:
+def _pbtxt_category(root: Path, path: Path) -> str:
     """Return the category of a Google scan from its metadata, such as ``first: "Shoe"``."""
-    try:
-        parts = re.findall(r"categories\s*\{([^}]*)", read_text(path, limit=1 << 20))
-    except InputError:
-        return ""
+    parts = re.findall(r"categories\s*\{([^}]*)", text_beside(root, path))
     match = next(filter(None, (re.search(r'first:\s*"([^"]{1,60})"', part) for part in parts)), None)
     return match[1] if match else ""
 
 
-def _robotwin_scale(path: Path) -> tuple[float | None, tuple[str, ...]]:
+def _robotwin_scale(root: Path, path: Path) -> tuple[float | None, tuple[str, ...]]:
     try:
-        scale = parse_json(read_text(path, limit=1 << 20))["scale"]
+        scale = parse_json(text_beside(root, path))["scale"]
         sides = [float(side) for side in (scale if isinstance(scale, list) else [scale])]
-    except (InputError, ValueError, KeyError, TypeError, OverflowError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None, (f"{path.name} gives no scale",)
     if not sides or not all(0 < side < math.inf for side in sides):
         return None, (f"{path.name} gives the scale {scale}, which is not used",)
@@ -223,8 +218,8 @@ def _objaverse_categories(root: Path, files: list[str]) -> dict[str, str]:
     for name in files:
         if PurePosixPath(name).name == "lvis-annotations.json":
             try:
-                content = parse_json(read_text(root / name))
-            except (InputError, ValueError):
+                content = parse_json(text_beside(root, root / name, limit=TEXT_BYTES))
+            except ValueError:
                 continue
             if isinstance(content, dict):
                 for category, uids in content.items():

@@ -6,8 +6,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_text
+from nimbus.datagen.assets.source_files import text_beside
 
 _TEXTS = (
     (r"CC[- ]BY[- ]NC[- ]ND", "CC-BY-NC-ND-4.0"),
@@ -28,7 +27,6 @@ _ASSETS = re.compile(r"\bassets\b", re.IGNORECASE)
 _LICENSED = re.compile(r"\blicensed? under\b", re.IGNORECASE)
 """Words of a sentence in a README about the license of its assets, which may differ from that of the code."""
 _FILES = ("license", "licence", "copying")
-_LARGEST = 1 << 20
 
 
 def is_restricted(name: str) -> bool:
@@ -41,7 +39,7 @@ def find_license(root: Path, path: str) -> str:
     folder = (root / path).parent
     while folder.is_relative_to(root):
         for file in _named(folder, _FILES):
-            return _named_in(file)
+            return _named_in(root, file)
         if folder == root:
             break
         folder = folder.parent
@@ -58,7 +56,7 @@ def forget_licenses() -> None:
 def _of_wheel(root: Path) -> str:
     for info in sorted(root.glob("*.dist-info")):
         for file in _named(info, ("metadata",)):
-            text = _text(file)
+            text = text_beside(root, file)
             for line in text.split("\n"):
                 if (word := _ASSETS.search(line)) and _LICENSED.search(line, word.end()):
                     return _match(line) or "LicenseRef-unrecognized"
@@ -68,7 +66,7 @@ def _of_wheel(root: Path) -> str:
                 return found
         for file in sorted(info.glob("licenses/*")):
             if file.name.lower().startswith(_FILES):
-                return _named_in(file)
+                return _named_in(root, file)
     return ""
 
 
@@ -79,16 +77,9 @@ def _named(folder: Path, names: tuple[str, ...]) -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _named_in(path: Path) -> str:
-    return _match(_text(path)[:4000]) or "LicenseRef-unrecognized"
+def _named_in(root: Path, path: Path) -> str:
+    return _match(text_beside(root, path)[:4000]) or "LicenseRef-unrecognized"
 
 
 def _match(text: str) -> str:
     return next((name for pattern, name in _TEXTS if re.search(pattern, text, re.IGNORECASE)), "")
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, limit=_LARGEST)
-    except InputError:
-        return ""

@@ -45,7 +45,7 @@ def load_mjcf(root: Path, path: str) -> tuple[MjcfFile, Element] | None:
         InputError: The file is not XML, or includes itself or an unreadable file.
     """
     file = root / path
-    top = parse_xml(file)
+    top = parse_xml(root, file)
     if top.tag != "mujoco":
         return None
     model = MjcfFile(root, file)
@@ -63,7 +63,7 @@ def _include(model: MjcfFile, element: Element, file: Path, depth: int) -> Eleme
         if child.tag == "include":
             given = child.get("file") or ""
             if name := below(model.root, file.parent, given):
-                inner = _include(model, parse_xml(model.root / name), model.root / name, depth + 1)
+                inner = _include(model, parse_xml(model.root, model.root / name), model.root / name, depth + 1)
                 children += list(inner)
             else:
                 model.missing.append(f"the included file '{given}' is missing below the source and is omitted")

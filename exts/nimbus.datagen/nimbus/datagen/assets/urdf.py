@@ -12,9 +12,9 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.assets.articulated.chains import RawJoint, RawLink, attach_links
 from nimbus.datagen.assets.found import FoundAsset, FoundPart
+from nimbus.datagen.assets.source_files import text_beside
 from nimbus.datagen.assets.xml_files import numbers, parse_xml, place_of, turned, upper_rows
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_text
 from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.objects.imported.roots import below
 
@@ -23,8 +23,6 @@ _LONGEST = 200
 _KINDS = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
 _PARTNET, _SEMANTICS, _META = "mobility.urdf", "semantics.txt", "meta.json"
 """Names of the files that identify PartNet-Mobility."""
-_MOST_TEXT = 1 << 20
-"""Largest size of a text file beside a URDF [bytes]."""
 _XACRO = "contains xacro macros; expand them first: xacro IN.urdf.xacro > OUT.urdf"
 
 
@@ -35,7 +33,7 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
         InputError: The file is not XML, needs xacro, or its fixed joints form a cycle.
     """
     file = root / path
-    robot = parse_xml(file)
+    robot = parse_xml(root, file)
     if robot.tag != "robot":
         return []
     if _needs_xacro(robot):
@@ -54,7 +52,7 @@ def read_urdf(root: Path, path: str) -> list[FoundAsset]:
     masses = [float(numbers(mass.get("value"), (0.0,))[0]) for mass in robot.iter("mass")]
     if 0 in masses:
         notes.append("a mass of 0 is ignored")
-    category = _category(file.parent / _META) if is_partnet else ""
+    category = _category(root, file.parent / _META) if is_partnet else ""
     words = (category, file.stem, robot.get("name") or "", file.parent.name)
     asset = FoundAsset(
         **common,
@@ -83,7 +81,7 @@ def _needs_xacro(robot: Element) -> bool:
 
 def _links(root: Path, file: Path, robot: Element) -> tuple[list[RawLink], list[str]]:
     """Return the links with their parts, and notes about omitted parts."""
-    places, semantics = _places(robot), _semantics(file.parent / _SEMANTICS)
+    places, semantics = _places(robot), _semantics(root, file.parent / _SEMANTICS)
     colors = {
         material.get("name"): color.get("rgba")
         for material in robot.iter("material")
@@ -138,27 +136,20 @@ def _number(text: str | None) -> float:
         return float("nan")
 
 
-def _semantics(path: Path) -> dict[str, tuple[str, ...]]:
+def _semantics(root: Path, path: Path) -> dict[str, tuple[str, ...]]:
     """Read ``semantics.txt`` of PartNet-Mobility, whose lines give a link, its type of joint and its meaning."""
-    rows = (line.split() for line in _optional(path).splitlines())
+    rows = (line.split() for line in text_beside(root, path).splitlines())
     return {row[0]: (" ".join(row[2:]),) for row in rows if len(row) > 2}
 
 
-def _category(path: Path) -> str:
+def _category(root: Path, path: Path) -> str:
     """Return the category of a PartNet-Mobility asset from its ``meta.json``."""
     try:
-        found = parse_json(_optional(path) or "{}")
+        found = parse_json(text_beside(root, path) or "{}")
     except ValueError:
         return ""
     name = found.get("model_cat", "") if isinstance(found, dict) else ""
     return name[:60] if isinstance(name, str) else ""
-
-
-def _optional(path: Path) -> str:
-    try:
-        return read_text(path, limit=_MOST_TEXT)
-    except InputError:
-        return ""
 
 
 def _places(robot: Element) -> dict[str, FloatArray]:

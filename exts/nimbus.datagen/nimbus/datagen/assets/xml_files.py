@@ -10,21 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.assets.source_files import read_source
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
 
 _LARGEST = 16 << 20
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def parse_xml(path: Path) -> ElementTree.Element:
-    """Parse an XML file.
+def parse_xml(root: Path, path: Path) -> ElementTree.Element:
+    """Parse an XML file of a source.
+
+    Args:
+        root: Folder of the source.
+        path: The file.
 
     Raises:
         InputError: The file cannot be read, is malformed, or declares entities.
     """
-    content = read_bytes(path, limit=_LARGEST)
+    content = read_source(root, path, limit=_LARGEST)
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
         raise InputError("declares XML entities", where=str(path), instead="replace them with their text")
     try:

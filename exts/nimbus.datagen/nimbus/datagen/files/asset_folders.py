@@ -32,13 +32,24 @@ def check_all_below(
     Raises:
         InputError: A file is such a link.
     """
-    root = folder.resolve()
-    places = (root, *(parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots"))
+    places = _places(folder)
     for file in files:
-        real = file.resolve()
-        if not any(real.is_relative_to(place) for place in places):
+        if not _is_in(file, places):
             what = "this is a link out of its folder, which may lead to a private file"
             raise InputError(what, where=str(file), instead=instead)
+
+
+def files_below(folder: Path, root: Path) -> list[Path]:
+    """Return the files in a folder and below it, without links out of the folder of assets.
+
+    Lists of files for hashes come from here: they contain files that no reader opens, so no reader refuses them.
+
+    Args:
+        folder: Folder whose files are listed; links to folders are not followed.
+        root: Folder of assets, in which the files must lie, as for :func:`check_all_below`.
+    """
+    places = _places(root)
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_in(path, places)]
 
 
 def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its place") -> None:
@@ -50,3 +61,14 @@ def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its
     if path.is_symlink():
         what = "this is a link into another folder, which may contain private files"
         raise InputError(what, where=str(path), instead=instead)
+
+
+def _places(folder: Path) -> tuple[Path, ...]:
+    """Return the folders in which the files of a folder of assets may lie."""
+    root = folder.resolve()
+    return (root, *(parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots"))
+
+
+def _is_in(path: Path, places: tuple[Path, ...]) -> bool:
+    real = path.resolve()
+    return any(real.is_relative_to(place) for place in places)

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.media.picture_files import limit_formats
+from nimbus.datagen.meshes.mesh_folder import folder_resolver
 
 _CUTTING: dict[str, Any] = {
     "threshold": 0.08,  # largest concavity of a piece, as measured by coacd
@@ -51,7 +52,7 @@ def _pieces(path: Path, folder: Path, name: str) -> list[Path]:
 
     coacd.set_log_level("error")
     limit_formats()
-    whole: Any = trimesh.load(path.absolute(), force="mesh")
+    whole: Any = trimesh.load(path.absolute(), force="mesh", resolver=folder_resolver(path))
     parts = coacd.run_coacd(coacd.Mesh(whole.vertices, whole.faces), **_CUTTING)
     files = []
     for number, (vertices, faces) in enumerate(parts):

@@ -13,6 +13,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.limited_process import run_limited
+from nimbus.datagen.meshes.mesh_folder import folder_resolver
 from nimbus.datagen.robots.limit_checks import ModelLines
 from nimbus.datagen.robots.robot import Piece, Robot
 from nimbus.datagen.robots.urdf import Element, mesh_path, model_path, piece_path, read_urdf
@@ -143,7 +144,8 @@ def _corners(file: Path) -> FloatArray:
         if "outside its folder" not in error.what:
             raise
     # Robot packages often keep textures in a folder beside the meshes; they are not needed here.
-    bare = trimesh.load_mesh(str(file.absolute()), process=False, skip_materials=True)
+    place, resolver = str(file.absolute()), folder_resolver(file)
+    bare = trimesh.load_mesh(place, process=False, skip_materials=True, resolver=resolver)
     return np.asarray(bare.vertices, dtype=np.float64)
 
 

@@ -16,7 +16,8 @@ from nimbus.datagen.files.atomic import replacing
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES, read_nodes
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 from nimbus.datagen.rooms.settings import StageFileSettings
 from nimbus.datagen.usd.stage_meshes import add_contact, add_mesh, keep_picture
 from nimbus.datagen.version import versioned_hash

@@ -18,9 +18,10 @@ from nimbus.datagen.episode.layout import PhysicalLayout, Vector
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.scene_files import scene_file
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.mdl_files import mdl_files
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, USD_SUFFIXES
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_references, check_scene, is_shipped, unopened
 from nimbus.datagen.objects.imported.used_files import check_used_files
 from nimbus.datagen.rooms.plan import Bench
@@ -193,7 +194,7 @@ def _file_hash(path: Path) -> str:
 
 
 def _gltf_hash(path: Path) -> str:
-    """Return the hash of a glTF file and of the buffers and images that it names, also in other folders."""
+    """Return the hash of a glTF file and of the buffers and images that it names."""
     digest = hashlib.sha256(path.name.encode())
     digest.update(read_bytes(path, limit=LARGEST_FILE))
     for file in dict.fromkeys(gltf_files(path)[1:]):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below, check_below
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read import front_json, glb, hssd, ply, usd_stage
@@ -34,17 +33,13 @@ def further_files(path: Path) -> list[Path]:
     if path.name.endswith(hssd.SUFFIX):
         files, root = hssd.instance_files(path), hssd.dataset_folder(path)
         for file in files:
-            if file.is_relative_to(root):
-                check_below(file, hssd.top_folder(file, root))
+            check_below(file, hssd.top_folder(file, root))
         return files
     found, suffix = _FORMATS.get(path.suffix.lower()), path.suffix.lower()
     files, root = found[1](path) if found else [], path.parent.parent if suffix == ".json" else path.parent
     if suffix in usd_stage.SUFFIXES:  # it may name files anywhere, see SECURITY.md
         return files
-    inside = os.path.join(os.path.abspath(root), "")
-    for file in files:  # readers themselves refuse names that lead out of the folder
-        if os.path.abspath(file).startswith(inside):
-            check_below(file, root)
+    check_all_below(files, root)
     return files
 
 

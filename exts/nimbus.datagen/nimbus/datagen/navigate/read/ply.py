@@ -9,6 +9,7 @@ import numpy as np
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import RESTORE, check_regular
+from nimbus.datagen.meshes.mesh_folder import folder_resolver
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import choose_up, make_scene, split_by_thing
 from nimbus.datagen.navigate.read.scan_labels import (
@@ -70,7 +71,8 @@ def _load(path: Path) -> Any:
     if not check_regular(path, limit=_FILE_BYTES):
         raise InputError("the file is empty", where=str(path), instead=RESTORE)
     try:
-        mesh = trimesh.load(str(path.absolute()), process=False, file_type="ply")
+        place = str(path.absolute())  # a texture would not be covered by the hash of the scan
+        mesh = trimesh.load(place, process=False, file_type="ply", skip_materials=True, resolver=folder_resolver(path))
     except Exception as error:  # the parser raises various errors for damaged files
         what = f"cannot be read as PLY: {type(error).__name__}: {error}".replace("\n", " ")
         raise InputError(what, where=str(path), instead="copy or download it again") from None

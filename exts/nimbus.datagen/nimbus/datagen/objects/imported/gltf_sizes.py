@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import TEXT_BYTES
 from nimbus.datagen.files.codec import parse_json
 
@@ -54,16 +55,35 @@ def has_pictures(path: Path) -> bool:
 
 
 def gltf_files(path: Path) -> list[Path]:
-    """Return the paths of a glTF file and of the existing files that it names, in any folder.
+    """Return the paths of a glTF file and of the existing files that it names; they lie in its folder.
+
+    Raises:
+        InputError: The file is damaged, or names a file that is not in its folder, also behind a link.
+    """
+    inside = os.path.join(os.path.abspath(path.parent), "")
+    for file in (named := _named(path)):
+        if not os.path.abspath(file).startswith(inside):
+            name = os.path.relpath(file, path.parent)
+            raise InputError(f"refers to '{name[:200]}' outside its folder", where=str(path), instead="put it there")
+    found = [file for file in named if os.path.isfile(file)]
+    check_all_below(found, path.parent)
+    return [path, *found]
+
+
+def files_anywhere(path: Path) -> list[Path]:
+    """Return the paths of the existing files that a glTF file names, in any folder; the caller checks them.
 
     Raises:
         InputError: The file is damaged.
     """
+    return [file for file in _named(path) if os.path.isfile(file)]
+
+
+def _named(path: Path) -> list[Path]:
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
     plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
-    found = [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
-    return [path, *(file for file in found if os.path.isfile(file))]
+    return [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
 
 
 def _document(path: Path) -> Mapping[str, object]:

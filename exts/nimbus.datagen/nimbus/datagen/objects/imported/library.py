@@ -13,9 +13,10 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.strict_yaml import load
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.prepare import PREPARATION_VERSION, PreparedMesh, prepare_mesh
-from nimbus.datagen.objects.imported.read import LARGEST_FILE, REFERRED, SUFFIXES
+from nimbus.datagen.objects.imported.read import REFERRED, SUFFIXES
 from nimbus.datagen.objects.imported.rooms import name_rooms
 from nimbus.datagen.objects.imported.settings import AssetFile, AssetSettings
 from nimbus.datagen.objects.imported.settle import name_rest_poses

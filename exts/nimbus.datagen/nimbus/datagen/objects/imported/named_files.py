@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
-from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.gltf_sizes import files_anywhere
 
 _MATERIALS = re.compile(rb"mtllib[ \t]+([^\r\n]+)")
 _MAPS = re.compile(rb"(?:map_\w+|bump|norm|disp|decal|refl)[ \t]+([^\r\n]+)", re.IGNORECASE)
@@ -43,7 +43,7 @@ def named_files(mesh: Path, *, limit: int) -> Iterator[tuple[Path, str, Path]]:
                 yield material, name, file
                 yield from _named(material, mesh, _MAPS, limit=TEXT_BYTES)
         case ".gltf" | ".glb":
-            yield from ((file, file.name, mesh) for file in gltf_files(mesh)[1:])
+            yield from ((file, file.name, mesh) for file in files_anywhere(mesh))
         case _:
             return
 

@@ -14,6 +14,7 @@ from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.media.picture_files import limit_formats, open_picture
+from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
 from nimbus.datagen.objects.imported.gltf_sizes import check_gltf_sizes, gltf_files
 from nimbus.datagen.objects.imported.roots import below
 from nimbus.datagen.objects.imported.surface import ImportedSurface, color_surface
@@ -24,7 +25,6 @@ _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tga", ".tif", ".tiff", 
 REFERRED = (".mtl", ".bin", *USD_SUFFIXES, *_PICTURES)
 """Suffixes of the files to which a mesh other than glTF may refer. Others are not read: the hash of a library covers
 these alone."""
-LARGEST_FILE = 256 * 2**20
 _MOST_FACES = 2_000_000
 _TEXTURE_SIDE = 2048
 """Largest side of a texture when read [px]; stored textures are baked smaller."""
@@ -119,7 +119,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
     _refuse_compression(path)
     if is_gltf := path.suffix.lower() in (".glb", ".gltf"):
         check_gltf_sizes(path)
-        listed = {file.resolve() for file in gltf_files(path)}
+        listed = {file.resolve() for file in gltf_files(path)} if root is None else set()
 
     class FolderResolver(FilePathResolver):
         """Resolver that finds materials and textures only below the file's folder."""
