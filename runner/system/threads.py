@@ -38,6 +38,8 @@ KERNELS = (
 _USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}
 """Rooms whose kernels only certain components of a pipeline use; other runs need not compile them."""
 
+_KERNELS = "WARP_CACHE_PATH"
+"""Variable that names the folder of compiled kernels."""
 _PICTURES = ("meshes.", "render.")
 """Rooms with kernels that only render; a run without cameras compiles none of them."""
 
@@ -51,17 +53,18 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
 
     Raises:
         InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
-            the cache folder is not writable.
+            the cache folder is not writable, or other users can write there.
     """
     import warp
 
-    from nimbus.datagen.files.cache import cache_folder
+    from nimbus.datagen.files.cache import cache_folder, named_folder
     from nimbus.datagen.render.stacked import find_device
 
     warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
-    # Warp itself reads WARP_CACHE_PATH, but only where no folder is set. A folder is set once Warp is initialized.
-    if warp.config.kernel_cache_dir is None and not os.environ.get("WARP_CACHE_PATH"):
-        warp.config.kernel_cache_dir = str(cache_folder("warp"))
+    # Warp itself reads WARP_CACHE_PATH, also a relative one. A folder is set once Warp is initialized.
+    if warp.config.kernel_cache_dir is None:
+        given = os.environ.get(_KERNELS)
+        warp.config.kernel_cache_dir = str(named_folder(_KERNELS, given) if given else cache_folder("warp"))
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()
         find_device(device)

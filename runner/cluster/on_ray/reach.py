@@ -12,9 +12,11 @@ from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
+from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.system.output import write_error
 
+_TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 _CONNECT = 5.0
 """Time limit for a connection to a head [s]."""
 
@@ -68,10 +70,14 @@ def read_token() -> str:
     """Return Ray's token, empty if there is none.
 
     It is read from ``RAY_AUTH_TOKEN``, the file in ``RAY_AUTH_TOKEN_PATH``, or ``~/.ray/auth_token``, in this order.
+
+    Raises:
+        InputError: ``RAY_AUTH_TOKEN_PATH`` is a relative path.
     """
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token.strip()
-    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    named = os.environ.get(_TOKEN_PATH)
+    path = variable_path(_TOKEN_PATH, named) if named else Path.home() / ".ray" / "auth_token"
     try:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):

@@ -7,13 +7,13 @@ import signal
 import tempfile
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import ray  # pyright: ignore[reportMissingImports]
 from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.line_socket import HeadUnreachableError, LineConnection, LineServer
 from nimbus.runner.cluster.messages import FAILED, MOST_LETTERS, Leave, to_line
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
@@ -39,7 +39,7 @@ class RelayActor:
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
-        place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
+        place = variable_path("NIMBUS_SPOOL", os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
         self._own = own_node_folder(own_root(place / f"nimbus-nodes-{os.getuid()}"), name, node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()

@@ -16,6 +16,7 @@ from nimbus.runner.monitor.dashboard import LOADING
 from nimbus.runner.system import threads
 from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
 from tests.support import ROOT
+from tests.support.refusals import refusal
 from tests.support.runs import RUNNER, TINY, start
 
 SILENT = ("", f"{LOADING}\n")
@@ -62,14 +63,19 @@ def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch:
 
 
 def test_folder_of_warp_cache_path_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Warp reads ``WARP_CACHE_PATH`` itself, unless a folder is set before it starts."""
+    """Warp would also take a relative path, and run the machine code in that folder of the current folder."""
     import warp
 
     prepare_libraries()
     monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
     monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
     prepare_libraries()
-    assert warp.config.kernel_cache_dir is None
+    assert warp.config.kernel_cache_dir == str(tmp_path)
+    for folder, said in (("kernels", "is a relative path"), (str(tmp_path), "all users can write there")):
+        tmp_path.chmod(0o777)
+        monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
+        monkeypatch.setenv("WARP_CACHE_PATH", folder)
+        assert said in refusal(prepare_libraries)
     monkeypatch.delenv("WARP_CACHE_PATH")
     prepare_libraries()
     assert warp.config.kernel_cache_dir == str(cache_folder("warp"))

@@ -57,6 +57,27 @@ def cache_folder(name: str) -> Path:
     return folder
 
 
+def named_folder(variable: str, text: str) -> Path:
+    """Return the folder in an environment variable whose content is executed; it is created if missing.
+
+    Args:
+        variable: Name of the variable.
+        text: Its value.
+
+    Raises:
+        InputError: The path is relative, the folder cannot be created, or other users can write there.
+    """
+    folder = variable_path(variable, text)
+    instead = f"set {variable} to a folder of your own"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error.strerror or str(error), instead=instead) from None
+    if why := _why_not_own(folder, holds_files=True) or _why_not_own(folder.parent, holds_files=False):
+        raise _unwritable(folder, why, instead=instead)
+    return folder
+
+
 def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     """Return the reason why other users could put files into a folder, which would be trusted; empty for none.
 

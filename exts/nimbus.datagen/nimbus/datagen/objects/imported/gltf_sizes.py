@@ -15,6 +15,8 @@ from nimbus.datagen.files.codec import parse_json
 
 _MOST_ABSENT = 64 << 20
 """Largest size of the numbers that a file declares without storing them [bytes]; their values are zero."""
+_MOST_NAMES = 2000
+"""Largest number of files that a file may name."""
 _MOST_CORNERS = 50_000_000
 """Largest number of face corners of all nodes; several nodes may show one mesh."""
 _COMPONENT = {5120: 1, 5121: 1, 5122: 2, 5123: 2, 5125: 4, 5126: 4}
@@ -65,7 +67,7 @@ def gltf_files(path: Path) -> list[Path]:
         if not os.path.abspath(file).startswith(inside):
             name = os.path.relpath(file, path.parent)
             raise InputError(f"refers to '{name[:200]}' outside its folder", where=str(path), instead="put it there")
-    found = [file for file in named if os.path.isfile(file)]
+    found = _existing(named)
     check_all_below(found, path.parent)
     return [path, *found]
 
@@ -76,14 +78,26 @@ def files_anywhere(path: Path) -> list[Path]:
     Raises:
         InputError: The file is damaged.
     """
-    return [file for file in _named(path) if os.path.isfile(file)]
+    return _existing(_named(path))
 
 
 def _named(path: Path) -> list[Path]:
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
     plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
+    if len(plain) > _MOST_NAMES:
+        what = f"names {len(plain):,} files; the limit is {_MOST_NAMES:,}"
+        raise InputError(what, where=str(path), instead="simplify it, or store buffers and images in one GLB file")
     return [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
+
+
+def _existing(named: list[Path]) -> list[Path]:
+    """Return each existing file once, however often it is named: hashes read it whole."""
+    found: dict[str, Path] = {}
+    for file in named:
+        if os.path.isfile(file):
+            found.setdefault(os.path.realpath(file), file)
+    return list(found.values())
 
 
 def _document(path: Path) -> Mapping[str, object]:
