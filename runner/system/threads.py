@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -50,20 +49,14 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
         device: Device of the renderer.
 
     Raises:
-        InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
-            the cache folder is not writable.
+        InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist,
+            the cache folder is not writable, or ``WARP_CACHE_PATH`` is a relative path.
     """
-    import warp
-
-    from nimbus.datagen.files.cache import cache_folder
+    from nimbus.datagen.geometry.warp_library import start_warp
     from nimbus.datagen.render.stacked import find_device
 
-    warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
-    # Warp itself reads WARP_CACHE_PATH, but only where no folder is set. A folder is set once Warp is initialized.
-    if warp.config.kernel_cache_dir is None and not os.environ.get("WARP_CACHE_PATH"):
-        warp.config.kernel_cache_dir = str(cache_folder("warp"))
-    with silent_stderr():  # Warp also reports a missing GPU, without using its log
-        warp.init()
+    start_warp()
+    with silent_stderr():
         find_device(device)
     from nimbus.datagen.tasks.plugins import discover, discover_components
 

@@ -12,6 +12,7 @@ from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
+from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.system.output import write_error
 
@@ -68,10 +69,14 @@ def read_token() -> str:
     """Return Ray's token, empty if there is none.
 
     It is read from ``RAY_AUTH_TOKEN``, the file in ``RAY_AUTH_TOKEN_PATH``, or ``~/.ray/auth_token``, in this order.
+
+    Raises:
+        InputError: ``RAY_AUTH_TOKEN_PATH`` is a relative path.
     """
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token.strip()
-    path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    path = variable_path("RAY_AUTH_TOKEN_PATH", named) if named else Path.home() / ".ray" / "auth_token"
     try:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):

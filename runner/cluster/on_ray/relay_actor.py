@@ -14,6 +14,7 @@ import ray  # pyright: ignore[reportMissingImports]
 from ray.exceptions import ActorDiedError, RayError  # pyright: ignore[reportMissingImports]
 
 from nimbus.datagen.files.owned_folder import make_owned
+from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.line_socket import HeadUnreachableError, LineConnection, LineServer
 from nimbus.runner.cluster.messages import FAILED, MOST_LETTERS, Leave, to_line
 from nimbus.runner.cluster.on_ray.kept_process import KeptProcess
@@ -39,7 +40,8 @@ class RelayActor:
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
-        place = Path(os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
+        named = os.environ.get("NIMBUS_SPOOL")
+        place = variable_path("NIMBUS_SPOOL", named) if named else Path(tempfile.gettempdir())
         self._own = own_node_folder(own_root(place / f"nimbus-nodes-{os.getuid()}"), name, node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()

@@ -16,6 +16,7 @@ from nimbus.runner.monitor.dashboard import LOADING
 from nimbus.runner.system import threads
 from nimbus.runner.system.threads import KERNELS, kernels_are_compiled, load_kernels, prepare_libraries
 from tests.support import ROOT
+from tests.support.refusals import refusal
 from tests.support.runs import RUNNER, TINY, start
 
 SILENT = ("", f"{LOADING}\n")
@@ -62,17 +63,23 @@ def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch:
 
 
 def test_folder_of_warp_cache_path_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Warp reads ``WARP_CACHE_PATH`` itself, unless a folder is set before it starts."""
     import warp
 
     prepare_libraries()
+    for folder in (str(tmp_path), ""):
+        monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
+        monkeypatch.setenv("WARP_CACHE_PATH", folder)
+        prepare_libraries()
+        assert warp.config.kernel_cache_dir == (folder or str(cache_folder("warp")))
+
+
+def test_kernels_of_the_current_folder_are_not_used(monkeypatch: pytest.MonkeyPatch):
+    """They are machine code."""
+    import warp
+
     monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
-    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
-    prepare_libraries()
-    assert warp.config.kernel_cache_dir is None
-    monkeypatch.delenv("WARP_CACHE_PATH")
-    prepare_libraries()
-    assert warp.config.kernel_cache_dir == str(cache_folder("warp"))
+    monkeypatch.setenv("WARP_CACHE_PATH", "kernels")
+    assert "WARP_CACHE_PATH: 'kernels' is a relative path" in refusal(prepare_libraries)
 
 
 def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
