@@ -16,6 +16,7 @@ from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.system.output import write_error
 
+_TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 _CONNECT = 5.0
 """Time limit for a connection to a head [s]."""
 
@@ -75,8 +76,8 @@ def read_token() -> str:
     """
     if token := os.environ.get("RAY_AUTH_TOKEN"):
         return token.strip()
-    named = os.environ.get("RAY_AUTH_TOKEN_PATH")
-    path = variable_path("RAY_AUTH_TOKEN_PATH", named) if named else Path.home() / ".ray" / "auth_token"
+    named = os.environ.get(_TOKEN_PATH)
+    path = variable_path(_TOKEN_PATH, named) if named else Path.home() / ".ray" / "auth_token"
     try:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):

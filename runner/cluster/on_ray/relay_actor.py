@@ -7,7 +7,6 @@ import signal
 import tempfile
 import threading
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import ray  # pyright: ignore[reportMissingImports]
@@ -40,8 +39,7 @@ class RelayActor:
     """
 
     def __init__(self, name: str, node: str, slots: int, tasks: tuple[str, ...]) -> None:
-        named = os.environ.get("NIMBUS_SPOOL")
-        place = variable_path("NIMBUS_SPOOL", named) if named else Path(tempfile.gettempdir())
+        place = variable_path("NIMBUS_SPOOL", os.environ.get("NIMBUS_SPOOL") or tempfile.gettempdir())
         self._own = own_node_folder(own_root(place / f"nimbus-nodes-{os.getuid()}"), name, node)
         self._folder, self._tasks = self._own.path, tasks
         self._sweep()

@@ -129,3 +129,12 @@ def test_no_library_is_refused(tmp_path: Path) -> None:
 )
 def test_colors_have_names(rgb: tuple[int, int, int], name: str) -> None:
     assert name_color(np.array(rgb)) == name
+
+
+def test_library_with_a_link_is_not_annotated(library: Path, tmp_path: Path):
+    """The index of another library would be copied into this one."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/index.json").symlink_to(library / "index.json")
+    told = refusal(annotate_library, tmp_path / "shared", None, report=lambda *_: None)
+    assert "contains links" in told and (tmp_path / "shared/index.json").is_symlink()
+    assert "out of its folder" in refusal(read_index, tmp_path / "shared")

@@ -102,6 +102,7 @@ def test_links_for_cameras_are_the_tools_and_the_listed_ones(load):
         ("  open: 0.04", "  opened: 0.04", "opened"),
         ("  link: panda_hand\n", "", "link"),
         ("package: example-robot-data\n", "", "urdf"),
+        ("package: example-robot-data\n", "package: arm; rm -r x\n", "package: "),
     ],
 )
 def test_a_mistake_in_a_robot_file_is_one_line_with_its_place(old: str, new: str, said: str, load):

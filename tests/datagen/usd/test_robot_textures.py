@@ -46,7 +46,6 @@ def collada(folder: Path, image: str) -> Robot:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda folder: obj(folder, materials="my\\ look.mtl", image="../private.png"),
         lambda folder: obj(folder, image="-o 0 0 0 " * 10 + "../private.png"),
         lambda folder: obj(folder, image="./" * 700 + "../private.png"),
         lambda folder: collada(folder, "<![CDATA[../private.png]]>"),
@@ -62,6 +61,23 @@ def test_an_image_that_the_hash_does_not_cover_is_not_copied(tmp_path: Path, mak
     told = refusal(write_usd, mine.model_dump_json(), str(tmp_path / "robot"))
     assert "private.png' in an unusual way" in told
     assert [path.parent.name for path in tmp_path.rglob("private.png")] == [tmp_path.name]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "my\\ look.mtl",
+        ".\\./look.mtl",
+        ".\\./.\\./private/look.mtl",
+        "../look.mtl\0",
+        "a " * 40 + "../look.mtl",
+        "a\tb",
+    ],
+)
+def test_a_material_that_the_converter_reads_differently_is_refused(tmp_path: Path, name: str):
+    """The converter would open a file outside of the robot's folder, and draw its colors."""
+    (tmp_path / "thing.obj").write_text(f"mtllib {name}\n{FACE}")
+    assert "which is not a plain path" in refusal(robot_hash, robot(tmp_path, "thing.obj"))
 
 
 def test_a_listed_image_is_copied(tmp_path: Path):

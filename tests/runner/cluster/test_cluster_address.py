@@ -232,3 +232,9 @@ def test_head_of_other_users_is_not_trusted(tmp_path: Path, monkeypatch: pytest.
         find_head(where="--cluster auto", processes=tmp_path)
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.3:6379")
     assert find_head(where="--cluster auto", processes=tmp_path) == "10.0.0.3:6379"
+
+
+def test_token_is_not_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "token")
+    with pytest.raises(InputError, match="is a relative path"):
+        reach.read_token()

@@ -63,23 +63,22 @@ def test_kernels_are_compiled_once_they_were_loaded(tmp_path: Path, monkeypatch:
 
 
 def test_folder_of_warp_cache_path_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Warp would also take a relative path, and run the machine code in that folder of the current folder."""
     import warp
 
     prepare_libraries()
-    for folder in (str(tmp_path), ""):
+    monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
+    monkeypatch.setenv("WARP_CACHE_PATH", str(tmp_path))
+    prepare_libraries()
+    assert warp.config.kernel_cache_dir == str(tmp_path)
+    for folder, said in (("kernels", "is a relative path"), (str(tmp_path), "all users can write there")):
+        tmp_path.chmod(0o777)
         monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
         monkeypatch.setenv("WARP_CACHE_PATH", folder)
-        prepare_libraries()
-        assert warp.config.kernel_cache_dir == (folder or str(cache_folder("warp")))
-
-
-def test_kernels_of_the_current_folder_are_not_used(monkeypatch: pytest.MonkeyPatch):
-    """They are machine code."""
-    import warp
-
-    monkeypatch.setattr(warp.config, "kernel_cache_dir", None)
-    monkeypatch.setenv("WARP_CACHE_PATH", "kernels")
-    assert "WARP_CACHE_PATH: 'kernels' is a relative path" in refusal(prepare_libraries)
+        assert said in refusal(prepare_libraries)
+    monkeypatch.delenv("WARP_CACHE_PATH")
+    prepare_libraries()
+    assert warp.config.kernel_cache_dir == str(cache_folder("warp"))
 
 
 def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():

@@ -287,6 +287,9 @@ def test_models_that_are_links_are_not_read(tmp_path: Path, monkeypatch: pytest.
     path = written.write_front(tmp_path)
     assert len(front_json.house_files(path)) == 1
     model = tmp_path / "3D-FUTURE-model/0a-b/raw_model.obj"
+    (tmp_path / "private.png").touch()
+    model.with_name("texture.png").symlink_to(tmp_path / "private.png")
+    assert front_json.house_files(path) == [model]
     model.rename(tmp_path / "private.obj")
     model.symlink_to(tmp_path / "private.obj")
     assert front_json.house_files(path) == []

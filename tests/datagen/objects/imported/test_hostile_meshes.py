@@ -22,6 +22,7 @@ from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.objects.imported import gltf_sizes
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.folds import count_full_edges, passes_through_itself
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
@@ -209,3 +210,15 @@ def test_a_gltf_opens_only_files_that_are_listed(tmp_path: Path, uri: str) -> No
     path.write_text(json.dumps(told))
     assert tmp_path / "look.png" not in gltf_files(path)
     assert "which is not a plain path" in refusal(read_nodes, path)
+
+
+def test_a_file_of_a_gltf_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes read each file whole: many spellings of one large file would take days."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/look.png").touch()
+    path = tmp_path / "model.gltf"
+    names = ["nosuch/../d/look.png", *("d/../" * count + "d/look.png" for count in range(100))]
+    path.write_text(json.dumps({"images": [{"uri": name} for name in names]}))
+    assert gltf_files(path) == [path, tmp_path / "d/look.png"]
+    monkeypatch.setattr(gltf_sizes, "_MOST_NAMES", 100)
+    assert "names 101 files; the limit is 100" in refusal(gltf_files, path)

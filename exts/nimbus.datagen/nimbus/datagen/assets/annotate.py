@@ -11,6 +11,7 @@ from nimbus.datagen.assets.color_names import COLORS
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.folder_lock import lock_folder
+from nimbus.datagen.files.own_files import refuse_links
 from nimbus.datagen.language_model.client import BudgetSpent, LanguageModel
 from nimbus.datagen.language_model.records import ModelQuestion
 from nimbus.datagen.language_model.reply import Answer
@@ -68,12 +69,13 @@ def annotate_library(
         Annotations, and the reason if some are missing.
 
     Raises:
-        InputError: The folder is not a library, or the model cannot be queried; earlier answers are kept.
+        InputError: The folder is not a library, or has links, or the model cannot be queried; earlier answers are kept.
     """
     if not (folder / INDEX_NAME).is_file():
         raise InputError(
             f"contains no {INDEX_NAME}", where=str(folder), instead="give a library that 'nimbus assets import' wrote"
         )
+    refuse_links(folder.resolve())
     lock = lock_folder(folder)
     made: dict[str, Annotation] = {}
     stopped = ""

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.own_files import is_own
+from nimbus.datagen.files.variables import variable_path
 
 _LEAST = 1 << 20
 """Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
@@ -58,6 +59,27 @@ def cache_folder(name: str) -> Path:
     for place, holds_files in ((folder, True), (folder.parent, False)):
         if why := _why_not_own(place, holds_files=holds_files):
             raise _unwritable(place, why)
+    return folder
+
+
+def named_folder(variable: str, text: str) -> Path:
+    """Return the folder in an environment variable whose content is executed; it is created if missing.
+
+    Args:
+        variable: Name of the variable.
+        text: Its value.
+
+    Raises:
+        InputError: The path is relative, the folder cannot be created, or other users can write there.
+    """
+    folder = variable_path(variable, text)
+    instead = f"set {variable} to a folder of your own"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error.strerror or str(error), instead=instead) from None
+    if why := _why_not_own(folder, holds_files=True) or _why_not_own(folder.parent, holds_files=False):
+        raise _unwritable(folder, why, instead=instead)
     return folder
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from nimbus.datagen.files.cache import cache_folder
-from nimbus.datagen.files.variables import variable_path
+from nimbus.datagen.files.cache import cache_folder, named_folder
 from nimbus.datagen.machine import silent_stderr
+
+_KERNELS = "WARP_CACHE_PATH"
+"""Variable that names the folder of compiled kernels."""
 
 
 def start_warp() -> None:
@@ -17,14 +18,14 @@ def start_warp() -> None:
     run machine code of the current folder.
 
     Raises:
-        InputError: ``WARP_CACHE_PATH`` is a relative path, or the folder of the cache is unusable.
+        InputError: ``WARP_CACHE_PATH`` is a relative path, or the folder is unusable, or other users can write
+            there.
     """
     import warp
 
     warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
     if warp.config.kernel_cache_dir is None:  # it is set once Warp is initialized
-        named = os.environ.get("WARP_CACHE_PATH")
-        folder: Path = variable_path("WARP_CACHE_PATH", named) if named else cache_folder("warp")
-        warp.config.kernel_cache_dir = str(folder)
+        named = os.environ.get(_KERNELS)
+        warp.config.kernel_cache_dir = str(named_folder(_KERNELS, named) if named else cache_folder("warp"))
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()

@@ -72,7 +72,9 @@ class RobotModelFile(StrictModel):
     """Location of a model: in an installed package, in a wheel, or in a file of the user."""
 
     package: str = Field(
-        "", description="Python package with the model; empty if urdf is a path relative to this file."
+        "",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$",  # an error quotes it in a command
+        description="Python package with the model; empty if urdf is a path relative to this file.",
     )
     wheel: WheelName = Field(
         "", description="Wheel with the model, such as gym-aloha==0.1.5; it is read, but not installed."

@@ -16,6 +16,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import files_below
 from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
@@ -124,6 +125,8 @@ def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
 def house_files(path: Path) -> list[Path]:
     """Return the files that :func:`read_front_json` may read besides the house: those in the folders of its models.
 
+    Links out of the folder of a model are left out: no reader opens them.
+
     Raises:
         InputError: The file has another format.
     """
@@ -133,4 +136,4 @@ def house_files(path: Path) -> list[Path]:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         what = f"is not a 3D-FRONT house: {type(error).__name__}: {error}"
         raise InputError(what, where=str(path), instead=RESTORE) from None
-    return [file for model in models if model for file in model.parent.rglob("*") if file.is_file()]
+    return [file for model in models if model for file in files_below(model.parent, model.parent)]

@@ -15,10 +15,10 @@ from nimbus.datagen.files.codec import parse_json
 
 _MOST_ABSENT = 64 << 20
 """Largest size of the numbers that a file declares without storing them [bytes]; their values are zero."""
-_MOST_CORNERS = 50_000_000
-"""Largest number of face corners of all nodes; several nodes may show one mesh."""
 _MOST_NAMES = 2000
 """Largest number of files that a file may name."""
+_MOST_CORNERS = 50_000_000
+"""Largest number of face corners of all nodes; several nodes may show one mesh."""
 _COMPONENT = {5120: 1, 5121: 1, 5122: 2, 5123: 2, 5125: 4, 5126: 4}
 """Size of a number by its type [bytes]."""
 _NUMBERS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
@@ -60,35 +60,44 @@ def gltf_files(path: Path) -> list[Path]:
     """Return the paths of a glTF file and of the existing files that it names; they lie in its folder.
 
     Raises:
-        InputError: The file is damaged, names too many files, or one that is not in its folder, also behind a link.
+        InputError: The file is damaged, or names a file that is not in its folder, also behind a link.
     """
     inside = os.path.join(os.path.abspath(path.parent), "")
     for file in (named := _named(path)):
         if not os.path.abspath(file).startswith(inside):
             name = os.path.relpath(file, path.parent)
             raise InputError(f"refers to '{name[:200]}' outside its folder", where=str(path), instead="put it there")
-    found = [file for file in named if os.path.isfile(file)]
+    found = _existing(named)
     check_all_below(found, path.parent)
-    return [path, *{file.resolve(): file for file in reversed(found)}.values()]  # a file of several spellings once
+    return [path, *found]
 
 
 def files_anywhere(path: Path) -> list[Path]:
     """Return the paths of the existing files that a glTF file names, in any folder; the caller checks them.
 
     Raises:
-        InputError: The file is damaged, or names too many files.
+        InputError: The file is damaged.
     """
-    return [file for file in _named(path) if os.path.isfile(file)]
+    return _existing(_named(path))
 
 
 def _named(path: Path) -> list[Path]:
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
-    plain = {name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name}
+    plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
     if len(plain) > _MOST_NAMES:
-        what = f"names {len(plain)} files; the limit is {_MOST_NAMES}"
-        raise InputError(what, where=str(path), instead="export it as one GLB file")
-    return [path.parent / name for one in sorted(plain) for name in dict.fromkeys((one, unquote(one), one.strip()))]
+        what = f"names {len(plain):,} files; the limit is {_MOST_NAMES:,}"
+        raise InputError(what, where=str(path), instead="simplify it, or store buffers and images in one GLB file")
+    return [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
+
+
+def _existing(named: list[Path]) -> list[Path]:
+    """Return each existing file once, however often it is named: hashes read it whole."""
+    found: dict[str, Path] = {}
+    for file in named:
+        if os.path.isfile(file):
+            found.setdefault(os.path.realpath(file), file)
+    return list(found.values())
 
 
 def _document(path: Path) -> Mapping[str, object]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
+from nimbus.datagen.files.plain_paths import ALPHABET, is_plain
 from nimbus.datagen.objects.imported.gltf_sizes import files_anywhere
 
 _MATERIALS = re.compile(rb"mtllib[ \t]+([^\r\n]+)")
@@ -39,6 +40,7 @@ def named_files(mesh: Path, *, limit: int) -> Iterator[tuple[Path, str, Path]]:
         case ".dae":
             yield from _named(mesh, mesh, _IMAGES, limit=limit)
         case ".obj":
+            _check_materials(mesh, limit=limit)
             for material, name, file in dict.fromkeys(_named(mesh, mesh, _MATERIALS, limit=limit)):
                 yield material, name, file
                 yield from _named(material, mesh, _MAPS, limit=TEXT_BYTES)
@@ -46,6 +48,22 @@ def named_files(mesh: Path, *, limit: int) -> Iterator[tuple[Path, str, Path]]:
             yield from ((file, file.name, mesh) for file in files_anywhere(mesh))
         case _:
             return
+
+
+def _check_materials(mesh: Path, *, limit: int) -> None:
+    """Refuse an OBJ that names its material libraries in a way that the USD converter could read differently.
+
+    The converter parts names at spaces, removes backslashes, ends a line at a null character, and opens what it finds.
+
+    Raises:
+        InputError: A name has another character than those of plain paths, or there are too many.
+    """
+    for found in _MATERIALS.finditer(read_bytes(mesh, limit=limit)):
+        text = found[1].decode("utf-8", "replace").strip()
+        words = text.split(" ")
+        if len(words) > _MOST_WORDS or not all(is_plain(word) for word in words if word):
+            what = f"names the material library {text[:200]!a}, which is not a plain path"
+            raise InputError(what, where=str(mesh), instead=f"write it with {ALPHABET}")
 
 
 def existing_file(name: str | Path) -> Path | None:

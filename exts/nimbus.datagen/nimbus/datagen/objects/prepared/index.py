@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.bounded import Finite, as_typed, parse_plain, read_bytes
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.objects.model import FlexibleKind
@@ -107,9 +108,10 @@ def read_index(folder: Path) -> tuple[AssetIndex, bytes]:
     """Read the index of a library, and also return its bytes.
 
     Raises:
-        InputError: The file is not an index, or has another format.
+        InputError: The file is not an index, has another format, or is a link out of the folder.
     """
     path = folder / INDEX_NAME
+    check_below(path, folder)
     content = read_bytes(path, limit=_LARGEST)
     try:
         plain = parse_plain(content.decode(), where=str(path))

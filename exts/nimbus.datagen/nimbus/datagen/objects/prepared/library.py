@@ -10,7 +10,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import ImageArray
 from nimbus.datagen.errors import InputError, suggest
-from nimbus.datagen.files.asset_folders import check_all_below, check_below
+from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.objects.library import GENERATOR_VERSION, Kind, ObjectLibrary, kind_name
@@ -31,7 +31,6 @@ class PreparedLibrary(ObjectLibrary):
     """
 
     def __init__(self, folder: Path) -> None:
-        check_below(folder / INDEX_NAME, folder)
         index, content = read_index(folder)
         self.folder = folder
         self.refused = {entry.kind: entry.refused for entry in index.kinds if entry.refused}
