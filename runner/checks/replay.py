@@ -187,21 +187,12 @@ def stored_task(episode: Any, *, step_folder: Path | None = None, draws: bool = 
         runs: True if its steps are executed.
 
     Raises:
-        InputError: The task is not valid on this machine, for example because a custom skill is missing; or it names
-            files, and this user neither made the episode nor named the task.
+        InputError: See :func:`nimbus.datagen.tasks.own_tasks.parse_stored`.
     """
-    from nimbus.datagen.tasks.own_tasks import find_named, with_steps
-    from nimbus.datagen.tasks.task import parse_any_task
+    from nimbus.datagen.tasks.own_tasks import parse_stored
 
-    provenance = episode.provenance
-    try:
-        name = episode.layout().key.task
-        task = parse_any_task(provenance.task_text, name=name, step_folder=step_folder, opens_steps=False)
-    except InputError as error:
-        instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
-        raise InputError(error.what, where=f"{episode.path}: {error.where}", instead=instead) from None
-    named = find_named(task, provenance, where=str(episode.path), draws=draws, runs=runs)
-    return named or with_steps(task, provenance, step_folder=step_folder)
+    name, where = episode.layout().key.task, str(episode.path)
+    return parse_stored(episode.provenance, name=name, where=where, step_folder=step_folder, draws=draws, runs=runs)
 
 
 @contextmanager

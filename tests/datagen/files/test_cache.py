@@ -30,10 +30,9 @@ def test_any_other_error_goes_on_as_it_is(tmp_path: Path):
         raise RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("root", ["{here}/file", "~nobody_has_this_name/x"])
-def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str):
+def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
+    monkeypatch.setenv("NIMBUS_CACHE", f"{tmp_path}/file")
     with pytest.raises(InputError, match="set NIMBUS_CACHE to a folder that you may write"):
         cache.cache_folder("objects")
 
@@ -42,7 +41,7 @@ def test_a_relative_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     """The current folder may be a dataset that contains a cache of somebody else."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NIMBUS_CACHE", ".cache")
-    with pytest.raises(InputError, match="its path is relative.*set NIMBUS_CACHE to an absolute path"):
+    with pytest.raises(InputError, match="NIMBUS_CACHE: '.cache' is a relative path.*write an absolute path"):
         cache.cache_folder("own_tasks")
     assert not [*tmp_path.iterdir()]
 

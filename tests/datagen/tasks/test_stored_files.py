@@ -128,4 +128,4 @@ def test_every_stored_task_is_checked() -> None:
     # Isaac Sim gets the task of its own run.
     assert len(checked) >= 7 and readers - checked <= {"datagen.tasks.own_tasks", "runner.isaac.job"}
     parsers = {name for name in readers if re.search(r"parse\w*\([^)]*task_text", texts[name])}
-    assert len(parsers) == 3 and all("find_named(" in texts[name] for name in parsers)
+    assert len(parsers) == 2 and all("find_named(" in texts[name] for name in parsers)

@@ -33,25 +33,20 @@ def cache_folder(name: str) -> Path:
         name: Type of files, for example ``objects``.
 
     Raises:
-        InputError: The folder cannot be created or written, or other users can write there.
+        InputError: The path is relative, or the folder cannot be created or written, or other users can write there.
     """
     root = os.environ.get("NIMBUS_CACHE")
     if not root:
         import platformdirs
 
         root = platformdirs.user_cache_dir("nimbus", appauthor=False)
-    folder = Path(root) / name
+    folder = variable_path("NIMBUS_CACHE", root) / name
     try:
-        folder = folder.expanduser()
-        if not folder.is_absolute():  # the current folder may be a dataset with a cache of somebody else
-            raise _unwritable(folder, "its path is relative", instead="set NIMBUS_CACHE to an absolute path")
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
         is_mine = hasattr(os, "getuid") and found.st_uid == os.getuid()
         if name in PRIVATE and is_mine and not found.st_mode & stat.S_IWOTH:
             folder.chmod(0o700)
-    except RuntimeError:
-        raise _unwritable(folder, f"no user '{folder.parts[0]}'") from None
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error)) from None
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -99,9 +94,8 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""
 
 
-def _unwritable(
-    folder: Path, why: str, *, instead: str = "set NIMBUS_CACHE to a folder that you may write"
-) -> InputError:
+def _unwritable(folder: Path, why: str) -> InputError:
+    instead = "set NIMBUS_CACHE to a folder that you may write"
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
 
 

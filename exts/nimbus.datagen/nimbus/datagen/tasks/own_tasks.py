@@ -82,22 +82,38 @@ def is_named(task: BaseTask) -> bool:
     return any(task is named for named in _named.values())
 
 
-def parse_stored(provenance: Provenance, *, name: str, where: str, draws: bool = False) -> Task | NavigationTask:
-    """Return the task of an episode if the files that it names may be opened; none has been opened yet.
+def parse_stored(
+    provenance: Provenance,
+    *,
+    name: str,
+    where: str,
+    step_folder: Path | None = None,
+    draws: bool = False,
+    runs: bool = False,
+) -> Task | NavigationTask:
+    """Return the task of an episode if the files that it names may be opened, or the named task that stands for it.
 
-    Its steps are not executed; their files stay closed unless this user ran the task.
+    None of its files has been opened yet; those of its steps stay closed unless this user ran the task.
 
     Args:
         provenance: Provenance of the episode.
         name: Name of the task.
         where: The episode.
+        step_folder: Folder at which the paths of its steps begin; by default the working directory.
         draws: True if the images of its randomizers are opened as well.
+        runs: True if its steps are executed.
 
     Raises:
-        InputError: The task is not valid, or names files and is neither recorded nor named by the command.
+        InputError: The task is not valid on this machine, for example because a custom skill is missing; or it names
+            files and is neither recorded nor named by the command.
     """
-    task = parse_any_task(provenance.task_text, name=name, opens_steps=False)
-    return find_named(task, provenance, where=where, draws=draws) or with_steps(task, provenance)
+    try:
+        task = parse_any_task(provenance.task_text, name=name, step_folder=step_folder, opens_steps=False)
+    except InputError as error:
+        instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
+        raise InputError(error.what, where=f"{where}: {error.where}", instead=instead) from None
+    named = find_named(task, provenance, where=where, draws=draws, runs=runs)
+    return named or with_steps(task, provenance, step_folder=step_folder)
 
 
 def with_steps(
