@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,8 +37,6 @@ KERNELS = (
 _USERS = {"navigate.": frozenset({"scenes"}), "splats.": frozenset({"splats", "splat_path"})}
 """Rooms whose kernels only certain components of a pipeline use; other runs need not compile them."""
 
-_KERNELS = "WARP_CACHE_PATH"
-"""Variable that names the folder of compiled kernels."""
 _PICTURES = ("meshes.", "render.")
 """Rooms with kernels that only render; a run without cameras compiles none of them."""
 
@@ -55,18 +52,11 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
         InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
             the cache folder is not writable, or other users can write there.
     """
-    import warp
-
-    from nimbus.datagen.files.cache import cache_folder, named_folder
+    from nimbus.datagen.geometry.warp_library import start_warp
     from nimbus.datagen.render.stacked import find_device
 
-    warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
-    # Warp itself reads WARP_CACHE_PATH, also a relative one. A folder is set once Warp is initialized.
-    if warp.config.kernel_cache_dir is None:
-        given = os.environ.get(_KERNELS)
-        warp.config.kernel_cache_dir = str(named_folder(_KERNELS, given) if given else cache_folder("warp"))
-    with silent_stderr():  # Warp also reports a missing GPU, without using its log
-        warp.init()
+    start_warp()
+    with silent_stderr():
         find_device(device)
     from nimbus.datagen.tasks.plugins import discover, discover_components
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -16,8 +17,10 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import own_files
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.dataset_paths import resolve_inside
+from nimbus.datagen.store.episode_file.content_check import is_whole_video
 from nimbus.datagen.store.failures import check_failures
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.attempt import Video
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.remote import working_copy
 from tests.support.refusals import refusal
@@ -107,6 +110,17 @@ def test_a_ledger_or_description_that_is_a_link_out_of_the_dataset_is_not_read(h
     (data / name).rename(home / name) if (data / name).exists() else (home / name).touch()
     (data / name).symlink_to(home / name)
     assert "leads out of the dataset" in refusal(read_info if name == "dataset.json" else read_rows, data)
+
+
+def test_a_video_that_is_a_link_out_of_the_dataset_is_not_hashed(home: Path, data: Path):
+    """Whether the hash is right would show what a private file contains."""
+    content = (home / "mine.txt").read_bytes()
+    video = Video(path="episodes/a.mp4", sha256=hashlib.sha256(content).hexdigest(), byte_count=len(content))
+    (data / video.path).write_bytes(content)
+    assert is_whole_video(data / video.path, video)
+    (data / video.path).unlink()
+    (data / video.path).symlink_to(home / "mine.txt")
+    assert not is_whole_video(data / video.path, video)
 
 
 def test_journal_that_names_a_file_deletes_none(home: Path, data: Path):

@@ -15,7 +15,7 @@ from nimbus.datagen.episode.layout import PhysicalLayout, RobotSetup
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.geometry.transforms import make_transform
-from nimbus.datagen.machine import silent_stderr
+from nimbus.datagen.geometry.warp_library import start_warp
 from nimbus.datagen.policies.control_modes import ControlMode, ToolControl, make_control
 from nimbus.datagen.policies.features import SceneFeatures
 from nimbus.datagen.policies.signal_view import SignalView
@@ -81,15 +81,11 @@ class StoredViews:
 
     @cached_property
     def _simulation(self) -> NewtonSimulation:
-        import warp
-
         from nimbus.datagen.simulate.newton import (
             NewtonSimulation,
         )  # imported here, because most readers need no physics
 
-        warp.config.log_level = warp.LOG_ERROR  # by default, Warp logs every kernel in a new process
-        with silent_stderr():
-            warp.init()
+        start_warp()
         return NewtonSimulation(read_stage(self._scene), self.robot, rate=self._rate)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def is_whole_video(path: Path, video: Video) -> bool:
     """Return True if a video exists with the recorded bytes."""
     try:
         return has_size(path, video.byte_count) and file_hash(path)[1] == video.sha256
-    except OSError:
+    except (InputError, OSError):
         return False
 
 

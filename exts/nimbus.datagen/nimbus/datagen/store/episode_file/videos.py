@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from nimbus.datagen.files.bounded import Count, Pixels
+from nimbus.datagen.files.bounded import Count, Pixels, check_regular
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.h264 import CODEC, ENCODER, FRAGMENTED, PIXELS, Encoder, check_size, whole_rate
@@ -171,7 +171,12 @@ def check_cameras(task: BaseTask) -> None:
 
 
 def file_hash(path: Path) -> tuple[int, str]:
-    """Return the size of a file [bytes] and its SHA-256."""
+    """Return the size of a file [bytes] and its SHA-256.
+
+    Raises:
+        InputError: It is not a regular file, or a link out of its dataset.
+    """
+    check_regular(path)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), digest

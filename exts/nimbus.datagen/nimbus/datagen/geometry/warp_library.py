@@ -1,0 +1,31 @@
+"""Start of Warp: silent, and with compiled kernels in a folder of the user."""
+
+from __future__ import annotations
+
+import os
+
+from nimbus.datagen.files.cache import cache_folder, named_folder
+from nimbus.datagen.machine import silent_stderr
+
+_KERNELS = "WARP_CACHE_PATH"
+"""Variable that names the folder of compiled kernels."""
+
+
+def start_warp() -> None:
+    """Initialize Warp; a second call does nothing.
+
+    Its kernels lie in ``WARP_CACHE_PATH``, or in a folder of the cache. Warp itself would accept a relative path, and
+    run machine code of the current folder.
+
+    Raises:
+        InputError: ``WARP_CACHE_PATH`` is a relative path, or the folder is unusable, or other users can write
+            there.
+    """
+    import warp
+
+    warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
+    if warp.config.kernel_cache_dir is None:  # it is set once Warp is initialized
+        named = os.environ.get(_KERNELS)
+        warp.config.kernel_cache_dir = str(named_folder(_KERNELS, named) if named else cache_folder("warp"))
+    with silent_stderr():  # Warp also reports a missing GPU, without using its log
+        warp.init()
