@@ -48,7 +48,10 @@ def command(
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            "--checkpoint", metavar="NAME", parser=str, help="name of a server's checkpoint, if it reports none"
+            "--checkpoint",
+            metavar="C",
+            parser=str,
+            help="weights of FILE.py:FUNCTION, a file or folder; or the name of a server's checkpoint",
         ),
     ] = None,
     timeout: Annotated[
@@ -130,15 +133,14 @@ def command(
     from nimbus.datagen.tasks.task import check_form
 
     check_form(task)
-    from nimbus.datagen.policies.open_policy import absolute_policy
+    from nimbus.datagen.policies.open_policy import absolute_policy, options_from
     from nimbus.runner.evaluation.evaluate import EvaluationRequest, evaluate_with_control
     from nimbus.runner.evaluation.layouts import parse_layouts
     from nimbus.runner.evaluation.measures import read_answer_times
     from nimbus.runner.evaluation.show import lines_of, lines_of_control
 
     chosen = parse_layouts(layouts, seed=seed)
-    path = None if name_map is None else str(Path(name_map).absolute())
-    given = {"actions": actions, "map": path, "checkpoint": checkpoint, "timeout": timeout}
+    given = {"actions": actions, "map": name_map, "checkpoint": checkpoint, "timeout": timeout}
     options = {name: str(value) for name, value in given.items() if value is not None}
     amount = _amount(task, randomize, only, skills=skills or [], robot=robot)
     stem = "-".join(filter(None, (Path(task).stem, Path(robot).stem)))
@@ -153,7 +155,7 @@ def command(
         layouts=chosen,
         execute=execute,
         limit=limit or 0,
-        options=options,
+        options=options_from(Path.cwd(), policy, options),
         trained_on=str(trained_on.absolute()) if trained_on else "",
         device=device,
         skills=tuple(str(path.absolute()) for path in skills or ()),

@@ -20,6 +20,10 @@ def command(
         ),
     ],
     *,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", metavar="PATH", parser=str, help="weights of FILE.py:FUNCTION, a file or folder"),
+    ] = None,
     port: Annotated[
         int, typer.Option("--port", metavar="N", parser=whole(0, 65535), help="port; 0: any free one")
     ] = 8000,
@@ -31,7 +35,8 @@ def command(
         from nimbus.datagen.policies.wires.server import PolicyServer
     except ImportError as error:
         raise InputError(f"needs the package {error.name}", where="serve-policy", instead=INSTALL) from None
-    server = PolicyServer(partial(open_policy, policy), port=port)
+    options = {} if checkpoint is None else {"checkpoint": checkpoint}
+    server = PolicyServer(partial(open_policy, policy, options=options), port=port)
     write_out(f"{policy} answers on {server.address}; clients other than nimbus send the token {server.token}\n")
     try:
         server.serve_forever()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.datasets.export.training_source import read_training_source
 from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.files.own_files import check_own, part_folder
-from nimbus.datagen.policies.open_policy import DEMONSTRATOR, open_policy
+from nimbus.datagen.policies.open_policy import DEMONSTRATOR, function_of, open_policy
 from nimbus.datagen.policies.policy import layout_source
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.store.info import read_info
+from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 from nimbus.datagen.tasks.task import Task, load_task, randomize_task
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.evaluation.compare import Comparison, pair
@@ -150,9 +152,12 @@ def evaluate(
     """
     spec = asked.spec()
     spec = replace(spec, resources=replace(spec.resources, workers=workers))
+    before = _attempt_count(asked.folder)
     code = _run(spec, serial=serial)
     if code == InputError.exit_code or not (asked.folder / "dataset.json").exists():
         return code, None
+    if code == 0 and _attempt_count(asked.folder) == before:
+        write_error("".join(f"{line}\n" for line in _nothing_ran(asked)))
     found = collect(asked.folder, _base(asked), indices=asked.layouts.indices)
     write_evaluation(asked.folder, found)
     if code == 0 and not found.is_valid:
@@ -223,6 +228,23 @@ def _base(asked: EvaluationRequest) -> Evaluation:
         trained_layouts=asked.trained_layouts,
         inputs=dict(info.inputs),
     )
+
+
+def _attempt_count(folder: Path) -> int:
+    """Return the number of attempts in the folder of an evaluation, which may not exist yet."""
+    if not (folder / FILE_NAME).is_file():
+        return 0
+    with closing(Ledger(folder, read_only=True)) as ledger:
+        return ledger.row_count()
+
+
+def _nothing_ran(asked: EvaluationRequest) -> Iterable[str]:
+    """Yield the lines for an evaluation whose results were all there: weights may have changed unnoticed."""
+    count = len(asked.layouts.indices)
+    were = "the layout was" if count == 1 else f"all {count} layouts were"
+    yield f"{were} evaluated before, with this policy ({asked.identity}); nothing ran"
+    if function_of(asked.policy):
+        yield "  its Python file, its 'files' and --checkpoint are its identity; other weights that it loads are not"
 
 
 def _listed(names: Iterable[str]) -> str:

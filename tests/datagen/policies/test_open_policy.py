@@ -9,7 +9,7 @@ import pytest
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.policies.open_policy import absolute_policy, open_policy
+from nimbus.datagen.policies.open_policy import absolute_policy, open_policy, options_from
 from nimbus.datagen.policies.policy import PolicyFault, PolicyObservation
 
 GOOD = """
@@ -71,6 +71,71 @@ def test_folder_of_a_trained_policy_is_a_policy(path: Path):
     before = open_policy(str(path.parent)).identity
     (path.parent / "weights.npz").write_bytes(b"1")
     assert open_policy(str(path.parent)).identity != before
+
+
+def identity(path: Path, **options: str) -> str:
+    return open_policy(f"{path}:make_policy", options=options).identity
+
+
+@pytest.mark.parametrize("weights", ["weights.npz", "weights"])
+def test_declared_weights_enter_the_identity(path: Path, weights: str):
+    """A file or a folder, stated by the policy or given as the checkpoint; nothing else of the folder counts."""
+    bare, file = identity(path), path.parent / weights
+    if not file.suffix:
+        file.mkdir()
+        file = file / "deep" / "shard"
+        file.parent.mkdir()
+    file.write_bytes(b"1")
+    assert identity(path) == bare
+    given = {"checkpoint": str(path.parent / weights)}
+    stated = path.with_name("stated.py")
+    stated.write_text(GOOD.replace("limit = 40", f"limit = 40; files = [{weights!r}]"))
+    named = path.with_name("named.py")
+    named.write_text(GOOD.replace("limit = 40", f"limit = 40; files = {weights!r}; identity = 'mine'"))
+    before = [identity(path, **given), identity(stated), identity(named)]
+    assert [identity(path, **given), identity(stated), identity(named)] == before
+    file.write_bytes(b"2")
+    after = [identity(path, **given), identity(stated), identity(named)]
+    assert len({bare, *before, *after}) == 7 and before[2].startswith("mine ")
+
+
+def test_function_with_a_checkpoint_receives_it(path: Path):
+    path.write_text(
+        GOOD.replace("def make_policy():", "def make_policy(checkpoint):\n    Steady.limit = len(str(checkpoint))")
+    )
+    (path.parent / "w").write_bytes(b"")
+    weights = str(path.parent / "w")
+    assert open_policy(f"{path}:make_policy", options={"checkpoint": weights}).limit == len(weights)
+    assert refused(f"{path}:make_policy").endswith("takes a checkpoint, and none is given; add --checkpoint PATH")
+
+
+@pytest.mark.parametrize(
+    ("files", "checkpoint", "said"),
+    [
+        ("3", None, "its files are not a list of paths"),
+        ("['gone.npz']", None, "gone.npz, which does not exist"),
+        ("()", "gone", "--checkpoint: no such file or folder: "),
+        ("()", "", "--checkpoint: names no file"),
+        ("()", "empty", "empty: the folder holds no file"),
+    ],
+)
+def test_weights_that_cannot_be_hashed_are_refused(
+    path: Path, files: str, checkpoint: str | None, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(path.parent)
+    Path("empty").mkdir()
+    path.write_text(GOOD.replace("limit = 40", f"limit = 40; files = {files}"))
+    with pytest.raises(InputError, match=said):
+        identity(path, **({} if checkpoint is None else {"checkpoint": checkpoint}))
+
+
+def test_checkpoint_of_a_function_is_a_path_and_of_a_server_a_name(tmp_path: Path):
+    given = {"map": "m.yaml", "checkpoint": "c", "timeout": "3"}
+    at_folder = {name: f"{tmp_path}/{value}" for name, value in given.items()}
+    assert options_from(tmp_path, "mine.py:make", given) == given | {
+        name: at_folder[name] for name in ("map", "checkpoint")
+    }
+    assert options_from(tmp_path, "ws://h:1", given) == given | {"map": at_folder["map"]}
 
 
 def test_error_in_a_policy_is_a_fault_with_its_place(path: Path):

@@ -165,6 +165,21 @@ def test_wild_action_is_a_failure_without_repetition(tmp_path: Path):
 
 
 @pytest.mark.slow
+def test_results_of_other_weights_are_not_reported(tmp_path: Path, capsys):
+    policy, weights = idle(tmp_path), tmp_path / "weights.npz"
+    weights.write_bytes(b"1")
+    words = ("--serial", "--layouts", "1", "--videos", "0", "--checkpoint", str(weights))
+    assert evaluate(policy, tmp_path / "out", *words) == 0
+    assert "nothing ran" not in capsys.readouterr().err
+    assert evaluate(policy, tmp_path / "out", *words) == 0
+    identity = read_evaluation(tmp_path / "out").policy
+    assert f"the layout was evaluated before, with this policy ({identity}); nothing ran" in capsys.readouterr().err
+    weights.write_bytes(b"2")
+    assert evaluate(policy, tmp_path / "out", *words) == 2
+    assert "choose another --out" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_still_unrepeatable_and_trained_layouts_are_reported(tmp_path: Path, capsys):
     (tmp_path / "still.py").write_text(STILL.format(cameras=()))
     words = ("--serial", "--layouts", "run:0:1", "--videos", "0")

@@ -8,6 +8,7 @@ import json
 import os
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from websockets.sync.client import connect
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires import websocket
 from tests.datagen.policies.wires.test_bad_servers import refused
@@ -131,3 +133,17 @@ def test_own_server_survives_without_descriptors(caplog: pytest.LogCaptureFixtur
             client.recv(1)
         begun(address).close()
     assert not caplog.records
+
+
+def test_weights_of_a_served_function_are_its_checkpoint(tmp_path: Path):
+    path, weights = tmp_path / "mine.py", tmp_path / "weights.npz"
+    path.write_text("class Mine:\n    limit = 3\n\n    def act(self, observation):\n        return [[0.0, 0.0, 0.0]]\n")
+    opened = partial(open_policy, f"{path}:Mine", options={"checkpoint": str(weights)})
+    identities = set[str]()
+    for content in ("1", "2"):
+        weights.write_text(content)
+        with served(opened) as address:
+            policy = begun(address, checkpoint="")
+            identities.add(policy.identity)
+            policy.close()
+    assert len(identities) == 2

@@ -108,6 +108,13 @@ _register_wire("groot", "tcp", "groot", "GrootWire")
 _register_wire("vla-eval", "ws", "vla_eval", "VlaEvalWire")
 
 
+def function_of(text: str) -> tuple[Path, str] | None:
+    """Return the file and the function of a policy ``FILE.py:FUNCTION``; None for the other forms."""
+    scheme, colon, _ = text.partition(":")
+    path, _, function = text.rpartition(":")
+    return None if colon and scheme in _SCHEMES or not path.endswith(".py") else (Path(path), function)
+
+
 def absolute_policy(text: str) -> str:
     """Return the value of ``--policy`` with absolute paths, for processes in other folders.
 
@@ -118,9 +125,8 @@ def absolute_policy(text: str) -> str:
     if text == DEMONSTRATOR or colon and scheme in _SCHEMES:
         is_path = colon and scheme == "replay" and Path(rest).exists()
         return f"{scheme}:{Path(rest).absolute()}" if is_path else text
-    path, colon, function = text.rpartition(":")
-    if colon and path.endswith(".py"):
-        return f"{Path(path).absolute()}:{function}"
+    if form := function_of(text):
+        return f"{form[0].absolute()}:{form[1]}"
     return str(Path(text).absolute()) if Path(text).exists() else text
 
 
@@ -129,10 +135,17 @@ def policy_from(folder: Path, text: str) -> str:
     scheme, colon, rest = text.partition(":")
     if text == DEMONSTRATOR or colon and scheme in _SCHEMES:
         return f"{scheme}:{(folder / rest).absolute()}" if colon and scheme in _OF_FOLDERS else text
-    path, colon, function = text.rpartition(":")
-    if colon and path.endswith(".py"):
-        return f"{(folder / path).absolute()}:{function}"
+    if form := function_of(text):
+        return f"{(folder / form[0]).absolute()}:{form[1]}"
     return str((folder / text).absolute())
+
+
+def options_from(folder: Path, text: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a policy with absolute paths, which begin in a folder; a server's checkpoint is a name."""
+    paths = ("map", "checkpoint") if function_of(text) else ("map",)
+    return {
+        name: str((folder / value).absolute()) if name in paths and value else value for name, value in options.items()
+    }
 
 
 def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Policy:
@@ -147,14 +160,17 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
     """
     options = options or {}
     scheme, colon, rest = text.partition(":")
-    known_options = _SCHEMES[scheme].options if colon and scheme in _SCHEMES else ()
+    form = function_of(text)
+    known_options = _SCHEMES[scheme].options if colon and scheme in _SCHEMES else ("checkpoint",) if form else ()
     if wrong := next((name for name in options if name not in (*known_options, *_ALWAYS)), ""):
         raise InputError(f"{text} does not accept this option", where=f"--{wrong}", instead="leave it out")
     if colon and scheme in _SCHEMES:
         return _SCHEMES[scheme].open(rest, options)
-    path, colon, function = text.rpartition(":")
-    if colon and path.endswith(".py"):
-        return PythonPolicy(Path(path), function)
+    if form:
+        checkpoint = options.get("checkpoint")
+        if checkpoint == "":  # such as an unset variable of the shell; without it, the weights would not count
+            raise InputError("names no file", where="--checkpoint", instead="give the path of the policy's weights")
+        return PythonPolicy(*form, checkpoint=None if checkpoint is None else Path(checkpoint))
     folder = Path(text)
     if folder.is_dir() and (folder / "policy.py").is_file():
         return PythonPolicy(folder / "policy.py", "make_policy")

@@ -18,7 +18,7 @@ from nimbus.datagen.episode.trajectory import FAULTS, Outcome, Reason, Trajector
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.policies.environment import Environment, with_cameras
-from nimbus.datagen.policies.open_policy import open_policy, policy_from
+from nimbus.datagen.policies.open_policy import open_policy, options_from, policy_from
 from nimbus.datagen.policies.policy import (
     ANSWER_SPREAD,
     ANSWER_WAIT,
@@ -61,8 +61,8 @@ class PolicySettings(StrictModel):
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings with paths that begin in the folder of the pipeline file."""
-        table = {"map": str(folder / self.options["map"])} if "map" in self.options else {}
-        return self.model_copy(update={"policy": policy_from(folder, self.policy), "options": self.options | table})
+        options = options_from(folder, self.policy, self.options)
+        return self.model_copy(update={"policy": policy_from(folder, self.policy), "options": options})
 
     @property
     def view(self) -> SignalView | None:

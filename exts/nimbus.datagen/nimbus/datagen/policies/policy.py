@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -125,6 +126,9 @@ class Policy(ABC):
     needs: Needs = Needs()
     identity: str = ""
     """Text that identifies the policy in results, such as a hash of the weights."""
+    files: Sequence[str | Path] = ()
+    """Files and folders that the policy has read, such as weights; their contents enter the identity. A relative path
+    begins in the folder of the policy's Python file."""
     limit: int = 0
     """Largest number of steps of an episode; 0 if unknown."""
     horizon: int = 0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -77,19 +79,29 @@ class PythonPolicy(GuardedPolicy):
 
     Args:
         path: The file; it is imported.
-        function: Name of a function without arguments.
+        function: Name of a function without arguments, or with an argument ``checkpoint``.
+        checkpoint: Weights, a file or folder, whose content enters the identity; None for none.
 
     Raises:
-        InputError: There is no such file or function, or the returned object has no method ``act``.
+        InputError: There is no such file, function or checkpoint, or the returned object has no method ``act``.
     """
 
-    def __init__(self, path: Path, function: str) -> None:
+    def __init__(self, path: Path, function: str, *, checkpoint: Path | None = None) -> None:
         where = f"--policy {path}:{function}"
-        made: Any = _made(path, function, where=where)
+        if checkpoint is not None and not checkpoint.exists():
+            what = f"no such file or folder: {checkpoint}"
+            raise InputError(what, where="--checkpoint", instead="give the path of the policy's weights")
+        made: Any = _made(path, function, checkpoint, where=where)
         if not callable(getattr(made, "act", None)):
             what = f"{function}() returned {type(made).__name__}, which has no method act"
             raise InputError(what, where=where, instead="return an object with reset(episode) and act(observation)")
-        super().__init__(made, identity="" if getattr(made, "identity", "") else file_identity(path))
+        stated = getattr(made, "identity", "")
+        super().__init__(made, identity=stated or file_identity(path))
+        declared = [*_stated_files(made, path.parent, where=where), *([checkpoint] if checkpoint else [])]
+        if declared:
+            digest = _contents_hash(declared)
+            own = hashlib.sha256(f"{self.identity} {digest}".encode()).hexdigest()[:16]
+            self.identity = f"{stated} {digest[:8]}" if stated else own
 
 
 def file_identity(path: Path) -> str:
@@ -101,7 +113,47 @@ def file_identity(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _made(path: Path, function: str, *, where: str) -> object:
+def _stated_files(made: object, folder: Path, *, where: str) -> list[Path]:
+    """Return the files and folders that a policy states; relative paths begin in the folder of its Python file."""
+    stated: Any = getattr(made, "files", ())
+    stated = [stated] if isinstance(stated, str | Path) else stated
+    if not isinstance(stated, list | tuple) or not all(isinstance(one, str | Path) for one in stated):
+        raise InputError("its files are not a list of paths", where=where, instead='write files = ["weights.npz"]')
+    found = [folder / one for one in stated]
+    if missing := next((one for one in found if not one.exists()), None):
+        raise InputError(f"its files name {missing}, which does not exist", where=where, instead="correct the path")
+    return found
+
+
+def _contents_hash(paths: Iterable[Path]) -> str:
+    """Hash the contents of files and folders, and the names inside the folders."""
+    digest = hashlib.sha256()
+    for path in paths:
+        held = list(_files_of(path))
+        if not held:
+            raise InputError("the folder holds no file", where=str(path), instead="give the policy's weights")
+        for name, file in held:
+            try:
+                with file.open("rb") as opened:
+                    content = hashlib.file_digest(opened, "sha256").digest()
+            except OSError as error:
+                what = f"cannot be read: {error.strerror or error}"
+                raise InputError(what, where=str(file), instead="give a file that can be read") from None
+            digest.update(hashlib.sha256(name.encode()).digest() + content)
+    return digest.hexdigest()
+
+
+def _files_of(path: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the regular files of a folder with their names in it, or a single file, whose name does not matter."""
+    if not path.is_dir():
+        yield "", path
+        return
+    for one in sorted(path.rglob("*")):
+        if one.is_file():
+            yield one.relative_to(path).as_posix(), one
+
+
+def _made(path: Path, function: str, checkpoint: Path | None, *, where: str) -> object:
     if not path.is_file():
         raise InputError("no such file", where=where, instead="give the path of a Python file")
     name = f"nimbus_policy_{hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:12]}"
@@ -121,7 +173,12 @@ def _made(path: Path, function: str, *, where: str) -> object:
     if not callable(make := getattr(module, function, None)):
         raise InputError(f"it has no function '{function}'", where=where, instead="name one that returns a policy")
     try:
-        return make()
+        if "checkpoint" not in (parameters := inspect.signature(make).parameters):
+            return make()
+        if checkpoint is None and parameters["checkpoint"].default is inspect.Parameter.empty:
+            what = f"{function}() takes a checkpoint, and none is given"
+            raise InputError(what, where=where, instead="add --checkpoint PATH")
+        return make() if checkpoint is None else make(checkpoint=checkpoint)
     except InputError:
         raise
     except Exception as error:
