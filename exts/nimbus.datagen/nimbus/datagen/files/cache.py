@@ -68,13 +68,12 @@ def named_folder(variable: str, text: str) -> Path:
         InputError: The path is relative, the folder cannot be created, or other users can write there.
     """
     folder = variable_path(variable, text)
-    instead = f"set {variable} to a folder of your own"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise _unwritable(folder, error.strerror or str(error), instead=instead) from None
+        raise _unwritable(folder, error.strerror or str(error), variable=variable) from None
     if why := _why_not_own(folder, holds_files=True) or _why_not_own(folder.parent, holds_files=False):
-        raise _unwritable(folder, why, instead=instead)
+        raise _unwritable(folder, why, variable=variable)
     return folder
 
 
@@ -94,8 +93,8 @@ def _why_not_own(folder: Path, *, holds_files: bool) -> str:
     return "all users can write there" if found.st_mode & stat.S_IWOTH and not is_sticky else ""
 
 
-def _unwritable(folder: Path, why: str) -> InputError:
-    instead = "set NIMBUS_CACHE to a folder that you may write"
+def _unwritable(folder: Path, why: str, *, variable: str = "NIMBUS_CACHE") -> InputError:
+    instead = f"set {variable} to a folder that you may write"
     return InputError(f"the cache folder cannot be used ({why})", where=str(folder), instead=instead)
 
 
