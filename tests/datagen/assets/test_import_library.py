@@ -203,6 +203,16 @@ def test_a_library_with_links_is_not_continued(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "precious"
 
 
+@pytest.mark.parametrize("text", ["- 1", "sources: [1]", "sources: {a: 1}", "[" * 5000, "{"])
+def test_a_damaged_description_is_written_again(text: str, things: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "lib"
+    shutil.copytree(things[1], out)
+    good = (out / "library.yaml").read_bytes()
+    (out / "library.yaml").write_text(text)
+    assert import_assets([things[0]], out).prepared == 0
+    assert (out / "library.yaml").read_bytes() == good
+
+
 def make_wheel(folder: Path, name: str, license: str, content: bytes) -> Path:
     wheel = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:

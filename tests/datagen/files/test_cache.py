@@ -11,6 +11,7 @@ import pytest
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import cache
 from nimbus.datagen.files.kept_arrays import read_arrays
+from tests.support.refusals import refusal
 
 
 def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
@@ -35,6 +36,16 @@ def test_a_folder_that_cannot_be_made_says_what_to_set(tmp_path: Path, monkeypat
     monkeypatch.setenv("NIMBUS_CACHE", f"{tmp_path}/file")
     with pytest.raises(InputError, match="set NIMBUS_CACHE to a folder that you may write"):
         cache.cache_folder("objects")
+
+
+def test_a_named_folder_belongs_to_its_user(tmp_path: Path):
+    """Its content is executed."""
+    (tmp_path / "file").write_text("")
+    assert "set KERNELS to a folder" in refusal(cache.named_folder, "KERNELS", f"{tmp_path}/file/a")
+    shared = cache.named_folder("KERNELS", f"{tmp_path}/kernels")
+    shared.chmod(0o777)
+    told = refusal(cache.named_folder, "KERNELS", str(shared))
+    assert "all users can write there" in told and "set KERNELS to a folder" in told
 
 
 def test_a_relative_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -113,7 +113,7 @@ def test_a_ledger_or_description_that_is_a_link_out_of_the_dataset_is_not_read(h
 
 
 def test_a_video_that_is_a_link_out_of_the_dataset_is_not_hashed(home: Path, data: Path):
-    """Whether the hash is right would show what a private file contains."""
+    """The result of the comparison would show the content of a private file."""
     content = (home / "mine.txt").read_bytes()
     video = Video(path="episodes/a.mp4", sha256=hashlib.sha256(content).hexdigest(), byte_count=len(content))
     (data / video.path).write_bytes(content)

@@ -89,12 +89,21 @@ def test_a_folder_that_does_not_exist_yet_is_on_a_disk_all_the_same(tmp_path: Pa
     assert disk.state in ("ok", "bad") and "GB free" in disk.detail
 
 
-@pytest.mark.parametrize("root", ["/proc/foo", "{here}/file", "~nobody_has_this_name/x"])
-def test_a_cache_that_cannot_be_written_is_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str) -> None:
+@pytest.mark.parametrize(
+    ("root", "instead"),
+    [
+        ("/proc/foo", "set NIMBUS_CACHE to a folder that you may write"),
+        ("{here}/file", "set NIMBUS_CACHE to a folder that you may write"),
+        ("~nobody_has_this_name/x", "write an absolute path"),
+    ],
+)
+def test_a_cache_that_cannot_be_written_is_bad(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, instead: str
+) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
     cache = next(part for part in examine_machine(tmp_path) if part.name == "cache")
-    assert cache.state == "bad" and cache.instead == "set NIMBUS_CACHE to a folder that you may write"
+    assert (cache.state, cache.instead) == ("bad", instead)
 
 
 def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(

@@ -81,6 +81,13 @@ class _Source:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _LibraryFile:
+    """Content of ``library.yaml`` that the next import uses."""
+
+    sources: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class _AssetTask:
     """Asset to prepare."""
 
@@ -346,10 +353,9 @@ def _write_library(
     out: Path, sources: list[_Source], entries: tuple[AssetEntry, ...], digests: dict[str, list[str]]
 ) -> None:
     """Write ``library.yaml`` with the hash, licenses and counts of each source."""
-    content: dict[str, Any] = {}
-    with suppress(InputError, yaml.YAMLError):
-        text = read_text(out / LIBRARY_NAME, follow=False)
-        content = (yaml.safe_load(text) or {}).get("sources", {})
+    content: dict[str, dict[str, Any]] = {}
+    with suppress(InputError, yaml.YAMLError, ValueError, RecursionError):  # a damaged file is written again
+        content = from_plain(_LibraryFile, yaml.safe_load(read_text(out / LIBRARY_NAME, follow=False))).sources
     for source in sources:
         content[source.name] = {"sha256": digest_source(source.path, digests[source.name])}
     for name in list(content):

@@ -18,8 +18,8 @@ def folder_resolver(mesh: Path) -> Any:
     """
     from trimesh.resolvers import FilePathResolver
 
-    class FolderResolver(FilePathResolver):
-        """Resolver that finds regular files below the mesh's folder."""
+    class FolderFiles(FilePathResolver):
+        """Access to the regular files below the mesh's folder."""
 
         def get(self, name: str) -> bytes:
             path = mesh.parent / name.strip()
@@ -27,4 +27,4 @@ def folder_resolver(mesh: Path) -> Any:
                 raise FileNotFoundError(name)
             return read_bytes(path, limit=LARGEST_FILE)
 
-    return FolderResolver(str(mesh.absolute()))
+    return FolderFiles(str(mesh.absolute()))
