@@ -149,7 +149,7 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
     from nimbus.datagen.datasets.certificates.rerender import FreshRenders
     from nimbus.datagen.load.navigation_loader import NavigationLoader
     from nimbus.datagen.load.scene_loader import load_assets
-    from nimbus.datagen.tasks.stored_pictures import without_pictures
+    from nimbus.datagen.tasks.stored_pictures import shown_layout, without_pictures
     from nimbus.datagen.tasks.task import NavigationTask
     from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
 
@@ -168,7 +168,8 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
                 is_driven = isinstance(task, NavigationTask)
                 assets = NavigationLoader(task) if is_driven else load_assets(without_pictures(task))
                 renders[text] = FreshRenders(assets, has_splats="render splats" in inputs)
-        found = renders[text].check(episode, episode.layout(), _moments(episode.step_count))
+        layout = shown_layout(episode.layout(), episode.provenance, where=str(episode.path))
+        found = renders[text].check(episode, layout, _moments(episode.step_count))
         psnr += found.psnr
         problems += found.problems
     figures = {"pictures": len(psnr)}

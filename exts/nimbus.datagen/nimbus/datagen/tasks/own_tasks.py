@@ -13,6 +13,7 @@ from pathlib import Path
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import as_typed, read_plain
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.strict_yaml import parse
@@ -28,21 +29,24 @@ class ForeignTask(InputError):
     """Raised for a stored task whose files are not opened."""
 
 
-def record_own(text: str, assets: Mapping[str, str]) -> None:
+def record_own(text: str, assets: Mapping[str, str], *, pictures: Iterable[Path] = ()) -> None:
     """Record a task with which this user makes episodes.
 
     Args:
         text: The task file, as it is stored.
         assets: Content hashes of its assets, as they are stored.
+        pictures: Absolute paths of the images, and folders of images, from which its randomizers draw.
 
     Raises:
         InputError: The cache folder cannot be used.
         StorageError: Its disk is full.
     """
     record = _record(text, assets)
-    if not record.exists():
+    known = _recorded_pictures(record)
+    places = dict.fromkeys((*known, *(str(place) for place in pictures if str(place).isprintable())))
+    if not record.exists() or len(places) > len(known):
         with writing(record.parent):
-            write_atomic(record, "", durable=False, shared=False)
+            write_atomic(record, to_json(list(places)), durable=False, shared=False)
 
 
 def record_run(task: BaseTask, assets: Mapping[str, str]) -> None:
@@ -59,12 +63,24 @@ def record_run(task: BaseTask, assets: Mapping[str, str]) -> None:
         StorageError: Its disk is full.
     """
     if task.is_own and own_files(task, draws=True, runs=True):
-        record_own(task.text, assets)
+        record_own(task.text, assets, pictures=_pictures(task))
 
 
 def is_recorded(provenance: Provenance) -> bool:
     """Return True for the task of an episode that this user made with this cache."""
     return _record(provenance.task_text, provenance.assets).exists()
+
+
+def own_pictures(provenance: Provenance) -> tuple[Path, ...]:
+    """Return the images, and folders of images, from which the task of an episode draws for this user.
+
+    These are the places of its runs with this cache and those of the equal task that the command names; none for the
+    task of another user. The text of the task alone does not tell them: its paths would begin in the working directory,
+    which may be a dataset.
+    """
+    named = _named.get(repr(parse(provenance.task_text, "task").data)) if _named else None
+    recorded = map(Path, _recorded_pictures(_record(provenance.task_text, provenance.assets)))
+    return (*(_pictures(named) if named else ()), *recorded)
 
 
 def name_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> None:
@@ -159,6 +175,17 @@ def find_named(
     if _named:
         instead = "name a task file of the same content as the episode's; that of the command differs"
     raise ForeignTask(what, where=where, instead=instead)
+
+
+def _pictures(task: BaseTask) -> tuple[Path, ...]:
+    return tuple(Path(place).absolute() for one in task.randomize.values() for place in one.picture_places)
+
+
+def _recorded_pictures(record: Path) -> list[str]:
+    """Return the places of images in a record; none if there is no record, or if an earlier version wrote it."""
+    return (
+        as_typed(list[str], read_plain(record), where=str(record)) if record.exists() and record.stat().st_size else []
+    )
 
 
 def _record(text: str, assets: Mapping[str, str]) -> Path:

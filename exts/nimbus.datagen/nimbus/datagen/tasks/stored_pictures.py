@@ -1,21 +1,24 @@
-"""Images that the randomizers of a stored task name: they are drawn only if the episode was made with them.
+"""Images that a stored task or a stored layout names: they are drawn only if the episode was made with them.
 
 A dataset may come from another user. Without this check, its tasks could name the photos of this user, which would then
-appear in the images of a new dataset.
+appear in the images of a new dataset; errors would tell whether a file exists and has a guessed content.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_all_below
+from nimbus.datagen.files.asset_folders import check_all_below, check_below
 from nimbus.datagen.files.own_files import has_links
 from nimbus.datagen.navigate.sources.files import file_hash
+from nimbus.datagen.tasks.own_tasks import ForeignTask, own_pictures
 from nimbus.datagen.tasks.stored_files import PICTURES, compare_assets
 from nimbus.datagen.tasks.task import BaseTask
 
@@ -23,6 +26,8 @@ AnyTask = TypeVar("AnyTask", bound=BaseTask)
 
 _SUFFIXES = frozenset({".bmp", ".exr", ".hdr", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 """Suffixes of the images in a folder; other files in it are not drawn."""
+_MOST_NAME = 255
+"""Longest name of a file [bytes]."""
 
 
 def hash_pictures(task: BaseTask) -> dict[str, str]:
@@ -64,6 +69,53 @@ def check_pictures(task: BaseTask, assets: Mapping[str, str], *, where: str) -> 
                 raise InputError(what, where=where, instead="change to a folder that contains them, or give the task")
     stated = {name: digest for name, digest in assets.items() if name.startswith(PICTURES)}
     compare_assets(hash_pictures(task), stated, where=where)
+
+
+def shown_layout(layout: Layout, provenance: Provenance, *, where: str) -> Layout:
+    """Return a stored layout with the images that may be shown: every stored layout that is drawn passes here.
+
+    Its images and its environment map must lie where an own run of its task drew them, or where the task that the
+    command names draws them, whose folder may have moved. No other path is opened or asked for.
+
+    Args:
+        layout: The layout, as it is stored.
+        provenance: Provenance of its episode.
+        where: The episode.
+
+    Raises:
+        ForeignTask: The layout names another image.
+        InputError: The image is a link out of its folder.
+    """
+    visual = layout.visual
+    if visual.dome is None and not any(look.picture for look in visual.surfaces.values()):
+        return layout
+    places = own_pictures(provenance)
+
+    def own(given: str, user: str) -> str:
+        if (found := _own_picture(Path(given), places)) is None:
+            what = f"its layout names an image for the {user} that no task of yours draws: it is not opened"
+            raise ForeignTask(what, where=where, instead="name your copy of the task file: --task FILE")
+        return str(found)
+
+    surfaces = {
+        name: replace(look, picture=own(look.picture, f"surface '{name}'")) if look.picture else look
+        for name, look in visual.surfaces.items()
+    }
+    dome = visual.dome and replace(visual.dome, texture=own(visual.dome.texture, "dome"))
+    return replace(layout, visual=replace(visual, surfaces=surfaces, dome=dome))
+
+
+def _own_picture(given: Path, places: Iterable[Path]) -> Path | None:
+    """Return the image of a stored path in one of the user's own places; None if it is in none of them."""
+    name = given.name
+    if name in ("", "..") or not name.isprintable() or len(name.encode()) > _MOST_NAME:
+        return None
+    drawn = given.suffix.lower() in _SUFFIXES
+    known = {place if place.name == name else place / name: place for place in places if drawn or place.name == name}
+    found = given if given in known else next((file for file in known if file.is_file()), None)
+    if found and found != known[found]:
+        check_below(found, known[found])
+    return found
 
 
 def without_pictures(task: AnyTask) -> AnyTask:

@@ -16,6 +16,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import own_path
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.tasks.stored_pictures import shown_layout
 from nimbus.datagen.ui.browser.data_tab import recorded
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.timeline import draw_list, draw_timeline
@@ -247,7 +248,8 @@ class CutsTab:
                 return
             path, task = own_path(self._open.folder, f"episodes/{name}.hdf5"), self._open.task
         with EpisodeFile(path) as episode:
-            layout, trajectory, has_pictures = episode.layout(), episode.trajectory(), bool(episode.cameras)
+            layout = shown_layout(episode.layout(), episode.provenance, where=str(path))
+            trajectory, has_pictures = episode.trajectory(), bool(episode.cameras)
         parts = look_parts(read_stage(task.scene), load_robot(task.robot), layout.physical)
         look = SceneLook(parts=parts, layout=layout, motion=motion_of(trajectory))
         with self._lock:

@@ -12,6 +12,7 @@ from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.own_tasks import parse_stored
 from nimbus.datagen.tasks.stored_files import check_stored_files
+from nimbus.datagen.tasks.stored_pictures import shown_layout
 from nimbus.datagen.tasks.task import NavigationTask
 from nimbus.datagen.ui.browser.markdown import escape
 from nimbus.datagen.ui.browser.player import Player, outcome_line
@@ -103,6 +104,7 @@ class DataTab:
             layout, trajectory = episode.layout(), episode.trajectory()
             task = parse_stored(episode.provenance, name=layout.key.task, where=str(path))
             check_stored_files(task, episode.provenance.assets, where=str(path))
+            layout = shown_layout(layout, episode.provenance, where=str(path))
         if isinstance(task, NavigationTask):
             look = NavigationPreview().look(task, layout, trajectory)
         else:
