@@ -26,6 +26,9 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
     if reasons := evaluation.reason_lines():
         yield "failures, with the state at the end:"
         yield from (f"  {number:4d}  {reason}" for reason, number in list(reasons.items())[:_SHOWN])
+    count, example = evaluation.wild_example()
+    if example:
+        yield f"wild actions: {count} such as: {example}"
     kinds = evaluation.by_kind()
     if len(kinds) > 1:
         worst = sorted(kinds.items(), key=lambda entry: (entry[1][0] / entry[1][1], entry[0]))[:_SHOWN]
@@ -43,8 +46,6 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
         yield "not repeatable: with the same seed, the answers differ; draw random numbers from episode.seed alone"
     if not evaluation.is_valid:
         yield f"invalid: {evaluation.why_invalid}"
-        if evaluation.judged and evaluation.is_wild:
-            yield f"  {evaluation.judged[0].detail}"
 
 
 def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterator[tuple[str, str]]:

@@ -57,6 +57,14 @@ def test_wild_actions_are_failures_unless_all_are():
     assert "every layout ended with a wild action" in "\n".join(lines_of(evaluation("ww")))
 
 
+def test_commonest_wild_action_is_shown():
+    details = ("gripper of 0.21 is far", "panda_joint1 of 9.00 is far", "panda_joint1 of -7.12 is far")
+    results = [replace(one, detail=detail) for one, detail in zip(evaluation("www").layouts, details, strict=True)]
+    found = replace(evaluation("x"), layouts=(*evaluation("x").layouts, *results))
+    assert "wild actions: 2 such as: panda_joint1 of 9.00 is far" in lines_of(found)
+    assert not any("wild" in line for line in lines_of(evaluation(".x")))
+
+
 def test_result_without_any_motion_does_not_count():
     still = tuple(replace(one, phase="still") for one in evaluation(".x").layouts)
     assert not replace(BASE, layouts=still).is_valid
