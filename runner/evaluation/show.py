@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.runner.evaluation.compare import Comparison, pair
-from nimbus.runner.evaluation.measures import AnswerTimes
+from nimbus.runner.evaluation.measures import AnswerTimes, EpisodeMeasures
 from nimbus.runner.evaluation.results import Evaluation, rate_text
 
 _SHOWN = 12
@@ -56,11 +56,21 @@ def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> I
         yield "steps to success", f"{evaluation.median_steps:.0f} in the median"
     found, steps = evaluation.measures, sum(one.steps for one in evaluation.judged)
     yield "largest lag behind a command", f"{found.lag:.2f} rad"
-    yield "clipped actions", f"{found.clipped} of {steps}"
+    yield "clipped actions", f"{found.clipped} of {steps}{_clipped_parts(found)}"
     depths = f"{1000 * found.held_depth:.2f} mm in the hand, {1000 * found.fixed_depth:.2f} mm with fixed things"
     yield "deepest contacts", depths
     if times and times.line:
         yield "waited for answers", times.line
+
+
+def _clipped_parts(found: EpisodeMeasures) -> str:
+    """Say which commands were clipped and by how much: grippers slightly beyond their limits are no problem."""
+    if not found.clipped:
+        return ""
+    grippers = f"grippers by at most {1000 * found.gripper_excess:.1f} mm or mrad"
+    if not found.clipped_arm:
+        return f", none of an arm joint; {grippers}"
+    return f", {found.clipped_arm} of an arm joint, by at most {found.arm_excess:.3f} rad; {grippers}"
 
 
 def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:

@@ -127,6 +127,26 @@ def test_measures_are_the_largest_of_all_outcomes():
     assert "waited for answers: 1.5 s for 300 answers, 5.0 ms each" in shown and "waited" not in found.to_text()
 
 
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        (EpisodeMeasures(), "0 of 40"),
+        (
+            EpisodeMeasures(clipped=9, gripper_excess=0.0008),
+            "9 of 40, none of an arm joint; grippers by at most 0.8 mm",
+        ),
+        (
+            EpisodeMeasures(clipped=9, clipped_arm=2, arm_excess=0.31),
+            "9 of 40, 2 of an arm joint, by at most 0.310 rad",
+        ),
+    ],
+)
+def test_clipped_actions_say_what_was_clipped(measures: EpisodeMeasures, said: str):
+    results = tuple(replace(one, steps=40, measures=measures) for one in evaluation(".").layouts)
+    (line,) = (one for one in lines_of(replace(BASE, layouts=results)) if one.startswith("clipped actions"))
+    assert line.startswith(f"clipped actions: {said}")
+
+
 def test_lengths_are_compared_where_both_succeed():
     def timed(outcomes: str, steps: tuple[int, ...]) -> Evaluation:
         layouts = zip(evaluation(outcomes).layouts, steps, strict=True)
