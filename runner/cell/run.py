@@ -60,6 +60,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
             dataset.folder,
             task=job.origin.task,
             target=spec.target,
+            unit=spec.unit,
             already=before.settled,
             already_stored=before.stored,
             started=started,

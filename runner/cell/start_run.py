@@ -142,6 +142,7 @@ def open_progress(
         dataset.folder,
         task=loaded.origin.task,
         target=spec.target,
+        unit=spec.unit,
         already=before.settled,
         already_stored=before.stored,
         started=started,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from nimbus.datagen.files.bounded import Count, Finite
-from nimbus.datagen.policies.policy import ANSWER_WAIT, CLIPPED
+from nimbus.datagen.policies.policy import ANSWER_WAIT, ARM_EXCESS, CLIPPED, CLIPPED_ARM, GRIPPER_EXCESS
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import FILE_NAME, Ledger
 
@@ -25,6 +25,12 @@ class EpisodeMeasures:
     """Largest difference between an arm joint's command and its position one control period later [rad]."""
     clipped: Count = 0
     """Number of executed actions with a command beyond the robot's limits."""
+    clipped_arm: Count = 0
+    """Number of those with a command beyond the limits of an arm joint; the others exceed those of a gripper only."""
+    arm_excess: Finite = 0.0
+    """Largest excess of an arm joint's command over its limits [rad]."""
+    gripper_excess: Finite = 0.0
+    """Largest excess of a gripper's command over its limits [m, or rad for a jaw that turns]."""
     held_depth: Finite = 0.0
     """Largest penetration between the gripper and the held object [m]."""
     fixed_depth: Finite = 0.0
@@ -33,18 +39,29 @@ class EpisodeMeasures:
     @classmethod
     def of(cls, episode: EpisodeFile) -> EpisodeMeasures:
         """Measure an open episode."""
-        statistics = episode.members("plan_statistics")
-        clipped = episode.array(f"plan_statistics/{CLIPPED}") if CLIPPED in statistics else np.zeros(1)
+        names = (CLIPPED, CLIPPED_ARM, ARM_EXCESS, GRIPPER_EXCESS)  # absent in rollouts of the demonstrator
+        clipped, clipped_arm, arm, gripper = (_largest(episode, f"plan_statistics/{name}") for name in names)
         held, fixed = (_largest(episode, path) for path in (_HELD, _FIXED))
-        return cls(lag=_lag(episode), clipped=int(clipped[0]), held_depth=round(held, 5), fixed_depth=round(fixed, 5))
+        return cls(
+            lag=_lag(episode),
+            clipped=int(clipped),
+            clipped_arm=int(clipped_arm),
+            arm_excess=round(arm, 5),
+            gripper_excess=round(gripper, 5),
+            held_depth=round(held, 5),
+            fixed_depth=round(fixed, 5),
+        )
 
     @classmethod
     def over(cls, measures: Iterable[EpisodeMeasures]) -> EpisodeMeasures:
-        """Combine measures of several episodes: the largest value of each, but the sum of the clipped actions."""
+        """Combine measures of several episodes: the largest value of each, but the sums of the clipped actions."""
         all_of_them = list(measures)
         return cls(
             lag=max((one.lag for one in all_of_them), default=0.0),
             clipped=sum(one.clipped for one in all_of_them),
+            clipped_arm=sum(one.clipped_arm for one in all_of_them),
+            arm_excess=max((one.arm_excess for one in all_of_them), default=0.0),
+            gripper_excess=max((one.gripper_excess for one in all_of_them), default=0.0),
             held_depth=max((one.held_depth for one in all_of_them), default=0.0),
             fixed_depth=max((one.fixed_depth for one in all_of_them), default=0.0),
         )

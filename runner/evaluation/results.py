@@ -151,6 +151,13 @@ class Evaluation:
             for key, number in found.items()
         }
 
+    def wild_example(self) -> tuple[int, str]:
+        """Return the commonest form of wild actions, which numbers do not tell apart: count and first detail."""
+        details = [one.detail for one in self.judged if one.reason == Reason.WILD_ACTION]
+        forms = [re.sub(r"-?\d+\.\d+", "", detail) for detail in details]
+        form, count = max(Counter(forms).items(), key=lambda entry: entry[1], default=("", 0))
+        return count, details[forms.index(form)] if count else ""
+
     def by_kind(self) -> dict[str, tuple[int, int]]:
         """Return the numbers of successes and of layouts by kind of object."""
         found: dict[str, tuple[int, int]] = {}

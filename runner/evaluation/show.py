@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nimbus.runner.evaluation.compare import Comparison, pair
-from nimbus.runner.evaluation.measures import AnswerTimes
+from nimbus.runner.evaluation.measures import AnswerTimes, EpisodeMeasures
 from nimbus.runner.evaluation.results import Evaluation, rate_text
 
 _SHOWN = 12
@@ -26,6 +26,9 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
     if reasons := evaluation.reason_lines():
         yield "failures, with the state at the end:"
         yield from (f"  {number:4d}  {reason}" for reason, number in list(reasons.items())[:_SHOWN])
+    count, example = evaluation.wild_example()
+    if example:
+        yield f"wild actions: {count} such as: {example}"
     kinds = evaluation.by_kind()
     if len(kinds) > 1:
         worst = sorted(kinds.items(), key=lambda entry: (entry[1][0] / entry[1][1], entry[0]))[:_SHOWN]
@@ -43,8 +46,6 @@ def lines_of(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterat
         yield "not repeatable: with the same seed, the answers differ; draw random numbers from episode.seed alone"
     if not evaluation.is_valid:
         yield f"invalid: {evaluation.why_invalid}"
-        if evaluation.judged and evaluation.is_wild:
-            yield f"  {evaluation.judged[0].detail}"
 
 
 def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> Iterator[tuple[str, str]]:
@@ -55,11 +56,21 @@ def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> I
         yield "steps to success", f"{evaluation.median_steps:.0f} in the median"
     found, steps = evaluation.measures, sum(one.steps for one in evaluation.judged)
     yield "largest lag behind a command", f"{found.lag:.2f} rad"
-    yield "clipped actions", f"{found.clipped} of {steps}"
+    yield "clipped actions", f"{found.clipped} of {steps}{_clipped_parts(found)}"
     depths = f"{1000 * found.held_depth:.2f} mm in the hand, {1000 * found.fixed_depth:.2f} mm with fixed things"
     yield "deepest contacts", depths
     if times and times.line:
         yield "waited for answers", times.line
+
+
+def _clipped_parts(found: EpisodeMeasures) -> str:
+    """Say which commands were clipped and by how much: grippers slightly beyond their limits are no problem."""
+    if not found.clipped:
+        return ""
+    grippers = f"grippers by at most {1000 * found.gripper_excess:.1f} mm or mrad"
+    if not found.clipped_arm:
+        return f", none of an arm joint; {grippers}"
+    return f", {found.clipped_arm} of an arm joint, by at most {found.arm_excess:.3f} rad; {grippers}"
 
 
 def lines_of_control(evaluation: Evaluation, control: Evaluation) -> Iterator[str]:

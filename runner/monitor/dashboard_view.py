@@ -83,7 +83,7 @@ def _headline(status: Status, elapsed: float) -> RenderableType:
         eta = "estimating"
     else:
         eta = f"{duration(max(0.0, left + status.elapsed - elapsed))} left"
-    count = Text(f"{done} of {status.target} episodes", style="bold")
+    count = Text(f"{done} of {status.target} {status.unit}s", style="bold")
     grid.add_row(Text(status.task, style="bold cyan"), bar, count, duration(elapsed), Text(eta, style="green"))
     return grid
 

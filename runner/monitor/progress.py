@@ -35,6 +35,7 @@ class Progress:
         folder: The dataset's folder.
         task: The task's name.
         target: Number of requested episodes, including variants.
+        unit: Word for one of them, ``episode`` or ``layout``.
         already: Number of these that earlier runs have settled.
         already_stored: Number of stored ones among ``already``.
         started: Start of the run [s since 1970]; now by default.
@@ -49,6 +50,7 @@ class Progress:
         *,
         task: str,
         target: int,
+        unit: str = "episode",
         already: int = 0,
         already_stored: int = 0,
         started: float = 0.0,
@@ -61,6 +63,7 @@ class Progress:
             task=task,
             mode=mode,
             target=target,
+            unit=unit,
             already=already,
             already_stored=already_stored,
             pid=os.getpid(),
@@ -153,7 +156,7 @@ class Progress:
         status = self.status
         status.phases[name] = max(0.0, time.time() - status.started - sum(status.phases.values()))
         if following:
-            status.activity = f"{following}, then {_episodes(status)}"
+            status.activity = f"{following}, then {_remaining(status)}"
             self.tell(f"{name}: {status.phases[name]:.1f} s; now {status.activity}", kind="phase")
 
     def ready(self) -> None:
@@ -164,7 +167,7 @@ class Progress:
             self._meter = DeviceMeter(self._gpus, self.folder)
             phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in status.phases.items())
             text = f"start-up: {status.startup_seconds:.1f} s" + (f" ({phases})" if phases else "")
-            self.tell(f"{text}; now {_episodes(status)}", kind="phase")
+            self.tell(f"{text}; now {_remaining(status)}", kind="phase")
 
     def update(self, **values: object) -> None:
         """Set fields of the status."""
@@ -199,9 +202,9 @@ class Progress:
             replace_text(self._path, to_json(self.status.to_plain()) + "\n", durable=False)
 
 
-def _episodes(status: Status) -> str:
+def _remaining(status: Status) -> str:
     left = status.target - status.settled
-    return f"{left} episode{'s' * (left != 1)}"
+    return f"{left} {status.unit}{'s' * (left != 1)}"
 
 
 def _forget_oldest(table: dict[Any, Any]) -> None:
@@ -219,7 +222,7 @@ def line(stored: Stored, status: Status) -> str:
     why = stored.outcome.reason.value.replace("_", " ")
     phase = stored.outcome.phase
     if activity := ACTIVITIES.get(phase):
-        return f"{head}: attempt {stored.attempt + 1} failed: {why} ({activity}), {seconds:.1f} s CPU"
+        return f"{head}: failed: {why} ({activity}), {seconds:.1f} s CPU"  # of a policy, which has one attempt
     return f"{head}: attempt {stored.attempt + 1} failed{f' in {phase}' if phase else ''}: {why}, {seconds:.1f} s CPU"
 
 

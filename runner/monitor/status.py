@@ -166,6 +166,8 @@ class Status:
     """Process id of the launcher, which handles Ctrl-C and SIGTERM."""
     target: Whole = 0
     """Number of requested episodes."""
+    unit: str = "episode"
+    """Word for one of them in output: ``layout`` where the indices of layouts are given, as in an evaluation."""
     already: Whole = 0
     """Number of episodes that earlier runs have stored or given up."""
     already_stored: Whole = 0

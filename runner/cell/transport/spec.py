@@ -154,6 +154,11 @@ class CellSpec:
         return (len(self.indices) or len(range(number - 1, self.episodes, parts))) * self.variants
 
     @property
+    def unit(self) -> str:
+        """Word for one requested episode in output: ``layout`` where indices are given, otherwise ``episode``."""
+        return "layout" if self.indices else "episode"
+
+    @property
     def used_gpus(self) -> tuple[str, ...]:
         """UUIDs of the GPUs on which workers or instances run."""
         return tuple(dict.fromkeys((*self.gpus.uuids, *self.instances.gpus)))

@@ -12,6 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.simulate.newton_library import newton
+from tests.support.refusals import refusal
 
 LIBRARY = open_library("trash")
 
@@ -83,3 +84,9 @@ def test_the_bytes_are_the_same_when_made_again(monkeypatch: pytest.MonkeyPatch,
         path = LIBRARY.usd_path("cup", 3)
         made.append((path.read_bytes(), path.with_suffix(".png").read_bytes()))
     assert made[0] == made[1]
+
+
+def test_a_path_is_no_kind(tmp_path: Path):
+    """The kind of a stored layout of others could name any USD file, which would be composed unchecked."""
+    (tmp_path / "evil-000.usda").write_text("#usda 1.0\n")
+    assert "unknown kind" in refusal(LIBRARY.usd_path, str(tmp_path / "evil"), 0)

@@ -41,7 +41,10 @@ def test_answer_near_the_posture_is_taken():
 
 def test_answer_beyond_the_limits_is_clipped():
     far = check_actions([[2.5, 0.0, -0.03]], task=TASK, posture=POSTURE, execute=1, first=False)
-    assert far.actions.tolist() == [[1.0, 0.0, 0.0]] and far.clipped == 1
+    assert far.actions.tolist() == [[1.0, 0.0, 0.0]] and (far.clipped, far.clipped_arm) == (1, 1)
+    assert (far.arm_excess, far.gripper_excess) == (1.5, 0.03)
+    hand = check_actions([[0.5, 0.0, 0.041]], task=TASK, posture=POSTURE, execute=1, first=False)
+    assert (hand.clipped, hand.clipped_arm, hand.arm_excess) == (1, 0, 0.0)
 
 
 @pytest.mark.parametrize("answer", [[], [[]], [1.0, 2.0, 3.0], [[1.0, 2.0]], np.zeros((2, 2, 3))])

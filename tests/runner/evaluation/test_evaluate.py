@@ -139,6 +139,7 @@ def test_results_do_not_depend_on_workers_or_kills(is_killed: bool, tmp_path: Pa
     assert (found.success_count, found.fault_count, found.is_valid) == (0, 0, True)
     assert {one.reason for one in found.layouts} == {"time_limit"}
     assert {one.measures.clipped for one in found.layouts} == {12} and found.measures.lag > 0.01
+    assert found.measures.clipped_arm == 0 and found.measures.gripper_excess == 0.01
     if is_killed:
         assert main([*words, "--execute", "4"]) == 2  # results of two evaluations never mix
         assert (tmp_path / "cell" / NAME).read_bytes() == (tmp_path / "serial" / NAME).read_bytes()

@@ -57,6 +57,14 @@ def test_wild_actions_are_failures_unless_all_are():
     assert "every layout ended with a wild action" in "\n".join(lines_of(evaluation("ww")))
 
 
+def test_commonest_wild_action_is_shown():
+    details = ("gripper of 0.21 is far", "panda_joint1 of 9.00 is far", "panda_joint1 of -7.12 is far")
+    results = [replace(one, detail=detail) for one, detail in zip(evaluation("www").layouts, details, strict=True)]
+    found = replace(evaluation("x"), layouts=(*evaluation("x").layouts, *results))
+    assert "wild actions: 2 such as: panda_joint1 of 9.00 is far" in lines_of(found)
+    assert not any("wild" in line for line in lines_of(evaluation(".x")))
+
+
 def test_result_without_any_motion_does_not_count():
     still = tuple(replace(one, phase="still") for one in evaluation(".x").layouts)
     assert not replace(BASE, layouts=still).is_valid
@@ -117,6 +125,26 @@ def test_measures_are_the_largest_of_all_outcomes():
     assert "steps to success: 40 in the median" in shown and "clipped actions: 3 of 80" in shown
     assert "0.20 mm in the hand, 1.00 mm with fixed things" in shown
     assert "waited for answers: 1.5 s for 300 answers, 5.0 ms each" in shown and "waited" not in found.to_text()
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        (EpisodeMeasures(), "0 of 40"),
+        (
+            EpisodeMeasures(clipped=9, gripper_excess=0.0008),
+            "9 of 40, none of an arm joint; grippers by at most 0.8 mm",
+        ),
+        (
+            EpisodeMeasures(clipped=9, clipped_arm=2, arm_excess=0.31),
+            "9 of 40, 2 of an arm joint, by at most 0.310 rad",
+        ),
+    ],
+)
+def test_clipped_actions_say_what_was_clipped(measures: EpisodeMeasures, said: str):
+    results = tuple(replace(one, steps=40, measures=measures) for one in evaluation(".").layouts)
+    (line,) = (one for one in lines_of(replace(BASE, layouts=results)) if one.startswith("clipped actions"))
+    assert line.startswith(f"clipped actions: {said}")
 
 
 def test_lengths_are_compared_where_both_succeed():

@@ -16,6 +16,7 @@ from rich.console import Console
 from nimbus.datagen.episode.trajectory import Outcome, Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.stages import Stored
+from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cli import main
 from nimbus.runner.monitor.dashboard import Dashboard, StatusDashboard
 from nimbus.runner.monitor.dashboard_view import duration, view
@@ -164,6 +165,19 @@ def test_a_line_of_a_failure_without_phase_still_reads(tmp_path: Path) -> None:
         episode_id="e", index=0, variant=0, attempt=0, outcome=Outcome(success=False, reason=Reason.NO_PATH)
     )
     assert line(stored, progress(tmp_path).status) == "[0/10] e: attempt 1 failed: no path, 0.0 s CPU"
+
+
+def test_an_evaluation_counts_layouts_and_no_attempts(tmp_path: Path) -> None:
+    failed = Outcome(success=False, phase="hold", reason=Reason.TIME_LIMIT)
+    stored = Stored(episode_id="e", index=0, variant=0, attempt=0, outcome=failed)
+    unit = CellSpec(folder="", task="", episodes=4, indices=(1, 3)).unit
+    kept = Progress(tmp_path, task="sort_trash", target=2, unit=unit)
+    assert line(stored, kept.status) == "[0/2] e: failed: time limit (an object held), 0.0 s CPU"
+    kept.ready()
+    assert kept.status.events[-1].text.endswith("; now 2 layouts")
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(view(kept.status))
+    assert "0 of 2 layouts" in console.export_text()
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59.4, "59 s"), (185, "3 min 05 s"), (7800, "2 h 10 min")])

@@ -81,6 +81,23 @@ def test_folder_of_warp_cache_path_takes_precedence(tmp_path: Path, monkeypatch:
     assert warp.config.kernel_cache_dir == str(cache_folder("warp"))
 
 
+def test_a_header_of_the_current_folder_is_not_compiled(tmp_path: Path):
+    """Warp's compiler would find it before its own, and its code would run in every command that uses kernels."""
+    mark = '__attribute__((used)) static const char mark[] = "of the current folder";'
+    (tmp_path / "builtin.h").write_text(f"#pragma once\n#include_next <builtin.h>\n{mark}\n")
+    code = (
+        "import warp\nimport nimbus.datagen.render.boxes as kernels\n"
+        "from nimbus.datagen.geometry.warp_library import start_warp\n"
+        "start_warp()\nwarp.load_module(kernels, device='cpu')\n"
+    )
+    environment = os.environ | {"WARP_CACHE_PATH": str(tmp_path / "kernels")}
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-500:]
+    (compiled,) = (tmp_path / "kernels").rglob("*.o")
+    assert b"of the current folder" not in compiled.read_bytes()
+
+
 def test_all_kernels_of_the_renderer_are_compiled_before_work_begins():
     folder = ROOT / "exts" / "nimbus.datagen" / "nimbus" / "datagen"
     sources = [path.relative_to(folder) for path in sorted(folder.rglob("*.py")) if "@wp.kernel" in path.read_text()]

@@ -27,5 +27,7 @@ def start_warp() -> None:
     if warp.config.kernel_cache_dir is None:  # it is set once Warp is initialized
         named = os.environ.get(_KERNELS)
         warp.config.kernel_cache_dir = str(named_folder(_KERNELS, named) if named else cache_folder("warp"))
+    # The compiler would take a precompiled header's parts from the current folder, and run a ``builtin.h`` of others.
+    warp.config.use_precompiled_headers = False
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()

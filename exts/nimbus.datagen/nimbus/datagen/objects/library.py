@@ -160,7 +160,12 @@ class ObjectLibrary:
         return self._model(kind, variant) if scale == 1.0 else self._scaled(kind, variant, scale)
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
-        """Return the path of a variant's USD file, which is generated on first use."""
+        """Return the path of a variant's USD file, which is generated on first use.
+
+        Raises:
+            InputError: The library has no such kind; a layout of others may have a path instead.
+        """
+        self.kind(kind)
         folder = cache_folder("objects") / f"{self.name}-{self.content_hash}"
         path = folder / (f"{kind}-{variant:03d}.usda" if scale == 1.0 else f"{kind}-{variant:03d}-{scale!r}.usda")
         if not path.is_file():

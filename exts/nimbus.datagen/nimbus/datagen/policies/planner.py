@@ -22,9 +22,12 @@ from nimbus.datagen.policies.open_policy import open_policy, options_from, polic
 from nimbus.datagen.policies.policy import (
     ANSWER_SPREAD,
     ANSWER_WAIT,
+    ARM_EXCESS,
     ASKED_AGAIN,
     CLIPPED,
+    CLIPPED_ARM,
     DEFAULT_LIMIT,
+    GRIPPER_EXCESS,
     STILL,
     Policy,
     PolicyEpisode,
@@ -82,8 +85,9 @@ class PolicyPlanner(Planner["SceneAssets"]):
         view: Signals that the policy was trained on; by default those that it declares.
     """
 
-    version: ClassVar[int] = 2
-    """Version of the planner's results; since version 2, episodes count clipped actions."""
+    version: ClassVar[int] = 3
+    """Version of the planner's results; since 2, episodes count clipped actions, and since 3 those of
+    arms apart, with the largest excess."""
 
     @classmethod
     def create(cls, context: RunContext, settings: PolicySettings) -> Self:
@@ -162,6 +166,12 @@ class RolloutTally:
 
     clipped: int = 0
     """Number of actions with a command beyond the robot's limits."""
+    clipped_arm: int = 0
+    """Number of those with a command beyond the limits of an arm joint."""
+    arm_excess: float = 0.0
+    """Largest excess of a command over the limits of an arm joint [rad or m]."""
+    gripper_excess: float = 0.0
+    """Largest excess of a command over the limits of a gripper [rad or m]."""
     wait: float = 0.0
     """Total time of waiting for answers [s, wall clock]."""
 
@@ -205,7 +215,13 @@ def roll_out(
     except WildAction as wild:
         phase = environment.activity
         outcome = Outcome(success=False, phase=phase, reason=Reason.WILD_ACTION, detail=str(wild))
-    statistics[CLIPPED] = np.array([float(tally.clipped)])
+    counted = {
+        CLIPPED: tally.clipped,
+        CLIPPED_ARM: tally.clipped_arm,
+        ARM_EXCESS: tally.arm_excess,
+        GRIPPER_EXCESS: tally.gripper_excess,
+    }
+    statistics |= {name: np.array([float(value)]) for name, value in counted.items()}
     return replace(environment.finish(outcome), plan_statistics=statistics)
 
 
@@ -263,5 +279,8 @@ def _command(environment: Environment, signals: RobotSignals, tally: RolloutTall
         raise WildAction(fault.detail) from None  # an unreachable pose is the policy's failure; a retry would repeat it
     checked = check_actions(command[None], task=environment.conventions, posture=posture, execute=1, first=first)
     tally.clipped += checked.clipped
+    tally.clipped_arm += checked.clipped_arm
+    tally.arm_excess = max(tally.arm_excess, checked.arm_excess)
+    tally.gripper_excess = max(tally.gripper_excess, checked.gripper_excess)
     signals.asked(checked.actions[0])
     return checked.actions[0]

@@ -29,6 +29,10 @@ ANSWER_SPREAD = "answer_spread"
 """Plan statistic: largest difference between the two answers [unit of the action]."""
 CLIPPED = "clipped_actions"
 """Plan statistic: number of executed actions that had a command beyond the robot's limits."""
+CLIPPED_ARM = "clipped_arm_actions"
+"""Plan statistic: number of those with a command beyond the limits of an arm joint, not only of a gripper."""
+ARM_EXCESS, GRIPPER_EXCESS = "clipped_arm_excess", "clipped_gripper_excess"
+"""Plan statistics: largest excess of a command over the limits of an arm joint and of a gripper [rad or m]."""
 ANSWER_WAIT = "answer_wait"
 """Name of an attempt's total time of waiting for answers [s, wall clock]."""
 
@@ -177,6 +181,12 @@ class CheckedAnswer:
     """(K, A) within the robot's limits."""
     clipped: int = 0
     """Number of rows with a command beyond the limits."""
+    clipped_arm: int = 0
+    """Number of rows with a command beyond the limits of an arm joint."""
+    arm_excess: float = 0.0
+    """Largest excess of a command over the limits of an arm joint [rad or m]."""
+    gripper_excess: float = 0.0
+    """Largest excess of a command over the limits of a gripper [rad or m]."""
 
 
 _MOST_ROWS = 10_000
@@ -252,4 +262,12 @@ def check_actions(answer: object, *, task: PolicyTask, posture: FloatArray, exec
     if first and (away := np.abs(rows[0] - posture)).max() > _FURTHEST:
         name = task.action_names[int(away.argmax())]
         raise WildAction(f"{name} starts {away.max():.2f} from the posture; expected absolute positions in rad and m")
-    return CheckedAnswer(actions=limited, clipped=int((limited != rows).any(axis=1).sum()))
+    excess = np.abs(rows - limited)
+    is_arm = np.array([name in task.joint_names for name in task.action_names])  # grippers have names of their own
+    return CheckedAnswer(
+        actions=limited,
+        clipped=int((excess > 0).any(axis=1).sum()),
+        clipped_arm=int((excess[:, is_arm] > 0).any(axis=1).sum()),
+        arm_excess=float(excess[:, is_arm].max(initial=0.0)),
+        gripper_excess=float(excess[:, ~is_arm].max(initial=0.0)),
+    )

@@ -60,6 +60,7 @@ class PreparedLibrary(ObjectLibrary):
 
     def usd_path(self, kind: str, variant: int, scale: float = 1.0) -> Path:
         """Return the path of the kind's USD file, which is generated on first use."""
+        self.kind(kind)
         entry = self.entries[kind]
         folder = cache_folder("objects") / f"{self.name}-{GENERATOR_VERSION}-{_identity(entry)}"
         path = folder / (f"{kind}.usda" if scale == 1.0 else f"{kind}-{scale!r}.usda")
