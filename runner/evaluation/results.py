@@ -152,7 +152,7 @@ class Evaluation:
         }
 
     def wild_example(self) -> tuple[int, str]:
-        """Return the commonest form of wild actions, which numbers do not tell apart: count and first detail."""
+        """Return the commonest form of wild actions, which differ by more than numbers: count and first detail."""
         details = [one.detail for one in self.judged if one.reason == Reason.WILD_ACTION]
         forms = [re.sub(r"-?\d+\.\d+", "", detail) for detail in details]
         form, count = max(Counter(forms).items(), key=lambda entry: entry[1], default=("", 0))

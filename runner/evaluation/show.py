@@ -64,7 +64,7 @@ def measure_facts(evaluation: Evaluation, times: AnswerTimes | None = None) -> I
 
 
 def _clipped_parts(found: EpisodeMeasures) -> str:
-    """Say which commands were clipped and by how much: grippers slightly beyond their limits are no problem."""
+    """Return which commands were clipped and by how much: grippers slightly beyond their limits are no problem."""
     if not found.clipped:
         return ""
     grippers = f"grippers by at most {1000 * found.gripper_excess:.1f} mm or mrad"

@@ -75,7 +75,7 @@ def own_pictures(provenance: Provenance) -> tuple[Path, ...]:
     """Return the images, and folders of images, from which the task of an episode draws for this user.
 
     These are the places of its runs with this cache and those of the equal task that the command names; none for the
-    task of another user. The text of the task alone does not tell them: its paths would begin in the working directory,
+    task of another user. The text of the task alone does not suffice: its paths would begin in the working directory,
     which may be a dataset.
     """
     named = _named.get(repr(parse(provenance.task_text, "task").data)) if _named else None

@@ -1,7 +1,7 @@
 """Images that a stored task or a stored layout names: they are drawn only if the episode was made with them.
 
 A dataset may come from another user. Without this check, its tasks could name the photos of this user, which would then
-appear in the images of a new dataset; errors would tell whether a file exists and has a guessed content.
+appear in the images of a new dataset; errors would reveal whether a file exists and has a guessed content.
 """
 
 from __future__ import annotations
