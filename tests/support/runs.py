@@ -27,10 +27,16 @@ def run(*words: str, out: Path, task: Path | str = TINY) -> int:
 
 
 def tiny_dataset(factory: pytest.TempPathFactory) -> Path:
-    """Return a dataset of two episodes in two variants, for reading only; it is made once in a run of the tests."""
+    """Return a dataset of two episodes in two variants, for reading only; it is made once in a run of the tests.
+
+    It is made in a process of its own, which loads the scene; this one may have loaded it for another test.
+    """
 
     def make(folder: Path) -> None:
-        assert run("--episodes", "2", "--variants", "2", out=folder) == 0
+        words = ("--serial", "--task", str(TINY), "--episodes", "2", "--variants", "2", "--out", str(folder))
+        process = start(*words)
+        _, error = process.communicate()
+        assert process.returncode == 0, error
 
     return make_once(factory, "tiny", make)
 
