@@ -49,8 +49,8 @@ def prepare_libraries(*, skill_folders: Iterable[Path] = (), device: str = "cpu"
         device: Device of the renderer.
 
     Raises:
-        InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, or
-            the cache folder is not writable, or other users can write there.
+        InputError: A folder of skills does not exist, a file in it cannot be imported, the device does not exist, the
+            folder of kernels is not writable, or other users can write there.
     """
     from nimbus.datagen.geometry.warp_library import start_warp
     from nimbus.datagen.render.stacked import find_device

@@ -220,5 +220,5 @@ def test_a_file_of_a_gltf_counts_once(tmp_path: Path, monkeypatch: pytest.Monkey
     names = ["nosuch/../d/look.png", *("d/../" * count + "d/look.png" for count in range(100))]
     path.write_text(json.dumps({"images": [{"uri": name} for name in names]}))
     assert gltf_files(path) == [path, tmp_path / "d/look.png"]
-    monkeypatch.setattr(gltf_sizes, "_MOST_NAMES", 100)
+    monkeypatch.setattr(gltf_sizes, "MOST_NAMES", 100)
     assert "names 101 files; the limit is 100" in refusal(gltf_files, path)

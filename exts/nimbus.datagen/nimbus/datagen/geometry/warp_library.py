@@ -18,8 +18,7 @@ def start_warp() -> None:
     run machine code of the current folder.
 
     Raises:
-        InputError: ``WARP_CACHE_PATH`` is a relative path, or the folder is unusable, or other users can write
-            there.
+        InputError: ``WARP_CACHE_PATH`` is a relative path, the folder cannot be used, or other users can write there.
     """
     import warp
 
@@ -27,7 +26,8 @@ def start_warp() -> None:
     if warp.config.kernel_cache_dir is None:  # it is set once Warp is initialized
         named = os.environ.get(_KERNELS)
         warp.config.kernel_cache_dir = str(named_folder(_KERNELS, named) if named else cache_folder("warp"))
-    # The compiler would take a precompiled header's parts from the current folder, and run a ``builtin.h`` of others.
+    # For a precompiled header, the compiler would read ``builtin.h`` in the current folder, which may be a dataset of
+    # others; kernels would then contain its code.
     warp.config.use_precompiled_headers = False
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()

@@ -197,7 +197,7 @@ def _gltf_hash(path: Path) -> str:
     """Return the hash of a glTF file and of the buffers and images that it names."""
     digest = hashlib.sha256(path.name.encode())
     digest.update(read_bytes(path, limit=LARGEST_FILE))
-    for file in dict.fromkeys(gltf_files(path)[1:]):
+    for file in gltf_files(path)[1:]:
         content = read_bytes(file, limit=LARGEST_FILE)
         digest.update(f"{os.path.relpath(file, path.parent)} {len(content)}\n".encode(errors="surrogateescape"))
         digest.update(content)

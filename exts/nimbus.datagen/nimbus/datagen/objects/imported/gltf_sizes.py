@@ -15,7 +15,7 @@ from nimbus.datagen.files.codec import parse_json
 
 _MOST_ABSENT = 64 << 20
 """Largest size of the numbers that a file declares without storing them [bytes]; their values are zero."""
-_MOST_NAMES = 2000
+MOST_NAMES = 2000
 """Largest number of files that a file may name."""
 _MOST_CORNERS = 50_000_000
 """Largest number of face corners of all nodes; several nodes may show one mesh."""
@@ -60,7 +60,8 @@ def gltf_files(path: Path) -> list[Path]:
     """Return the paths of a glTF file and of the existing files that it names; they lie in its folder.
 
     Raises:
-        InputError: The file is damaged, or names a file that is not in its folder, also behind a link.
+        InputError: The file is damaged, names too many files, or names one that is not in its folder, also behind a
+            link.
     """
     inside = os.path.join(os.path.abspath(path.parent), "")
     for file in (named := _named(path)):
@@ -76,7 +77,7 @@ def files_anywhere(path: Path) -> list[Path]:
     """Return the paths of the existing files that a glTF file names, in any folder; the caller checks them.
 
     Raises:
-        InputError: The file is damaged.
+        InputError: The file is damaged, or names too many files.
     """
     return _existing(_named(path))
 
@@ -85,8 +86,8 @@ def _named(path: Path) -> list[Path]:
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]
     plain = [name for name in names if isinstance(name, str) and not name.startswith("data:") and "\0" not in name]
-    if len(plain) > _MOST_NAMES:
-        what = f"names {len(plain):,} files; the limit is {_MOST_NAMES:,}"
+    if len(plain) > MOST_NAMES:
+        what = f"names {len(plain):,} files; the limit is {MOST_NAMES:,}"
         raise InputError(what, where=str(path), instead="simplify it, or store buffers and images in one GLB file")
     return [path.parent / name for one in plain for name in dict.fromkeys((one, unquote(one), one.strip()))]
 

@@ -15,13 +15,13 @@ from pathlib import Path
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
 from nimbus.datagen.files.plain_paths import ALPHABET, is_plain
-from nimbus.datagen.objects.imported.gltf_sizes import files_anywhere
+from nimbus.datagen.objects.imported.gltf_sizes import MOST_NAMES, files_anywhere
 
 _MATERIALS = re.compile(rb"mtllib[ \t]+([^\r\n]+)")
 _MAPS = re.compile(rb"(?:map_\w+|bump|norm|disp|decal|refl)[ \t]+([^\r\n]+)", re.IGNORECASE)
 _IMAGES = re.compile(rb"<(?:\w+:)?(?:init_from|ref)\b[^<>]*>([^<]*)<")
-_MOST_NAMES, _MOST_WORDS, _LONGEST = 2000, 32, 1024
-"""Largest numbers of names in a mesh and of words in a name, and longest name [characters]."""
+_MOST_WORDS, _LONGEST = 32, 1024
+"""Largest number of words in a name, and longest name [characters]."""
 
 
 def named_files(mesh: Path, *, limit: int) -> Iterator[tuple[Path, str, Path]]:
@@ -88,8 +88,8 @@ def existing_file(name: str | Path) -> Path | None:
 def _named(file: Path, mesh: Path, pattern: re.Pattern[bytes], *, limit: int) -> Iterator[tuple[Path, str, Path]]:
     """Yield the existing files that a file names."""
     names = dict.fromkeys(found[1] for found in pattern.finditer(read_bytes(file, limit=limit)))
-    if len(names) > _MOST_NAMES:
-        what = f"names {len(names)} files; the limit is {_MOST_NAMES}"
+    if len(names) > MOST_NAMES:
+        what = f"names {len(names)} files; the limit is {MOST_NAMES}"
         raise InputError(what, where=str(file), instead="simplify the mesh")
     for name in names:
         for text in _readings(name.decode("utf-8", "surrogateescape")):
