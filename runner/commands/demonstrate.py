@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.runner.cell.transport.spec import CellSpec, Resources
 from nimbus.runner.commands.options import Device, Images, Serial, Skills, Workers
 from nimbus.runner.commands.parser import new_path, path
@@ -47,7 +47,7 @@ def command(
     folder = (out or demonstrations_folder(loaded.name)).absolute()
     found = RecordingFolder(recordings) if recordings else RecordingFolder.beside(folder)
     if not (indices := found.indices()):
-        instead = f"record some with nimbus studio {task} --teleoperate"
+        instead = f"record some with {quote_words('nimbus', 'studio', task, '--teleoperate')}"
         raise InputError("no recordings", where=str(found.folder), instead=instead)
     robot, seeds = load_robot(loaded.robot, where=loaded.where("robot")), set[int]()
     for index in indices:

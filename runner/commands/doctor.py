@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.runner.commands.options import AsJson, Robot, Skills
 from nimbus.runner.system.output import write_json, write_out
 
@@ -42,7 +42,7 @@ def command(
     """
     if machine:
         if task is not None:
-            instead = f"write nimbus doctor {task}, or nimbus doctor --machine"
+            instead = f"write {quote_words('nimbus', 'doctor', task)}, or nimbus doctor --machine"
             raise InputError(f"--machine takes no task, but '{task}' is given", instead=instead)
         return _machine(as_json)
     if task is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices
 from nimbus.runner.commands.options import (
     AsJson,
@@ -155,7 +155,9 @@ def _probe(spec: CellSpec) -> tuple[list[Attempt], Run]:
             ledger.close()
     if not any(attempt.path for attempt in attempts):
         what = f"none of {spec.episodes} episodes could be made: {attempts[-1].reason.replace('_', ' ')}"
-        raise InputError(what, where=spec.task, instead=f"nimbus doctor {spec.task} lists the fields to change")
+        raise InputError(
+            what, where=spec.task, instead=f"{quote_words('nimbus', 'doctor', spec.task)} lists the fields to change"
+        )
     return attempts, runs[-1]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.datasets.export.formats import FORMATS
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
@@ -315,7 +315,7 @@ def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress |
     if folder := local_folder(address):
         return None, folder
     if format:
-        instead = f"afterwards: nimbus export {address} --to {format} --out DIR"
+        instead = f"afterwards: {quote_words('nimbus', 'export', address, '--to', format, '--out', 'DIR')}"
         raise InputError("an export goes into a folder", where="--format", instead=instead)
     return address, None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.datasets.export.training_source import read_training_source
-from nimbus.datagen.errors import BUG, InputError, single_line
+from nimbus.datagen.errors import BUG, InputError, quote_words, single_line
 from nimbus.datagen.files.own_files import check_own, part_folder
 from nimbus.datagen.policies.open_policy import DEMONSTRATOR, function_of, open_policy
 from nimbus.datagen.policies.policy import layout_source
@@ -79,7 +79,9 @@ class EvaluationRequest:
         try:
             if 0 < policy.horizon < self.execute:
                 what = f"{self.execute} actions of each answer must be executed, but the policy gives {policy.horizon}"
-                raise InputError(what, where="--execute", instead=f"write --execute {policy.horizon} or less")
+                raise InputError(
+                    what, where="--execute", instead=f"write {quote_words('--execute', policy.horizon)} or less"
+                )
             for name in policy.needs.cameras or ():
                 if name not in task.cameras:
                     what = f"the policy uses a camera '{name}', but {task.name} has {_listed(task.cameras)}"

@@ -15,6 +15,7 @@ from nimbus.datagen.datasets.export.publication import CARD_MARK, CARD_PICTURE
 from nimbus.datagen.datasets.quality.checks import Examination
 from nimbus.datagen.datasets.quality.view import View
 from nimbus.datagen.episode.credits import AssetCredit
+from nimbus.datagen.errors import quote_words
 from nimbus.datagen.files.bounded import read_plain
 from nimbus.datagen.media.pages import render_markdown
 from nimbus.datagen.store.info import INFO_NAME, read_info
@@ -56,6 +57,7 @@ def render_card(folder: Path, view: View, found: Examination, *, license: str, h
         certificates=certificates.certificates if certificates else (),
         meaning=MEANING,
         summary_of=summary_of,
+        quote_words=quote_words,
     )
 
 

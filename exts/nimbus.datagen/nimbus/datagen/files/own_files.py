@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 
 _MOVE = "move it elsewhere"
 _BLOCK = 1 << 20
@@ -77,7 +77,7 @@ def default_folder(name: str) -> Path:
     for place in (folder.parent, folder):
         if place.is_symlink():
             what = "this is a link, and an output follows links only if its folder is named"
-            raise InputError(what, where=str(place), instead=f"name it, for example --out {folder}")
+            raise InputError(what, where=str(place), instead=f"name it, for example {quote_words('--out', folder)}")
     return folder
 
 

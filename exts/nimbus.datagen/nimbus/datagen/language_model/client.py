@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.language_model.exchange import Address, HttpReply, NoReply, exchange
 from nimbus.datagen.language_model.records import ModelQuestion, RecordFolder, Reply
@@ -260,6 +260,7 @@ def _only_model(address: Address, limits: Limits) -> str:
     names = [name for name in names if isinstance(name, str) and name]
     if len(names) != 1:
         what = f"the server has {len(names)} models" if names else "the server does not list its models"
-        instead = f"give --model-name{f': {chr(44).join(names[:5])}' if names else ''}"
+        known = ", ".join(map(quote_words, names[:5]))
+        instead = f"give --model-name: {known}" if known else "give --model-name"
         raise InputError(what, where=address.url, instead=instead)
     return names[0]

@@ -49,8 +49,8 @@ class ExternalSettings(StrictModel):
     """Number of program starts with which a request is tried."""
     options: dict[str, str | float | int | bool] = Field(default_factory=dict)
     """Settings passed to the program."""
-    _folder: str | None = PrivateAttr(default=None)
-    """Folder in which the program starts; None for the current folder."""
+    _folder: str = PrivateAttr(default="/")
+    """Folder in which the program starts: that of the pipeline file."""
 
     def seen_from(self, folder: Path) -> Self:
         """Return the settings of a program that starts in a folder, at which relative paths in its command begin."""
@@ -59,8 +59,8 @@ class ExternalSettings(StrictModel):
         return moved
 
     @property
-    def folder(self) -> str | None:
-        """Folder in which the program starts; None for the current folder."""
+    def folder(self) -> str:
+        """Folder in which the program starts."""
         return self._folder
 
 

@@ -44,13 +44,13 @@ class ExternalProgram:
     Args:
         command: Program and arguments; ``python`` is the interpreter of Nimbus.
         patience: Time without a line from the program after which it is killed [s].
-        start_folder: Folder in which the program starts; by default the current one.
+        start_folder: Folder in which the program starts; the current one may be a dataset of others.
 
     Raises:
         InputError: The program cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], *, patience: float, start_folder: str | None = None) -> None:
+    def __init__(self, command: Sequence[str], *, patience: float, start_folder: str = "/") -> None:
         self._command, self._patience = tuple(command), patience
         self._place = make_owned("nimbus-render-")
         self.folder = self._place.path

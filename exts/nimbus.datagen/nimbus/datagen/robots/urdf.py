@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.bounded import TEXT_BYTES, read_bytes
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.robot import BASE_JOINTS, Adapter, BaseTravel, Piece
@@ -44,7 +44,7 @@ def package_folder(package: str) -> Path:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
         raise InputError(
-            f"the package '{package}' is not installed", where="robot", instead=f"pip install {package}"
+            f"the package '{package}' is not installed", where="robot", instead=quote_words("pip", "install", package)
         ) from None
     marker = f"/share/{package}/"
     for file in files:

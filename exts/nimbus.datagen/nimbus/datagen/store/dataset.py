@@ -159,7 +159,7 @@ class Dataset:
                     refuse_other_inputs(folder, info, wanted)
             else:
                 refuse_foreign(folder)
-                info = replace(wanted, task=collection, task_hash="") if collection else wanted
+                info = replace(add_task(wanted, wanted), task=collection, task_hash="") if collection else wanted
             if collection and task not in info.tasks:
                 info = add_task(info, wanted)
             if not (folder / INFO_NAME).exists() or task in info.tasks:

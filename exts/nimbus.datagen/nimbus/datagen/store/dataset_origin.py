@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.folder_lock import LOCK_NAME
 from nimbus.datagen.store.folder import OTHER_OUT, check_writable
 from nimbus.datagen.store.info import INFO_NAME, DatasetInfo, read_info
@@ -43,7 +43,7 @@ def refuse_other_task(
         raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or restore the task file")
     if found.seed != seed:
         what = f"holds a dataset of seed {found.seed}, not {seed}"
-        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or --seed {found.seed}")
+        raise InputError(what, where=address_of(folder), instead=f"{OTHER_OUT}, or {quote_words('--seed', found.seed)}")
     ledger = folder / LEDGER_NAME
     if found.episode_count and not (ledger.exists() and ledger.stat().st_size):
         state = "empty" if ledger.exists() else "missing"
@@ -79,7 +79,7 @@ _ENGINES = {"newton": "mujoco"}
 def _flag(name: str, inputs: Mapping[str, str]) -> str:
     """Return the flag with which a dataset was made."""
     value = inputs.get(name) or _WHERE_ABSENT.get(name, "newton")
-    return f"--{name} {_ENGINES.get(value, value) if name == 'physics' else value}"
+    return quote_words(f"--{name}", _ENGINES.get(value, value) if name == "physics" else value)
 
 
 _WHERE_ABSENT = {"images": "lossless"}

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.episode.credits import AssetCredit
-from nimbus.datagen.episode.layout import Layout
+from nimbus.datagen.episode.layout import TASK, Layout, TaskName
 from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.bounded import Count, Pixels, Rate, read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -39,7 +39,7 @@ class DatasetInfo:
     """Name of its task, or of the folder of its tasks."""
     task_hash: str
     """Content hash of its task; empty where it has several tasks."""
-    tasks: dict[str, TaskEntry] = field(default_factory=dict)
+    tasks: dict[TaskName, TaskEntry] = field(default_factory=dict)
     """Tasks by name in a dataset of several tasks; empty in a dataset of one task."""
     seed: int
     inputs: dict[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class DatasetInfo:
     robot: str = ""
     credits: dict[str, AssetCredit] = field(default_factory=dict)
     """Sources and licenses of imported objects that its episodes may show, by ``library/kind``."""
-    meanings: dict[str, TaskMeaning] = field(default_factory=dict)
+    meanings: dict[TaskName, TaskMeaning] = field(default_factory=dict)
     """Meanings of its tasks by name; absent in files up to Nimbus 0.1.0."""
     rate: Rate = 0.0
     """Steps per second [Hz]. This field and the following ones are empty or 0 until an episode is stored."""
@@ -66,6 +66,11 @@ class DatasetInfo:
     episode_count: Count = 0
     step_count: Count = 0
     byte_count: Count = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a task whose name is none; the name of a folder of tasks is free."""
+        if self.task and not self.tasks and not TASK.fullmatch(self.task):
+            raise ValueError(f"task {self.task[:200]!a} is not a name")
 
     def inputs_of(self, task: str) -> dict[str, str]:
         """Return the further inputs that decide the content of a task's episodes, by name."""
@@ -104,13 +109,20 @@ def read_single_task_info(folder: Path) -> DatasetInfo:
     """
     if (info := read_info(folder)).tasks:
         first = next(iter(info.tasks))
-        instead = f"take one of them: nimbus filter {folder} --where \"task == '{first}'\" --out {first}"
+        words = quote_words("nimbus", "filter", folder, "--where", f'task == "{first}"', "--out", first)
+        instead = f"take one of them: {words}"
         raise InputError(f"the dataset holds {len(info.tasks)} tasks", where=str(folder), instead=instead)
     return info
 
 
 def keep_task(info: DatasetInfo, task: str) -> DatasetInfo:
-    """Return the description of one task's part of a dataset of several tasks."""
+    """Return the description of one task's part of a dataset of several tasks.
+
+    Raises:
+        InputError: The dataset has no such task; the name may come from a ledger of others.
+    """
+    if task not in info.tasks:
+        raise InputError(f"the dataset has no task '{task}'", where=INFO_NAME, instead=RESTORE)
     return replace(
         info,
         task=task,

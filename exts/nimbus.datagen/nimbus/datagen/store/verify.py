@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.errors import InputError, StoreAwayError, quote_words
 from nimbus.datagen.files.folder_lock import is_locked
 from nimbus.datagen.store.commit import ORPHANS
 from nimbus.datagen.store.dataset_paths import DatasetPaths
@@ -216,7 +216,7 @@ def dataset_hashes(folder: Path, *, fields: int | None = None) -> dict[str, str]
                     raise InputError(
                         problem,
                         where=str(episode.path),
-                        instead=f"run 'nimbus verify {folder}', which lists all problems",
+                        instead=f"for a list of all problems, run {quote_words('nimbus', 'verify', folder)}",
                     )
             for level, combined in hashes.items():
                 combined.add(attempt.episode_id, content.hexdigest(level, fields=schema))
@@ -227,7 +227,9 @@ def _field_schema(info: DatasetInfo, wanted: int | None) -> int:
     newest = min(info.field_schema, FIELD_SCHEMA)
     if wanted is None and info.field_schema > FIELD_SCHEMA:
         what = f"its field schema is {info.field_schema}; this version of Nimbus reads 1 to {FIELD_SCHEMA}"
-        raise InputError(what, where="--fields", instead=f"write --fields {newest}, or use the Nimbus that wrote it")
+        raise InputError(
+            what, where="--fields", instead=f"write {quote_words('--fields', newest)}, or use the Nimbus that wrote it"
+        )
     if wanted is not None and not 1 <= wanted <= newest:
         known = "1" if newest == 1 else f"1 to {newest}"
         what = f"the dataset has no field schema {wanted}"

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import PydanticSchemaGenerationError, PydanticUserError
 
 from nimbus.datagen import registry
-from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.errors import InputError, quote_words, suggest
 from nimbus.datagen.tasks.plugin_folders import forget_modules, module_name
 from nimbus.datagen.tasks.plugin_guard import UnendingImportError, guarded_import
 from nimbus.datagen.tasks.plugin_origin import add_package, find_user_frame
@@ -199,7 +199,7 @@ def import_folders(folders: Iterable[Path | str]) -> None:
 def _files(folder: Path) -> list[Path]:
     where = f"--skills {folder}"
     if folder.is_file():
-        raise InputError("is a file", where=where, instead=f"give its folder: --skills {folder.parent}")
+        raise InputError("is a file", where=where, instead=f"give its folder: {quote_words('--skills', folder.parent)}")
     if not folder.is_dir():
         raise InputError("no such folder", where=where, instead="give the folder of your skills: --skills FOLDER")
     if files := sorted(folder.resolve().glob("[!_]*.py")):

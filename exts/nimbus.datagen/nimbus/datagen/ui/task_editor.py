@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.errors import Diagnostic, InputError, quote_words
 from nimbus.datagen.tasks.task import BaseTask, NavigationTask, Task, manipulation_of, task_names
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.document.draft import TaskDraft
@@ -313,7 +313,10 @@ class TaskEditor:
             elif self._navigation is not None:
                 self._findings = self._navigation.examine(task)
             else:
-                raise InputError("navigation tasks are not examined here", instead=f"type nimbus doctor {task.name}")
+                raise InputError(
+                    "navigation tasks are not examined here",
+                    instead=f"type {quote_words('nimbus', 'doctor', task.name)}",
+                )
             self.report("" if self._findings else "the doctor finds nothing wrong")
 
         self._tasks.submit("examining the task", examine)

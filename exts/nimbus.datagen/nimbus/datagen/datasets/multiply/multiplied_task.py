@@ -9,7 +9,7 @@ from pathlib import Path
 from nimbus.datagen.datasets.multiply.cuts_file import CUTS_NAME
 from nimbus.datagen.datasets.multiply.cutting import CutDemonstrations, Key
 from nimbus.datagen.datasets.multiply.subtasks import Subtask
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.execute.demonstrations.demonstration_file import SUFFIX, DemonstrationFile
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_text
@@ -83,7 +83,7 @@ def keep_cuts(folder: Path, text: str) -> Path:
     check_own(path)
     if path.exists() and read_text(path, follow=False) != text:
         what = "there is already a cuts file, and it differs from the cuts that were found"
-        raise InputError(what, where=str(path), instead=f"use it with --cuts {path}, or remove it")
+        raise InputError(what, where=str(path), instead=f"use it with {quote_words('--cuts', path)}, or remove it")
     write_atomic(path, text, durable=False, shared=True)
     return path
 

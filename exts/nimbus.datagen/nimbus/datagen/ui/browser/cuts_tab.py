@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import shlex
 import threading
 from collections.abc import Callable
 from itertools import combinations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.datasets.multiply.contact_rows import WORLD
 from nimbus.datagen.datasets.multiply.cuts_file import CUTS_NAME, KINDS, row_at
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.own_files import own_path
 from nimbus.datagen.robots.robot import load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -324,7 +323,7 @@ class CutsTab:
         words = ["nimbus", "multiply", str(self._open.folder), "--task", self._of_task, "--cuts", str(self._draft.path)]
         words += ["--episodes", "100", "--out", f"out/multiplied_{self._draft.scope.task}"]
         hint = "Save, then run:" if self._draft.is_changed else "Run:"
-        line = f'<pre style="{_COMMAND}">{html.escape(shlex.join(words))}</pre>'
+        line = f'<pre style="{_COMMAND}">{html.escape(quote_words(*words))}</pre>'
         return f'<div style="font-size: 12px; margin: 4px 8px">{hint}</div>{line}'
 
     def _show_paths(self) -> None:
