@@ -114,16 +114,17 @@ def report_crash(error: Exception, *, in_full: bool = False) -> int:
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     open_closed_streams()
+    is_whole_process = words is None
     if words is None:
         # Libraries start interpreters, which would import from the current folder; it may be a dataset of others.
         os.environ["PYTHONSAFEPATH"] = "1"
         words = sys.argv[1:]
     try:
-        code = _obey(words)
+        code = _obey(words, limits_files=is_whole_process)
         sys.stdout.flush()
         return code
     except InputError as error:
-        notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+        notes = "".join(f" ({note})" for note in (*getattr(error, "__notes__", ()), *_hint_at_limits(str(error))))
         write_error(single_line(f"{error}{notes}") + "\n")
         return error.exit_code
     except KeyboardInterrupt:
@@ -140,9 +141,19 @@ def main(words: Sequence[str] | None = None) -> int:
             write_error(line + "\n")
             return 1
         if line := path_complaint(error):
-            write_error(single_line(line) + "\n")
+            notes = "".join(f" ({note})" for note in _hint_at_limits(line))
+            write_error(single_line(f"{line}{notes}") + "\n")
             return InputError.exit_code
         return report_crash(error, in_full="--serial" in words)
+
+
+def _hint_at_limits(line: str) -> Iterator[str]:
+    """Yield a remedy for an error about a file that may lie outside the limits of a command."""
+    if "permission denied" in line.lower():
+        from nimbus.datagen.files.access_limits import is_limited
+
+        if is_limited():
+            yield "this command opens only files that it names; NIMBUS_READ_FOLDERS names more folders"
 
 
 def parse_command(words: Sequence[str]) -> Context | None:
@@ -175,7 +186,7 @@ def _panels() -> Iterator[str]:
         yield ""
 
 
-def _obey(words: Sequence[str]) -> int:
+def _obey(words: Sequence[str], *, limits_files: bool = False) -> int:
     if not words or words[0] in _HELP:
         write_out(help_text())
         return 0
@@ -190,6 +201,10 @@ def _obey(words: Sequence[str]) -> int:
     _check_current_folder()
     if words[0] in READERS:
         limit_memory()
+    if limits_files:
+        from nimbus.runner.system.file_access import limit_file_access
+
+        limit_file_access(words[0], context.params)
     # Limits each library to one thread; this must precede the import of NumPy by a command.
     importlib.import_module("nimbus.runner.system.threads")
     return context.command.invoke(context)

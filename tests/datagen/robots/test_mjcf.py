@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.limited_process import LimitedPool
 from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
@@ -157,7 +158,8 @@ def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, m
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     pool = LimitedPool(1)  # a new server starts in this folder
     try:
-        pool.run(f"{convert_into_cache.__module__}:convert_into_cache", {"file": str(model)}, where="arm", seconds=20)
+        function = f"{convert_into_cache.__module__}:convert_into_cache"
+        pool.run(function, {"file": model}, where="arm", seconds=20, writes=[cache_folder("mjcf"), tmp_path])
     finally:
         pool.close()
     assert (tmp_path / "private").read_text() == "mine"

@@ -32,7 +32,8 @@ def unpack(path: Path, folder: Path) -> None:
         InputError: The file is not an archive, contains paths outside its folder, or exceeds the limits.
     """
     given = {"file": path, "folder": folder}
-    run_limited(f"{__name__}:unpack_here", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
+    function = f"{__name__}:unpack_here"
+    run_limited(function, given, where=str(path), seconds=_SECONDS, memory=_MEMORY, writes=[folder])
 
 
 def unpack_here(file: str, folder: str) -> None:

@@ -22,10 +22,11 @@ from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_res
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_bytes, read_text
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
-from nimbus.datagen.files.own_files import open_shared, refuse_links, remove_file, remove_tree
+from nimbus.datagen.files.own_files import make_subfolder, open_shared, refuse_links, remove_file, remove_tree
 from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
@@ -275,6 +276,7 @@ def _prepare(
     jobs = min(jobs, len(tasks))
     pool = LimitedPool(jobs) if jobs > 1 else None
     call = pool.run if pool else run_limited
+    make_subfolder(out / _MADE)
     try:
         log = os.fdopen(open_shared(out / _DONE), "a", encoding="utf-8")
         with ThreadPoolExecutor(jobs) as threads, log as done:
@@ -304,7 +306,8 @@ def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple
         arguments = {"root": task.source.root, "given": task.given, "add": task.add, "target": target}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
-        return call(function, arguments, where=asset.path, seconds=_SECONDS)
+        writes = [target.parent, cache_folder("warp"), cache_folder("robots")]
+        return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=writes)
 
     try:
         made = run(task.asset)

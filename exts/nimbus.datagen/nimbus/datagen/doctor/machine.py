@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from nimbus.datagen.errors import InputError, quote_words
+from nimbus.datagen.files.access_limits import landlock_version
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.plan.curobo.process import PYTHON, check_curobo
 from nimbus.datagen.simulate.isaac_location import VARIABLE, locate_isaac_python
@@ -41,7 +42,7 @@ def examine_machine(folder: Path) -> tuple[MachineItem, ...]:
     Args:
         folder: Folder for datasets.
     """
-    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache()]
+    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache(), _file_limits()]
     return tuple(parts)
 
 
@@ -89,6 +90,13 @@ def _processor() -> Iterator[MachineItem]:
         yield MachineItem(
             name="memory", state="bad" if little else "ok", detail=f"{memory / 1e9:.0f} GB", instead=instead
         )
+
+
+def _file_limits() -> MachineItem:
+    version = landlock_version()
+    detail = f"enforced by the kernel (Landlock {version})" if version else "not enforced: this kernel lacks Landlock"
+    instead = "" if version else "process files of others on Linux 5.19 or later, see SECURITY.md"
+    return MachineItem(name="file limits", state="ok" if version else "missing", detail=detail, instead=instead)
 
 
 def _gpu() -> MachineItem:

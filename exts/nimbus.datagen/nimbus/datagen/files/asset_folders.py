@@ -32,7 +32,7 @@ def check_all_below(
     Raises:
         InputError: A file is such a link.
     """
-    places = _places(folder)
+    places = folders_of(folder)
     for file in files:
         if not _is_in(file, places):
             what = "this is a link out of its folder, which may lead to a private file"
@@ -48,7 +48,7 @@ def files_below(folder: Path, root: Path) -> list[Path]:
         folder: Folder whose files are listed; links to folders are not followed.
         root: Folder of assets, in which the files must lie, as for :func:`check_all_below`.
     """
-    places = _places(root)
+    places = folders_of(root)
     return [path for path in sorted(folder.rglob("*")) if path.is_file() and _is_in(path, places)]
 
 
@@ -63,8 +63,8 @@ def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its
         raise InputError(what, where=str(path), instead=instead)
 
 
-def _places(folder: Path) -> tuple[Path, ...]:
-    """Return the folders in which the files of a folder of assets may lie."""
+def folders_of(folder: Path) -> tuple[Path, ...]:
+    """Return the folders in which the files of a folder of assets may lie: itself, and ``blobs`` of its download."""
     root = folder.resolve()
     return (root, *(parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots"))
 

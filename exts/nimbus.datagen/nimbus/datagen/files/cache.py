@@ -57,6 +57,12 @@ def cache_folder(name: str) -> Path:
     return folder
 
 
+def shared_folders() -> list[Path]:
+    """Return the folders of generated assets in the cache, and that of compiled kernels; none of them is secret."""
+    root = cache_folder("assets").parent
+    return [folder for folder in root.iterdir() if folder.name not in PRIVATE or folder.name == "warp"]
+
+
 def named_folder(variable: str, text: str) -> Path:
     """Return the folder in an environment variable whose content is executed; it is created if missing.
 

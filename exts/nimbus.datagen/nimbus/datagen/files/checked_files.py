@@ -32,7 +32,8 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
     kept = cache_folder("checked") / f"{key}.json"
     if _is_known(path, kept):
         return
-    files = run_limited(function, {"file": path}, where=str(path), seconds=seconds, memory=memory)
+    given = {"file": path}
+    files = run_limited(function, given, where=str(path), seconds=seconds, memory=memory, reads=None)
     found = {os.path.relpath(file, path.parent): _digest(Path(file)) for file in sorted({*files, str(path)})}
     with writing(kept.parent):
         write_atomic(kept, to_json(found), durable=False, shared=True)

@@ -5,7 +5,8 @@ child for each call, which costs a few ms and isolates the child's state. Limits
 they do not affect content.
 
 The working folder of each call is new and empty, because that of the user may contain files of others, and libraries
-open files there by relative names.
+open files there by relative names. Where the kernel can enforce it, a call opens the files that were named for it and
+no others, starts no other programs than those of the system, and has no network; see :mod:`.access_limits`.
 """
 
 from __future__ import annotations
@@ -24,12 +25,16 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.access_limits import AccessLimits, limit_access
+from nimbus.datagen.files.asset_folders import folders_of
+from nimbus.datagen.files.cache import shared_folders
 
 SECONDS = 60
 """Limit of a call's CPU time [s]; the largest accepted mesh takes 20 s."""
@@ -49,7 +54,14 @@ class LimitedProcessError(RuntimeError):
 
 
 def run_limited(
-    function: str, arguments: dict[str, Any], *, where: str, seconds: int = SECONDS, memory: int = MEMORY
+    function: str,
+    arguments: dict[str, Any],
+    *,
+    where: str,
+    seconds: int = SECONDS,
+    memory: int = MEMORY,
+    reads: Iterable[Path] | None = (),
+    writes: Iterable[Path] = (),
 ) -> Any:
     """Run a function in a child process with limits.
 
@@ -60,12 +72,15 @@ def run_limited(
         where: File that is read, for errors.
         seconds: CPU time that the call may use [s].
         memory: Memory that the call may add to the process [bytes].
+        reads: Files and folders that the call may read, besides the paths among its arguments and the folders of these
+            files; None for all.
+        writes: Existing folders that the call may read and change, besides its working folder.
 
     Raises:
         InputError: The function raises it, exceeds a limit, or crashes.
         LimitedProcessError: The function raises another error.
     """
-    request = _request(function, arguments, seconds, memory)
+    request = _request(function, arguments, seconds, memory, reads, writes)
     return _result(_server().call(request), where, arguments)
 
 
@@ -82,11 +97,21 @@ class LimitedPool:
         for server in self._servers:
             self._free.put(server)
 
-    def run(self, function: str, arguments: dict[str, Any], *, where: str, seconds: int, memory: int = MEMORY) -> Any:
+    def run(
+        self,
+        function: str,
+        arguments: dict[str, Any],
+        *,
+        where: str,
+        seconds: int,
+        memory: int = MEMORY,
+        reads: Iterable[Path] | None = (),
+        writes: Iterable[Path] = (),
+    ) -> Any:
         """Run a function like :func:`run_limited`, on a free server; waits until one is free."""
         server = self._free.get()
         try:
-            return _result(server.call(_request(function, arguments, seconds, memory)), where, arguments)
+            return _result(server.call(_request(function, arguments, seconds, memory, reads, writes)), where, arguments)
         finally:
             self._free.put(server)
 
@@ -96,14 +121,31 @@ class LimitedPool:
             server.end()
 
 
-def _request(function: str, arguments: dict[str, Any], seconds: int, memory: int) -> dict[str, Any]:
+def _request(
+    function: str,
+    arguments: dict[str, Any],
+    seconds: int,
+    memory: int,
+    reads: Iterable[Path] | None,
+    writes: Iterable[Path],
+) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if isinstance(value, list):
             return [plain(one) for one in value]
         return str(value.absolute()) if isinstance(value, Path) else value
 
     given = {name: plain(value) for name, value in arguments.items()}
-    return {"function": function, "arguments": given, "seconds": seconds, "memory": memory}
+    allowed = None if reads is None else plain([*_named(arguments), *reads, *shared_folders()])
+    limits = {"seconds": seconds, "memory": memory, "reads": allowed, "writes": plain(list(writes))}
+    return {"function": function, "arguments": given} | limits
+
+
+def _named(arguments: dict[str, Any]) -> list[Path]:
+    """Return the files and folders among the arguments of a call, and the folders of assets in which files lie."""
+    values = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
+    paths = [value for value in values if isinstance(value, Path)]
+    folders = {path if path.is_dir() else path.parent for path in paths}
+    return [*paths, *(place for folder in folders for place in folders_of(folder))]
 
 
 def _as_given(where: str, arguments: dict[str, Any]) -> str:
@@ -246,8 +288,11 @@ def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> No
     try:
         os.chdir(folder)
         os.setsid()
+        tempfile.tempdir = folder
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
+        reads = None if request["reads"] is None else tuple(map(Path, request["reads"]))
+        limit_access(AccessLimits(read=reads, write=(Path(folder), *map(Path, request["writes"]))))
         pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + request["memory"])
         _limit(resource.RLIMIT_CPU, request["seconds"])

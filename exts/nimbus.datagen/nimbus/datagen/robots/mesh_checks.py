@@ -101,7 +101,8 @@ def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
         for number, (file, mesh) in enumerate(files.items()):
             target = Path(folder, f"{number}.npy")
             try:
-                run_limited(f"{__name__}:write_points", {"file": file, "target": target}, where=str(file))
+                given = {"file": file, "target": str(target)}
+                run_limited(f"{__name__}:write_points", given, where=str(file), writes=[target.parent])
             except InputError as error:
                 raise mesh.error(error.what, error.instead or _AGAIN) from None
             found[file] = np.load(target, allow_pickle=False)

@@ -23,7 +23,7 @@ from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
-from nimbus.datagen.robots.model_folder import check_mjcf_files
+from nimbus.datagen.robots.model_folder import check_mjcf_files, model_folders
 from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
 _LIGHT = (1e-3, 1e-6)
@@ -58,7 +58,8 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
     given = {"file": path, "angles": angles}
-    return Path(run_limited(f"{__name__}:convert_into_cache", given, where=str(path)))
+    function, reads, writes = f"{__name__}:convert_into_cache", model_folders(path), [cache_folder("mjcf")]
+    return Path(run_limited(function, given, where=str(path), reads=reads, writes=writes))
 
 
 def convert_into_cache(file: str, angles: str = "") -> str:

@@ -22,8 +22,17 @@ from nimbus.datagen.geometry.transforms import quat_from_axis_angle, quat_multip
 from nimbus.datagen.meshes.convex_parts import split_collisions
 from nimbus.datagen.robots.mesh_checks import check_meshes
 from nimbus.datagen.robots.model_files import MODEL_BYTES, find_files
+from nimbus.datagen.robots.model_folder import model_folders
 from nimbus.datagen.robots.robot import Piece, Robot
-from nimbus.datagen.robots.urdf import assemble, is_unlimited, lock_joints, package_folder, piece_path, read_urdf
+from nimbus.datagen.robots.urdf import (
+    assemble,
+    is_unlimited,
+    lock_joints,
+    model_path,
+    package_folder,
+    piece_path,
+    read_urdf,
+)
 from nimbus.datagen.usd.robot_textures import listed_textures_only
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
@@ -103,7 +112,9 @@ def _convert(robot: Robot, target: Path) -> None:
             else:  # the converter parses files that may come from other users
                 pieces = tuple(_absolute(piece) for piece in robot.pieces)
                 given = {"robot": robot.model_copy(update={"pieces": pieces}).model_dump_json(), "folder": work}
-                run_limited(f"{__name__}:write_usd", given, where=f"robot {robot.name}", seconds=_SECONDS)
+                reads = [place for piece in pieces for place in model_folders(model_path(piece, robot=robot.name))]
+                function, name = f"{__name__}:write_usd", f"robot {robot.name}"
+                run_limited(function, given, where=name, seconds=_SECONDS, reads=reads, writes=[work])
         try:
             os.rename(work / "usd", target)
         except OSError:

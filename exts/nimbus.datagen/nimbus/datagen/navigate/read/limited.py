@@ -17,7 +17,7 @@ from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
-from nimbus.datagen.navigate.read.open_scene import further_files, open_scene
+from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_folders
 from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
 from nimbus.datagen.splats.cloud import SplatCloud
 
@@ -89,7 +89,8 @@ def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
     if not paths:
         return {}
     where, given = str(paths[0].parent), {"files": list(paths)}
-    told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY)
+    reads = scene_folders(paths)
+    told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY, reads=reads)
     lists = [[Path(name) for name in one] for one in as_typed(list[list[str]], told, where=where)]
     return {path: files for path, files in zip(paths, lists, strict=True) if files}
 
@@ -112,8 +113,16 @@ def list_files(files: list[str]) -> list[list[str]]:
 def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
         target = Path(folder, _FILE)
-        given = arguments | {"target": target}
-        told = run_limited(f"{__name__}:{function}", given, where=str(path), seconds=_SECONDS, memory=_MEMORY)
+        given = arguments | {"target": str(target)}
+        told = run_limited(
+            f"{__name__}:{function}",
+            given,
+            where=str(path),
+            seconds=_SECONDS,
+            memory=_MEMORY,
+            reads=scene_folders([path]),
+            writes=[Path(folder)],
+        )
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)
     return _scene(as_typed(_Outline, told, where=str(path)), arrays), arrays

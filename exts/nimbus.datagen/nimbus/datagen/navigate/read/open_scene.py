@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
@@ -41,6 +41,18 @@ def further_files(path: Path) -> list[Path]:
         return files
     check_all_below(files, root)
     return files
+
+
+def scene_folders(paths: Iterable[Path]) -> tuple[Path, ...] | None:
+    """Return the folders in which the files of scenes lie, besides those of the scenes' own files; None for any."""
+    paths = list(paths)
+    if any(path.suffix.lower() in usd_stage.SUFFIXES for path in paths):  # it may name files anywhere, see SECURITY.md
+        return None
+    return tuple(
+        hssd.dataset_folder(path) if path.name.endswith(hssd.SUFFIX) else path.parent.parent
+        for path in paths
+        if path.suffix.lower() == ".json"
+    )
 
 
 def open_scene(path: Path, up: str = "auto") -> NavigationScene:

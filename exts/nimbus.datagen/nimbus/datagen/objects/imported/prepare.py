@@ -73,7 +73,8 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
         return known
     arguments = {"mesh": path, "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
     with writing(kept.parent):
-        run_limited(f"{__name__}:prepare_into", arguments | {"target": kept}, where=str(path))
+        given = arguments | {"target": str(kept)}
+        run_limited(f"{__name__}:prepare_into", given, where=str(path), writes=[kept.parent])
     made = _read(kept)
     assert made is not None, kept
     return made

@@ -1,0 +1,190 @@
+"""Limits on the files, programs and connections of a process, which the Linux kernel enforces (Landlock).
+
+Checks of names and links stand in the code that opens files. These limits hold below that code, also for files that a
+library opens by itself: a process that reads files of others may open what was named for it, and nothing else. They
+cannot be undone, and hold for all processes that it starts.
+
+A kernel without Landlock, or with a version that forbids renaming between folders (before Linux 5.19), sets no limits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import cache
+from pathlib import Path
+
+import nimbus
+
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+"""Numbers of the system calls, which are the same on x86-64 and AArch64."""
+_MACHINES = ("x86_64", "aarch64")
+_GET_VERSION = 1
+_PATH_BENEATH = 1
+_NO_NEW_PRIVILEGES = 38
+_OLDEST = 2
+"""First version in which files can be renamed and linked between folders."""
+_NETWORK_VERSION, _SCOPE_VERSION = 4, 6
+_TCP = 0b11
+"""Rights to bind to and to connect to ports of TCP."""
+_SCOPES = 0b11
+"""Abstract Unix sockets of other processes, and signals to them."""
+
+
+class _Right(IntFlag):
+    """Rights on files, with the numbers of the kernel."""
+
+    EXECUTE = 1 << 0
+    WRITE_FILE = 1 << 1
+    READ_FILE = 1 << 2
+    READ_FOLDER = 1 << 3
+    REMOVE_FOLDER = 1 << 4
+    REMOVE_FILE = 1 << 5
+    MAKE_CHARACTER_DEVICE = 1 << 6
+    MAKE_FOLDER = 1 << 7
+    MAKE_FILE = 1 << 8
+    MAKE_SOCKET = 1 << 9
+    MAKE_PIPE = 1 << 10
+    MAKE_BLOCK_DEVICE = 1 << 11
+    MAKE_LINK = 1 << 12
+    MOVE = 1 << 13
+    TRUNCATE = 1 << 14
+
+
+_SINCE = {_Right.TRUNCATE: 3}
+"""Rights that are newer than the oldest version that is used."""
+_READ = _Right.READ_FILE | _Right.READ_FOLDER
+_WRITE = ~(_Right.EXECUTE | _Right.MAKE_CHARACTER_DEVICE | _Right.MAKE_BLOCK_DEVICE)
+_RUN = _READ | _Right.EXECUTE
+_OF_FILES = _Right.EXECUTE | _Right.WRITE_FILE | _Right.READ_FILE | _Right.TRUNCATE
+"""Rights that a rule about one file, in place of a folder, may give."""
+
+_SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store")
+"""Folders with programs and libraries."""
+_SETTINGS = (
+    *("/proc", "/sys", "/dev/urandom", "/dev/random", "/dev/zero", "/run/opengl-driver", "/run/systemd/resolve"),
+    *(f"/etc/{name}" for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "ssl", "pki", "ca-certificates")),
+    *(f"/etc/{name}" for name in ("fonts", "localtime", "timezone", "mime.types", "alternatives", "os-release")),
+    *(f"/etc/{name}" for name in ("passwd", "group", "hosts", "host.conf", "resolv.conf", "nsswitch.conf", "gai.conf")),
+    *(f"/etc/{name}" for name in ("OpenCL", "vulkan", "glvnd", "egl", "services", "protocols")),
+)
+"""Files that libraries of the system read."""
+_DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts", "/dev/shm", "/dev/dri", "/dev/kfd")
+_NVIDIA = ("nvidia*", "nvidia-caps")
+
+
+_limited: list[int] = []
+"""Processes that have set limits: this one, and those that forked it."""
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = [("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scopes", ctypes.c_uint64)]
+
+
+class _PathBeneath(ctypes.Structure):
+    _pack_ = 1
+    _fields_ = [("rights", ctypes.c_uint64), ("folder", ctypes.c_int32)]
+
+
+@dataclass(frozen=True)
+class AccessLimits:
+    """Files that a process may open, beside Python, the packages and the libraries of the system.
+
+    A path that does not exist gives no right; folders include all that they contain.
+    """
+
+    read: tuple[Path, ...] | None = ()
+    """Files and folders that it may read; None for all."""
+    write: tuple[Path, ...] = ()
+    """Files and folders that it may read and change."""
+    may_connect: bool = False
+    """True if it may use TCP."""
+
+
+@cache
+def landlock_version() -> int:
+    """Return the version of Landlock in this kernel; 0 if limits cannot be set here."""
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        return 0
+    version = _library().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_GET_VERSION))
+    return version if version >= _OLDEST else 0
+
+
+def limit_access(limits: AccessLimits) -> bool:
+    """Limit this thread, and all threads and processes that it starts afterwards; return False if the kernel cannot.
+
+    Raises:
+        OSError: The kernel refuses the limits.
+    """
+    version = landlock_version()
+    if not version:
+        return False
+    handled = _Right(sum(right for right in _Right if _SINCE.get(right, 0) <= version))
+    if limits.read is None:
+        handled &= ~_READ
+    is_offline = version >= _NETWORK_VERSION and not limits.may_connect
+    scopes = _SCOPES if version >= _SCOPE_VERSION else 0
+    rules = _Ruleset(handled, _TCP if is_offline else 0, scopes)
+    size = 24 if version >= _SCOPE_VERSION else 16 if version >= _NETWORK_VERSION else 8
+    ruleset = _call(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    try:
+        for path in (*map(Path, _SYSTEM), *_python_places()):
+            _allow(ruleset, path, _RUN & handled)
+        for path in (*map(Path, _SETTINGS), *(limits.read or ())):
+            _allow(ruleset, path, _READ & handled)
+        for path in (*map(Path, _DEVICES), *(one for name in _NVIDIA for one in Path("/dev").glob(name))):
+            _allow(ruleset, path, _WRITE & handled)
+        for path in limits.write:
+            _allow(ruleset, path, _WRITE & handled)
+        if _library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
+        _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+    finally:
+        os.close(ruleset)
+    _limited.append(os.getpid())
+    return True
+
+
+def is_limited() -> bool:
+    """Return True if this process, or one that forked it, has limited its access."""
+    return bool(_limited)
+
+
+def _python_places() -> set[Path]:
+    """Return the folders of the interpreter, its packages and Nimbus."""
+    texts = {sys.prefix, sys.exec_prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))}
+    texts |= {place for place in sys.path if os.path.isabs(place)}
+    texts |= set(filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)))
+    rooms = (room for folder in nimbus.__path__ for room in Path(folder).iterdir())
+    return {*map(Path, filter(None, texts)), *(room.resolve() for room in rooms if room.is_symlink())}
+
+
+def _allow(ruleset: int, path: Path, rights: _Right) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            given = rights if path.is_dir() else rights & _OF_FILES
+            if given:
+                rule = ctypes.byref(_PathBeneath(given, folder))
+                _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
+        finally:
+            os.close(folder)
+
+
+def _call(number: int, *arguments: object) -> int:
+    result = _library().syscall(number, *arguments)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "Landlock")
+    return result
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.syscall.restype = ctypes.c_long
+    return library

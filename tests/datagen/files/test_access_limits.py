@@ -1,0 +1,93 @@
+"""Limits on files and connections of a process, each set in a process of its own, because they cannot be undone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nimbus.datagen.files.access_limits import landlock_version
+
+pytestmark = pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+
+BEGIN = """
+import os, socket, subprocess, sys
+from pathlib import Path
+from nimbus.datagen.files.access_limits import AccessLimits, limit_access
+folder = Path(sys.argv[1])
+read, write, private = folder / "read", folder / "write", folder / "private"
+"""
+LIMITED = BEGIN + "assert limit_access(AccessLimits(read=(read,), write=(write,)))\n"
+
+
+def run(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    for name in ("read", "write", "private"):
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "file").write_text(name)
+    command = [sys.executable, "-P", "-c", code, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "(read / 'file').read_text()",
+        "os.listdir(read)",
+        "(write / 'new').write_text('x'); (write / 'a').mkdir(); (write / 'new').rename(write / 'a' / 'b')",
+        "(write / 'file').write_text('x'); os.truncate(write / 'file', 0); (write / 'file').unlink()",
+        "subprocess.run(['/bin/cat', read / 'file'], check=True)",
+        "import numpy, h5py",
+        "from nimbus.datagen.files.scene_files import scene_folder; os.listdir(scene_folder('tasks'))",
+        "from multiprocessing.shared_memory import SharedMemory; one = SharedMemory(create=True, size=8); one.unlink()",
+        "os.stat(private / 'file')",  # existence is no secret to the kernel: only contents are
+    ],
+)
+def test_what_was_named_can_be_used(tmp_path: Path, code: str):
+    done = run(tmp_path, LIMITED + code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "(private / 'file').read_text()",
+        "os.listdir(private)",
+        "(read / 'file').write_text('x')",
+        "(read / 'file').unlink()",
+        "(private / 'new').write_text('x')",
+        "(private / 'file').rename(write / 'taken')",
+        "os.link(private / 'file', write / 'taken'); (write / 'taken').read_text()",
+        "(write / 'link').symlink_to(private / 'file'); (write / 'link').read_text()",
+        "subprocess.run(['/bin/cat', private / 'file'], check=True)",
+        "(write / 'file').write_text('#!/bin/sh\\n'); (write / 'file').chmod(0o755); os.execv(write / 'file', ['x'])",
+    ],
+)
+def test_everything_else_is_refused(tmp_path: Path, code: str):
+    done = run(tmp_path, LIMITED + code)
+    assert done.returncode != 0
+    assert "ermission denied" in done.stderr or "EXDEV" in done.stderr or "cross-device" in done.stderr, done.stderr
+    assert (tmp_path / "private" / "file").read_text() == "private"
+
+
+def test_the_network_is_refused_unless_it_is_needed(tmp_path: Path):
+    server = socket_server()
+    port = server.getsockname()[1]
+    connect = f"socket.create_connection(('127.0.0.1', {port})).close()"
+    assert "Permission denied" in run(tmp_path, LIMITED + connect).stderr
+    open_to_network = BEGIN + "limit_access(AccessLimits(may_connect=True))\n" + connect
+    assert run(tmp_path, open_to_network).returncode == 0
+    server.close()
+
+
+def test_reading_can_stay_free(tmp_path: Path):
+    limited = BEGIN + "limit_access(AccessLimits(read=None, write=(write,)))\n"
+    assert run(tmp_path, limited + "(private / 'file').read_text()").returncode == 0
+    assert "Permission denied" in run(tmp_path, limited + "(private / 'file').write_text('x')").stderr
+
+
+def socket_server():
+    import socket
+
+    return socket.create_server(("127.0.0.1", 0))
