@@ -53,7 +53,7 @@ def test_a_relative_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NIMBUS_CACHE", ".cache")
     with pytest.raises(InputError, match="NIMBUS_CACHE: '.cache' is a relative path.*write an absolute path"):
-        cache.cache_folder("run_tasks")
+        cache.cache_folder("own_tasks")
     assert not [*tmp_path.iterdir()]
 
 

@@ -209,5 +209,5 @@ def test_a_task_of_the_command_stands_for_a_stored_one_of_equal_content() -> Non
 
 def test_records_are_private(tmp_path: Path) -> None:
     record_own("text", {"robot a": "1"}, folder=tmp_path)
-    folder = tmp_path / "cache/run_tasks"
+    folder = tmp_path / "cache/own_tasks"
     assert folder.stat().st_mode & 0o777 == 0o700 and len(list(folder.iterdir())) == 1

@@ -18,7 +18,7 @@ _LEAST = 1 << 20
 """Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
 
 
-PRIVATE = frozenset({"run_tasks", "remote", "servers", "warp"})
+PRIVATE = frozenset({"own_tasks", "remote", "servers", "warp"})
 """Folders that only their user may enter. Kernels in ``warp`` are executed: with a umask of 002, its folders are
 writable for the group, whose members could replace the code. ``remote`` has copies from private stores; what
 ``own_tasks`` records is trusted."""

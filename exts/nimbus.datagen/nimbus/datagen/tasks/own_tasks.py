@@ -205,6 +205,7 @@ def _read(text: str, assets: Mapping[str, str]) -> _Record | None:
 
 
 def _file(text: str, assets: Mapping[str, str]) -> Path:
-    """Return the file of the cache that records a task; earlier versions used another folder for other records."""
+    """Return the file of the cache that records a task; those of earlier versions have no suffix."""
     content = to_json([text, dict(sorted(assets.items()))])
-    return cache_folder("run_tasks") / hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()[:32]
+    name = hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()[:32]
+    return cache_folder("own_tasks") / f"{name}.json"
