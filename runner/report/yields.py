@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,9 @@ _MOST_MEANINGS = 16
 """Largest number of values of a meaning that are shown."""
 _MOST_LOOKS = 48
 """Largest number of factors of looks that are shown."""
-_FORMULA = re.compile(r"[=@\t\r]|[+-].*[=!|(]", re.DOTALL)
-"""Beginning of a text that spreadsheets take for a formula; ranges of numbers may begin with a sign."""
+_FORMULA = re.compile(r"\s*(?:[=@]|[+-].*[=!|(])|[\t\r\n]", re.DOTALL)
+"""Beginning of a text that spreadsheets take for a formula, also with signs of full width, once these are plain; ranges
+of numbers may begin with a sign."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
 """Categories that are shown elsewhere, or have too many values for bars."""
 COLUMNS = (
@@ -111,6 +113,6 @@ def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] =
 
 def _cell(value: object) -> object:
     """Return a cell's content; spreadsheets would run a text of a dataset that looks like a formula."""
-    if isinstance(value, str) and _FORMULA.match(value):
+    if isinstance(value, str) and _FORMULA.match(unicodedata.normalize("NFKC", value)):
         return f"'{value}"
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value

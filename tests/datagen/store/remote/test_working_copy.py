@@ -178,14 +178,15 @@ def test_folder_of_others_names_no_address(tmp_path: Path):
         EpisodeFile(path)
 
 
-def test_object_named_as_the_copys_origin_is_refused(address: str):
+@pytest.mark.parametrize("name", ["origin.json", "ORIGIN.json"])
+def test_object_named_as_the_copys_origin_is_refused(address: str, name: str):
     """Otherwise, the author of a dataset could make the copy refer to any address, which would be read with this user's
     rights.
     """
     store = ObjectStore(parse_address(address))
     store.create("meta/info.json", b"{}")
-    store.create("origin.json", b'{"address": "file:///etc"}')
-    with pytest.raises(InputError, match="origin.json.*not part of a dataset"):
+    store.create(name, b'{"address": "file:///etc"}')
+    with pytest.raises(InputError, match=f"{name}.*not part of a dataset"):
         open_dataset(address)
     copy = working_copy.copy_folder(parse_address(address))
     assert working_copy.address_of(copy) == address

@@ -248,7 +248,7 @@ def _place_in_copy(copy: Path, name: str) -> Path:
     Raises:
         InputError: The name is reserved, or leaves the folder.
     """
-    if name.split("/")[0] in _OWN:
+    if name.split("/")[0].casefold() in _OWN:  # some disks do not distinguish capital letters
         raise InputError(
             f"an object is named {name!a}, which is not part of a dataset", where=str(copy), instead=_RENAME
         )
