@@ -6,7 +6,6 @@ code or task files of the user sets none, because these may open anything.
 
 from __future__ import annotations
 
-import itertools
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -41,6 +40,8 @@ _INTERPRETERS = ("NIMBUS_BLENDER_PYTHON", "NIMBUS_CUROBO_PYTHON", "NIMBUS_ISAACS
 """Variables with programs that a stored task may need; these have folders and caches of their own."""
 _OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
 """Parameters with the path of an output."""
+_PATHS_AS_TEXT = ("checkpoint", "compare", "episode", "layouts", "name_map", "policy")
+"""Parameters with a text that may be a path or contain one."""
 _OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
 """Parameters that may name code or task files of the user."""
 _OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
@@ -119,12 +120,13 @@ def _listed(value: object) -> Iterator[Any]:
 
 def _named(given: Mapping[str, Any]) -> Iterator[Path]:
     """Yield the files and folders on the command line, also after a scheme such as ``replay:``."""
-    for value in itertools.chain.from_iterable(map(_listed, given.values())):
-        if isinstance(value, Path):
-            yield value
-            yield from folders_of(value) if value.is_dir() else ()
-        elif isinstance(value, str) and value:
-            yield from (Path(text) for text in (value, value.partition(":")[2]) if text)
+    for name, value in given.items():
+        for one in _listed(value):
+            if isinstance(one, Path):
+                yield one
+                yield from folders_of(one) if one.is_dir() else ()
+            elif name in _PATHS_AS_TEXT:
+                yield from (Path(text) for text in (one, one.partition(":")[2]) if text)
 
 
 def _folders(given: Mapping[str, Any]) -> Iterator[Path]:
@@ -150,7 +152,8 @@ def _outputs(command: str, given: Mapping[str, Any]) -> Iterator[Path]:
     if command == "convert":
         yield given["folder"].absolute().parent
     elif command in _MAKERS:
-        yield _existing(Path("out"))
+        if not (default := Path("out")).is_symlink():  # such an output is refused, see default_folder
+            yield _existing(default)
     elif command in ("export-usd", "robot") or given.get("sheet"):
         yield Path()
 
