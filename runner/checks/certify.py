@@ -151,7 +151,7 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
     from nimbus.datagen.load.scene_loader import load_assets
     from nimbus.datagen.tasks.stored_pictures import shown_layout, without_pictures
     from nimbus.datagen.tasks.task import NavigationTask
-    from nimbus.runner.checks.replay import check_assets, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import check_assets, stored_task
 
     if {"render external", "render blender"} & inputs.keys():
         what = "an external renderer made the images, and Nimbus cannot render them again"
@@ -164,10 +164,9 @@ def _rerender(paths: list[Path], stored: list[Attempt], inputs: Mapping[str, str
         if text not in renders:
             task = stored_task(episode)
             check_assets(task, episode)
-            with noting_where_paths_begin():
-                is_driven = isinstance(task, NavigationTask)
-                assets = NavigationLoader(task) if is_driven else load_assets(without_pictures(task))
-                renders[text] = FreshRenders(assets, has_splats="render splats" in inputs)
+            is_driven = isinstance(task, NavigationTask)
+            assets = NavigationLoader(task) if is_driven else load_assets(without_pictures(task))
+            renders[text] = FreshRenders(assets, has_splats="render splats" in inputs)
         layout = shown_layout(episode.layout(), episode.provenance, where=str(episode.path))
         found = renders[text].check(episode, layout, _moments(episode.step_count))
         psnr += found.psnr

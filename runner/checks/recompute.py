@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nimbus.datagen.datasets.multiply.multiplied_task import takes_folder
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import to_json
-from nimbus.datagen.files.own_files import check_own, refuse_other_owner
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.stages import Planned, Request
 from nimbus.datagen.store.dataset_origin import find_difference, refuse_source_hashes
@@ -148,7 +146,7 @@ class _Maker:
         from nimbus.datagen.tasks.own_tasks import is_named
         from nimbus.datagen.tasks.stored_files import check_stored_files
         from nimbus.datagen.tasks.stored_pictures import check_pictures
-        from nimbus.runner.checks.replay import noting_where_paths_begin, stored_task
+        from nimbus.runner.checks.replay import stored_task
         from nimbus.runner.system.threads import prepare_libraries
 
         provenance, key = episode.provenance, episode.layout().key
@@ -166,51 +164,36 @@ class _Maker:
             )
         prepare_libraries(skill_folders=self._skills)
         settings = provenance.settings
-        with noting_where_paths_begin():
-            task = stored_task(episode, step_folder=find_takes(self._folder), draws=True, runs=True)
-            trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
-            if not trusted:
-                check_pipeline(task, where=str(episode.path))
-            if not is_named(task):
-                check_pictures(task, provenance.assets, where=str(episode.path))
-            check_stored_files(task, provenance.assets, where=str(episode.path))
+        task = stored_task(episode, draws=True, runs=True)
+        trusted = str(self._pipeline) if self._pipeline and is_path(task.pipeline) else ""
+        if not trusted:
+            check_pipeline(task, where=str(episode.path))
+        if not is_named(task):
+            check_pictures(task, provenance, where=str(episode.path))
+        check_stored_files(task, provenance.assets, where=str(episode.path))
 
-            from nimbus.runner.cell.transport.spec import CellSpec
-            from nimbus.runner.cell.worker.job import job_of
+        from nimbus.runner.cell.transport.spec import CellSpec
+        from nimbus.runner.cell.worker.job import job_of
 
-            spec = CellSpec(
-                folder=str(self._folder),
-                task=key.task,
-                seed=key.seed,
-                simulator=settings.get("sim", "newton"),
-                planner=settings.get("planner", "ompl"),
-                device=settings.get("device", "cpu"),
-                pipeline=trusted,
-                settings={"images": settings["images"]} if "images" in settings else {},
-            )
-            if isinstance(task, Task):
-                check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
-            job = job_of(spec, task)
+        spec = CellSpec(
+            folder=str(self._folder),
+            task=key.task,
+            seed=key.seed,
+            simulator=settings.get("sim", "newton"),
+            planner=settings.get("planner", "ompl"),
+            device=settings.get("device", "cpu"),
+            pipeline=trusted,
+            settings={"images": settings["images"]} if "images" in settings else {},
+        )
+        if isinstance(task, Task):
+            check_length(task.steps, members=len(episode.layout().physical.objects), where=str(episode.path))
+        job = job_of(spec, task)
         found = self._info.inputs_of(key.task)
         wanted, fine = job.origin.inputs, "the dataset is not at fault"
         refuse_source_hashes(found, wanted, where=str(self._folder), instead=f"recompute it with that version; {fine}")
         if difference := find_difference(found, wanted):
             raise InputError(f"made with another {difference}", where=str(self._folder), instead=fine)
         return job
-
-
-def find_takes(folder: Path) -> Path | None:
-    """Return the folder beside a dataset in which ``nimbus multiply`` wrote its takes; None if there is none.
-
-    Raises:
-        InputError: It is a link, or belongs to another user.
-    """
-    beside = takes_folder(folder.resolve())
-    if not beside.exists() and not beside.is_symlink():
-        return None
-    check_own(beside)
-    refuse_other_owner(beside)
-    return beside
 
 
 def check_pipeline(task: BaseTask, *, where: str) -> None:
@@ -220,7 +203,7 @@ def check_pipeline(task: BaseTask, *, where: str) -> None:
         InputError: The pipeline is a file.
     """
     if is_path(task.pipeline):
-        what = f"its pipeline '{task.pipeline}' is a file, and such a file can start foreign programs"
+        what = f"its pipeline '{PurePath(task.pipeline).name}' is a file, and such a file can start foreign programs"
         raise InputError(what, where=where, instead="give it to 'nimbus verify' as --pipeline if you trust it")
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
@@ -177,12 +176,11 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
         )
 
 
-def stored_task(episode: Any, *, step_folder: Path | None = None, draws: bool = False, runs: bool = False) -> Any:
+def stored_task(episode: Any, *, draws: bool = False, runs: bool = False) -> Any:
     """Parse the task that is stored with an episode, or return the task of ``--task`` that stands for it.
 
     Args:
         episode: The episode.
-        step_folder: Folder at which the paths of its steps begin; by default the working directory.
         draws: True if the images of its randomizers are opened as well.
         runs: True if its steps are executed.
 
@@ -192,17 +190,7 @@ def stored_task(episode: Any, *, step_folder: Path | None = None, draws: bool = 
     from nimbus.datagen.tasks.own_tasks import parse_stored
 
     name, where = episode.layout().key.task, str(episode.path)
-    return parse_stored(episode.provenance, name=name, where=where, step_folder=step_folder, draws=draws, runs=runs)
-
-
-@contextmanager
-def noting_where_paths_begin() -> Iterator[None]:
-    """Add a note to errors: relative paths of a stored task begin in the working directory."""
-    try:
-        yield
-    except InputError as error:
-        error.add_note("relative paths of a stored task begin in the working directory: change to the task's folder")
-        raise
+    return parse_stored(episode.provenance, name=name, where=where, draws=draws, runs=runs)
 
 
 def check_assets(task: Any, episode: Any) -> None:
@@ -214,8 +202,7 @@ def check_assets(task: Any, episode: Any) -> None:
     from nimbus.datagen.store.dataset_origin import refuse_source_hashes
 
     found, where = without_picture_hashes(episode.provenance.assets), str(episode.path)
-    with noting_where_paths_begin():
-        now = hash_stored_assets(task, found, where=where)
+    now = hash_stored_assets(task, found, where=where)
     made_by = episode.provenance.versions.get("nimbus-datagen", "")
     refuse_source_hashes(found, now, made_by=made_by, where=where, instead="replay it with that version")
     compare_assets(now, found, where=where)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from nimbus.datagen.files.timed_connection import literal_host
+
 MOST_LOCAL_NODES = 256
 """Largest number of nodes on one machine."""
 _FORM = "write local:N, auto, ray://HOST:10001 or http://HOST:8265"
@@ -47,4 +49,4 @@ def parse_cluster(text: str) -> ClusterAddress:
     match = re.fullmatch(r"(ray|http)://([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})", text)
     if match is None or not 0 < int(match[3]) < 1 << 16:
         raise ValueError(f"expected local:N, such as local:4, or a Ray cluster, found '{text}'; {_FORM}")
-    return ClusterAddress(kind=match[1], host=match[2].strip("[]"), port=int(match[3]))
+    return ClusterAddress(kind=match[1], host=literal_host(match[2].strip("[]")), port=int(match[3]))

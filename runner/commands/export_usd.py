@@ -114,15 +114,14 @@ def export_episode(folder: Path, episode_id: str, out: Path | None) -> Path:
     from nimbus.datagen.tasks.stored_pictures import shown_layout
     from nimbus.datagen.usd.layout_export import BodyMotion, write_layout_stage
     from nimbus.datagen.usd.stage import read_stage
-    from nimbus.runner.checks.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import check_assets, episode_paths, stored_task
 
     (file,) = episode_paths(folder, [episode_id])
     with EpisodeFile(file) as episode:
         layout, trajectory, task = episode.layout(), episode.trajectory(), stored_task(episode)
         check_assets(task, episode)
         layout = shown_layout(layout, episode.provenance, where=str(file))
-    with noting_where_paths_begin():
-        stage, robot = read_stage(task.scene), load_robot(task.robot)
+    stage, robot = read_stage(task.scene), load_robot(task.robot)
     motion = BodyMotion(
         names=trajectory.body_names,
         positions=trajectory.body_positions,

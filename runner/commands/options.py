@@ -272,14 +272,15 @@ Workers = Annotated[
 
 def open_model(url: str, name: str, budget: int, replay: Path | None, out: Path) -> LanguageModel:
     """Open a language model, or the replies that an earlier run stored."""
+    from nimbus.datagen.files.asset_folders import file_in
     from nimbus.datagen.language_model.client import LanguageModel, Limits
     from nimbus.datagen.language_model.exchange import Address
     from nimbus.datagen.language_model.records import RecordFolder
 
     limits = Limits(budget=budget)
     if replay is None:
-        return LanguageModel(RecordFolder(out / _REPLIES), Address.from_environment(url), name, limits)
+        return LanguageModel(RecordFolder(file_in(out, _REPLIES)), Address.from_environment(url), name, limits)
     if url:
         raise InputError("stored replies need no model", where="--replay", instead="leave --model out")
-    inside = replay / _REPLIES
+    inside = file_in(replay, _REPLIES)
     return LanguageModel(RecordFolder(inside if inside.is_dir() else replay, is_complete=True), limits=limits)

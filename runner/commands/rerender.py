@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -106,7 +105,7 @@ def command(
     from nimbus.datagen.tasks.stored_files import names_files
     from nimbus.datagen.tasks.stored_pictures import check_pictures
     from nimbus.datagen.tasks.task import load_any_task
-    from nimbus.runner.checks.replay import check_assets, episode_paths, noting_where_paths_begin, stored_task
+    from nimbus.runner.checks.replay import check_assets, episode_paths, stored_task
     from nimbus.runner.media.preview import write_previews
     from nimbus.runner.monitor.output_summary import report_foreign_files
     from nimbus.runner.report import write_report
@@ -125,11 +124,10 @@ def command(
     else:
         with EpisodeFile(paths[0]) as episode:
             task = stored_task(episode, draws=True)
-            check_pictures(task, episode.provenance.assets, where=str(episode.path))
+            check_pictures(task, episode.provenance, where=str(episode.path))
             if names_files(task):  # a foreign dataset must not name arbitrary files of this user
                 check_assets(task, episode)
-    with nullcontext() if task_name else noting_where_paths_begin():
-        assets = _shown_scene(task, pipeline, is_stored=not task_name)
+    assets = _shown_scene(task, pipeline, is_stored=not task_name)
     if not task.cameras:
         instead = "give a task with cameras: --task NAME"
         raise InputError("the task has no cameras: nothing would be rendered", where=task.path, instead=instead)

@@ -17,6 +17,7 @@ from statistics import median
 from nimbus.datagen.analysis.significance import wilson
 from nimbus.datagen.episode.trajectory import ACTIVITIES, FAULTS, Reason
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.policy import ANSWER_SPREAD, ASKED_AGAIN, STILL
@@ -253,16 +254,16 @@ def read_evaluation(folder: Path) -> Evaluation:
         folder: Folder of the evaluation, or its file of results.
 
     Raises:
-        InputError: There is no file of results, or it is damaged.
+        InputError: There is no file of results, it is damaged, or it is a link out of the folder.
     """
-    path = folder / NAME if folder.is_dir() else folder
+    path = file_in(folder, NAME) if folder.is_dir() else folder
     if not path.is_file():
         raise InputError(
             "there is no evaluation", where=str(path), instead="give the folder of a 'nimbus evaluate' run"
         )
     held = read_plain(path)
     found = held.get("evaluation") if isinstance(held, dict) else None
-    evaluation, beside = as_typed(Evaluation, found, where=str(path)), path.with_name(FAULTS_NAME)
+    evaluation, beside = as_typed(Evaluation, found, where=str(path)), file_in(path.parent, FAULTS_NAME)
     if not beside.is_file():
         return evaluation
     faults = as_typed(dict[str, Count], read_plain(beside), where=str(beside))

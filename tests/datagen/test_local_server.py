@@ -21,7 +21,7 @@ class Handler(LocalHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        content = (self.why_foreign() or "ok").encode()
+        content = b"ok"
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -66,7 +66,16 @@ def test_answers_forbid_scripts_and_frames():
 def test_foreign_requests_are_known(header: str):
     with serving() as address:
         found = exchange(address, PLAIN + header.encode() + b"\r\nConnection: close\r\n\r\n")
-    assert found.endswith(b"not served here")
+    assert found.startswith(b"HTTP/1.1 403") and found.endswith(b"not served here\n")
+
+
+def test_servers_of_other_machines_are_asked_by_any_name(monkeypatch: pytest.MonkeyPatch):
+    """Nodes know a cache by names that it does not know; no page needs it."""
+    monkeypatch.setattr(LocalServer, "any_host", True)
+    with serving() as address:
+        named = exchange(address, b"GET / HTTP/1.1\r\nHost: node1:7070\r\nConnection: close\r\n\r\n")
+        page = exchange(address, PLAIN + b"Origin: http://localhost\r\nConnection: close\r\n\r\n")
+    assert named.endswith(b"ok") and page.startswith(b"HTTP/1.1 403")
 
 
 def test_slow_request_ends(monkeypatch: pytest.MonkeyPatch):

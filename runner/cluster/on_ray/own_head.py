@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.timed_connection import literal_host
 
 VARIABLE = "RAY_ADDRESS"
 """Environment variable of Ray with the address of a head; Ray sets it for its jobs."""
@@ -31,7 +32,9 @@ def find_head(*, where: str, processes: Path = Path("/proc")) -> str:
         InputError: There is no such cluster, or there are several.
     """
     if (given := os.environ.get(VARIABLE, "")) not in ("", "auto"):
-        return given
+        scheme, mark, place = given.rpartition("//")
+        host, colon, port = place.rpartition(":")
+        return f"{scheme}{mark}{literal_host(host)}{colon}{port}"
     found = sorted(set(_addresses(processes)))
     if len(found) == 1:
         return found[0]

@@ -12,6 +12,7 @@ from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
+from nimbus.datagen.files.timed_connection import dial
 from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.system.output import write_error
@@ -32,8 +33,7 @@ def check_reachable(address: ClusterAddress) -> None:
     if address.kind in ("local", "auto"):
         return
     try:
-        with socket.create_connection((address.host, address.port), timeout=_CONNECT):
-            pass
+        dial(address.host, address.port, seconds=_CONNECT).close()
     except OSError as error:
         what = f"no head of a Ray cluster answers: {error.strerror or error}"
         port = {"ray": "10001, of its client server", "http": "8265, of its dashboard"}[address.kind]
@@ -62,7 +62,7 @@ def warn_of_plain_token(address: ClusterAddress) -> None:
     """Write a line if the token is about to be sent unencrypted to another machine."""
     is_encrypted = address.kind == "ray" and os.environ.get("RAY_USE_TLS") == "1"
     if address.kind in ("http", "ray") and read_token() and not is_encrypted and not is_loopback(address.host):
-        instead = "use a private network, or an SSH tunnel and --cluster with localhost"
+        instead = "use a private network, or an SSH tunnel and --cluster with 127.0.0.1"
         write_error(f"--cluster {address}: the token is sent unencrypted to {address.host}; {instead}\n")
 
 

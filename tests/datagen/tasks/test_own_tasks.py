@@ -16,7 +16,15 @@ from nimbus.datagen.load.navigation_loader import NavigationLoader
 from nimbus.datagen.load.scene_loader import UsdSceneLoader
 from nimbus.datagen.stages import Request
 from nimbus.datagen.tasks import own_tasks
-from nimbus.datagen.tasks.own_tasks import find_named, is_named, name_task, parse_stored, record_own
+from nimbus.datagen.tasks.own_tasks import (
+    find_named,
+    is_named,
+    name_task,
+    own_folder,
+    own_pictures,
+    parse_stored,
+    record_own,
+)
 from nimbus.datagen.tasks.task import load_any_task, load_task, manipulation_of, parse_task
 from nimbus.datagen.tasks.task_file import TaskFile
 from tests.support.one_can import TEXT, assets
@@ -104,6 +112,29 @@ def test_a_run_records_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "files of foreign tasks are not opened" in refusal(parse_stored, made, name="t", where="here")
 
 
+def test_files_of_an_own_task_lie_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder may be a copy of an own dataset with files of another user beside it."""
+    robot = scene_folder("robots") / "panda.yaml"
+    for name in ("mine", "fork"):
+        Path(name).mkdir()
+        shutil.copy(robot, f"{name}/own.yaml")
+    Path("mine/t.yaml").write_text(TEXT.replace("robot: panda", "robot: own.yaml"))
+    (scene,) = UsdSceneLoader(load_task("mine/t.yaml"), assets()).process(Request(index=0, variants=(0,)))
+    monkeypatch.chdir("fork")
+    own = str(tmp_path / "mine/own.yaml")
+    assert manipulation_of(parse_stored(scene.provenance, name="t", where="here")).robot == own
+    form = parse(scene.provenance.task_text, "task").validate(TaskFile)
+    assert form.seen_from(own_folder(scene.provenance)).robot == own
+    assert own_folder(stored("other")) == Path()
+
+
+def test_a_task_that_moved_is_recorded_again(tmp_path: Path) -> None:
+    record_own("text", {}, folder=tmp_path / "old", pictures=[tmp_path / "old/a.png"])
+    record_own("text", {}, folder=tmp_path / "new", pictures=[tmp_path / "new/a.png"])
+    assert own_folder(stored("text")) == tmp_path / "new"
+    assert own_pictures(stored("text")) == (tmp_path / "old/a.png", tmp_path / "new/a.png")
+
+
 def test_episodes_of_a_stored_task_do_not_record_it() -> None:
     """A command that renders a foreign episode again makes episodes with its task."""
     shutil.copy(scene_folder("robots") / "panda.yaml", "own.yaml")
@@ -139,11 +170,11 @@ def test_demonstrations_of_a_foreign_task_stay_closed(monkeypatch: pytest.Monkey
         found = find_named(closed, provenance, where="here")
         assert found is None
         assert "names the file 'take.demo.json'" in refusal(find_named, closed, provenance, where="here", runs=True)
-    record_own(text, {})
+    record_own(text, {}, folder=Path("/mine"))
     opened: list[str] = []
     monkeypatch.setitem(skill._identity.__globals__, "read_demonstration", lambda path: opened.append(path) or _Take())
     task = manipulation_of(parse_stored(provenance, name="t", where="here"))
-    assert opened == ["take.demo.json"] and task.steps[0].canonical() == {"do": {"demo": "demonstration 1"}}
+    assert opened == ["/mine/take.demo.json"] and task.steps[0].canonical() == {"do": {"demo": "demonstration 1"}}
     assert find_named(task, provenance, where="here", runs=True) is None
 
 
@@ -177,6 +208,6 @@ def test_a_task_of_the_command_stands_for_a_stored_one_of_equal_content() -> Non
 
 
 def test_records_are_private(tmp_path: Path) -> None:
-    record_own("text", {"robot a": "1"})
+    record_own("text", {"robot a": "1"}, folder=tmp_path)
     folder = tmp_path / "cache/own_tasks"
     assert folder.stat().st_mode & 0o777 == 0o700 and len(list(folder.iterdir())) == 1

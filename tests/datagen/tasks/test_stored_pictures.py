@@ -15,7 +15,7 @@ from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.load.scene_loader import UsdSceneLoader, load_assets
 from nimbus.datagen.stages import Request
 from nimbus.datagen.tasks import own_tasks, stored_pictures
-from nimbus.datagen.tasks.own_tasks import name_task
+from nimbus.datagen.tasks.own_tasks import name_task, record_own
 from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.stored_pictures import check_pictures, hash_pictures, shown_layout, without_pictures
 from nimbus.datagen.tasks.task import Task, load_task, parse_task
@@ -35,41 +35,51 @@ def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return parse_task(f"{TEXT}randomize: {{textures: {{on: [table], folder: Pictures}}}}\n", name="t")
 
 
+def stated_by(assets: dict[str, str], task: Task | None = None) -> Provenance:
+    """Return the provenance of an episode; that of a task is recorded as an own one."""
+    if task is not None:
+        record_own(task.text, assets, folder=Path.cwd(), pictures=[Path.cwd() / "Pictures"])
+    return Provenance(task_text=task.text if task else "", task_hash="", assets=assets)
+
+
 def test_an_episode_states_its_images(task: Task) -> None:
+    task = load_own(task)
     (scene,) = UsdSceneLoader(task, assets()).process(Request(index=0, variants=(0,)))
     stated = scene.provenance.assets
     assert hash_pictures(task).items() <= stated.items() and len(hash_pictures(task)) == 1
-    check_pictures(task, stated, where="here")
+    check_pictures(task, scene.provenance, where="here")
     check_stored_files(task, stated, where="here")
 
 
 def test_images_that_an_episode_does_not_state_are_not_read(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored_pictures, "file_hash", pytest.fail)
-    assert "states no content: 'Pictures/'" in refusal(check_pictures, task, {}, where="here")
+    assert "states no content: 'Pictures'" in refusal(check_pictures, task, stated_by({}), where="here")
+    stated = stated_by({"pictures of textures": "0"})
+    assert "no task of yours draws: 'Pictures'" in refusal(check_pictures, task, stated, where="here")
 
 
 def test_an_environment_map_without_a_suffix_is_an_image(task: Task) -> None:
     Path("sky").symlink_to("/private/holiday.hdr")
     text = task.text.partition("randomize:")[0] + "randomize: {dome: {textures: [sky]}}\n"
     stored = parse_task(text, name="t")
-    assert "states no content: 'sky'" in refusal(check_pictures, stored, {}, where="here")
-    assert "outside the working directory: 'sky'" in refusal(
-        check_pictures, stored, {"pictures of dome": "0"}, where="x"
-    )
+    assert "states no content: 'sky'" in refusal(check_pictures, stored, stated_by({}), where="here")
+    stated = stated_by({"pictures of dome": "0"})
+    assert "no task of yours draws: 'sky'" in refusal(check_pictures, stored, stated, where="here")
     assert parse_task(text, name="t", folder=Path("/tasks")).randomize["dome"].picture_places == ("/tasks/sky",)
 
 
 @pytest.mark.parametrize("change", ["Pictures/cat.png", "Pictures/new.jpg"])
 def test_other_images_are_refused(task: Task, change: str) -> None:
-    stated = hash_pictures(task)
+    stated = stated_by(hash_pictures(task), task)
     Image.new("RGB", (9, 9)).save(change)
     assert "the pictures of textures changed since" in refusal(check_pictures, task, stated, where="here")
 
 
+@pytest.mark.usefixtures("task")
 def test_a_task_without_images_states_none() -> None:
     plain = parse_task(f"{TEXT}randomize: {{textures: {{on: [table]}}, materials: {{}}}}\n", name="t")
     assert hash_pictures(plain) == {}
-    check_pictures(plain, {}, where="here")
+    check_pictures(plain, stated_by({}), where="here")
     assert without_pictures(plain).randomize == plain.randomize
 
 

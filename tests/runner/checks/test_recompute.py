@@ -11,9 +11,10 @@ import pytest
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.demonstrations.demonstration_file import DemonstrationFile, Take, Track
+from nimbus.datagen.tasks.own_tasks import record_own
 from nimbus.datagen.tasks.task import parse_task
 from nimbus.datagen.teleoperate.recording import SPLIT
-from nimbus.runner.checks.recompute import _Maker, check_length, count_steps, find_takes
+from nimbus.runner.checks.recompute import _Maker, check_length, count_steps
 from nimbus.runner.checks.replay import stored_task
 from nimbus.runner.system import threads
 
@@ -59,7 +60,7 @@ def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(threads, "prepare_libraries", lambda **_: None)  # takes seconds; the task is refused before
     for name in ("evil.yaml", "./evil.yaml", str(tmp_path / "evil.yaml")):
-        provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={})
+        provenance = SimpleNamespace(task_text=f"pipeline: {name}\n{_TASK}", settings={}, assets={})
         layout = SimpleNamespace(
             key=SimpleNamespace(task="tidy", seed=0, split="main"), physical=SimpleNamespace(objects=())
         )
@@ -69,30 +70,25 @@ def test_pipeline_file_of_others_is_not_read(tmp_path: Path, monkeypatch: pytest
             maker._load(episode)
 
 
-def test_takes_are_found_beside_the_dataset(tmp_path: Path) -> None:
-    """Steps of a stored task name takes that ``nimbus multiply`` wrote beside the dataset."""
-    assert find_takes(tmp_path / "cube") is None
-    beside = tmp_path / "cube.demonstrations"
-    beside.mkdir()
+def test_takes_are_found_beside_the_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps of a stored task name takes that ``nimbus multiply`` wrote beside its task; a copy of them is not read."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     row = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
     take = Take(source="x", base_T_frame=row, rate=15.0, tracks={"arm": Track(poses=(row, row))})
     demonstration = DemonstrationFile(robot="panda", task="tidy", subtask="move", takes=(take,))
-    demonstration.write(beside / "1_take_items.demo.json")
-    assert find_takes(tmp_path / "cube") == beside
+    for folder in (tmp_path / "cube.demonstrations", tmp_path / "foreign"):
+        folder.mkdir()
+        demonstration.write(folder / "1_take_items.demo.json")
+    monkeypatch.chdir(tmp_path / "foreign")
     text = _TASK[: _TASK.index("steps:")] + "steps:\n  - do: {demo: 1_take_items}\nsuccess:\n  - nothing_on_floor\n"
     layout = SimpleNamespace(key=SimpleNamespace(task="tidy"))
     provenance = SimpleNamespace(task_text=text, assets={})
     episode = SimpleNamespace(provenance=provenance, path="a.hdf5", layout=lambda: layout)
-    with pytest.raises(InputError, match="no such demonstration"):
-        stored_task(episode).steps[0].statement.check_files()
-    found = stored_task(episode, step_folder=find_takes(tmp_path / "cube"))
-    assert found.steps[0].statement.demo == str(beside / "1_take_items.demo.json")
-
-
-def test_takes_behind_a_link_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "cube.demonstrations").symlink_to(tmp_path)
-    with pytest.raises(InputError, match="this is a link"):
-        find_takes(tmp_path / "cube")
+    with pytest.raises(InputError, match="files of foreign tasks are not opened"):
+        stored_task(episode, runs=True)
+    record_own(text, {}, folder=tmp_path / "cube.demonstrations")
+    found = stored_task(episode, runs=True)
+    assert found.steps[0].statement.demo == str(tmp_path / "cube.demonstrations/1_take_items.demo.json")
 
 
 def test_demonstrations_are_not_made_from_seeds(tmp_path: Path) -> None:

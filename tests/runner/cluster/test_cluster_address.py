@@ -230,8 +230,9 @@ def test_head_of_other_users_is_not_trusted(tmp_path: Path, monkeypatch: pytest.
     add_process(tmp_path / "12", "/ray/raylet", "--gcs-address=10.0.0.2:6379", uids=(me,) * 4)
     with pytest.raises(InputError, match="has 2 Ray clusters"):
         find_head(where="--cluster auto", processes=tmp_path)
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.3:6379")
-    assert find_head(where="--cluster auto", processes=tmp_path) == "10.0.0.3:6379"
+    for given, found in (("10.0.0.3:6379", "10.0.0.3:6379"), ("ray://localhost:1", "ray://127.0.0.1:1"), ("a", "a")):
+        monkeypatch.setenv("RAY_ADDRESS", given)
+        assert find_head(where="--cluster auto", processes=tmp_path) == found
 
 
 def test_token_is_not_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch):

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from nimbus.datagen.episode.provenance import installed_versions
+from nimbus.datagen.episode.provenance import Provenance, installed_versions
 from nimbus.datagen.randomize.appearance import TexturesRandomization
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.tasks.stored_pictures import check_pictures
@@ -68,8 +68,8 @@ def test_a_stored_task_draws_no_pictures_from_elsewhere(tiny: Path, tmp_path: Pa
     with EpisodeFile(min(tiny.glob("episodes/*"))) as episode:
         task = parse_any_task(episode.provenance.task_text, name="tiny")
     task = replace(task, randomize={"textures": TexturesRandomization.model_validate({"folder": folder})})
-    stated = {"pictures of textures": ""}
-    assert "images outside the working directory" in refusal(check_pictures, task, stated, where="here")
+    stated = Provenance(task_text="", task_hash="", assets={"pictures of textures": ""})
+    assert "images that no task of yours draws" in refusal(check_pictures, task, stated, where="here")
 
 
 def test_photos_below_the_current_folder_are_not_drawn_for_a_stored_task(

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
@@ -97,6 +98,8 @@ class LocalServer(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 128
+    any_host = False
+    """True for a server whose clients are programs on other machines, which know it by any name; no page asks it."""
 
     def __init__(self, address: tuple[str, int], handler: type[LocalHandler]) -> None:
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
@@ -127,7 +130,7 @@ class LocalServer(ThreadingHTTPServer):
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Reads requests without a body, each within a time limit."""
+    """Reads requests without a body, each within a time limit, and refuses foreign ones; see :func:`why_foreign`."""
 
     def setup(self) -> None:
         """Prepare a connection."""
@@ -141,19 +144,34 @@ class LocalHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Parse a request; a body ends the connection, because it would be read as the next request."""
+        """Parse a request; return False for an invalid or foreign one, which is answered here.
+
+        A body ends the connection, because it would be read as the next request.
+        """
         is_valid = super().parse_request()
         self.connection.settimeout(_SECONDS)  # time limit for the answer
         if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):
             self.close_connection = True
+        if is_valid and (why := self._why_foreign()):
+            self.close_connection = True
+            self._refuse(f"{why}\n".encode())
+            return False
         return is_valid
 
-    def why_foreign(self) -> str:
-        """Return the reason why a request is foreign; see :func:`why_foreign`."""
-        address = self.server.server_address
-        host = str(address[0]) if isinstance(address, tuple) else ""
-        headers = self.headers
-        return why_foreign(headers.get_all("Host", []), headers.get_all("Origin", []), listening=host)
+    def _why_foreign(self) -> str:
+        assert isinstance(self.server, LocalServer)
+        address, headers = self.server.server_address, self.headers
+        hosts, origins = headers.get_all("Host", []), headers.get_all("Origin", [])
+        if self.server.any_host:
+            return "pages are not served here" if origins else ""
+        return why_foreign(hosts, origins, listening=str(address[0]) if isinstance(address, tuple) else "")
+
+    def _refuse(self, text: bytes) -> None:
+        self.send_response(HTTPStatus.FORBIDDEN)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
 
     def without_token(self, token: str) -> str | None:
         """Return the path of a request without the token; see :func:`without_token`."""

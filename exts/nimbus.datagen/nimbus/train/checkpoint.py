@@ -13,6 +13,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import replacing, sync_folder, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
@@ -48,9 +49,9 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
     """Read a checkpoint: tensors by name, and the number of completed steps; None if there is none.
 
     Raises:
-        InputError: The checkpoint is damaged, or belongs to another training run.
+        InputError: The checkpoint is damaged, belongs to another training run, or is a link out of the folder.
     """
-    path = folder / NAME
+    path = file_in(folder, NAME)
     if not path.exists():
         return None
     facts = read_typed(CheckpointFacts, path)
@@ -58,7 +59,7 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
         if (its := facts.training.get(name, "")) != mine:
             what = f"the checkpoint was written with another {name}: {its}, not {mine}"
             raise InputError(what, where=str(path), instead="give the original value, or another --out")
-    return load_tensors(folder / facts.tensors), facts.step
+    return load_tensors(file_in(folder, facts.tensors)), facts.step
 
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:

@@ -213,11 +213,21 @@ def read_all(address: str) -> bytes:
     return b"".join(blocks.read(number, end) for number in range(6))
 
 
-@pytest.mark.parametrize(("sent", "code"), [("Bearer ", 401), ("Bearer other", 401), ("", 401), ("Bearer word", 404)])
-def test_other_users_and_pages_read_no_block(sent: str, code: int, tmp_path: Path):
+OF_PAGES = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "other", "code"),
+    [
+        *((sent, {}, 401) for sent in ("Bearer ", "Bearer other", "")),
+        ("Bearer word", {}, 404),
+        *(("Bearer word", other, 403) for other in OF_PAGES),
+    ],
+)
+def test_other_users_and_pages_read_no_block(sent: str, other: dict[str, str], code: int, tmp_path: Path):
     with serving(f"file://{tmp_path}", token="word") as server:
         client = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
-        client.request("GET", "/x/y/0?needed=1", headers={"Host": "evil.example", "Authorization": sent})
+        client.request("GET", "/x/y/0?needed=1", headers={"Authorization": sent} | other)
         assert client.getresponse().status == code
 
 

@@ -1,7 +1,8 @@
-"""Folders of assets, such as textures and meshes, which may come from another user.
+"""Folders of assets, policies, recordings and results that the user names, but which may come from another user.
 
-An archive or a repository keeps links, and one out of the folder may lead to a private file of this user, which would
-then be drawn into datasets.
+An archive or a repository keeps links, and one out of the folder may lead to a private file of this user, whose content
+would then enter datasets or messages. A file that the user names alone may be a link; one that Nimbus looks for in a
+named folder must not lead out of it. Datasets have their own check, :func:`.bounded.check_own_file`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+
+
+def file_in(folder: Path, name: str) -> Path:
+    """Return the path of a file, which may be missing, by the name that Nimbus gives it in a folder of the user.
+
+    Raises:
+        InputError: It is a link out of the folder, see :func:`check_all_below`.
+    """
+    check_below(path := folder / name, folder)
+    return path
 
 
 def check_below(path: Path, folder: Path) -> None:

@@ -1,4 +1,8 @@
-"""HTTP connections to foreign servers, with one time limit for an exchange, however slowly the bytes arrive."""
+"""Connections to foreign servers: HTTP with one time limit for an exchange, however slowly the bytes arrive.
+
+``localhost`` is always 127.0.0.1. The name may also stand for ``::1``, where another user can have the same port: that
+process would receive the token or key for the server.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,24 @@ import time
 from functools import cache
 from typing import Any
 
+LOOPBACK = "127.0.0.1"
+"""Address on which the servers of this user listen, and tunnels end."""
 _MOST_ADDRESSES = 8
 """Number of addresses of a host that are tried."""
+
+
+def literal_host(host: str) -> str:
+    """Return 127.0.0.1 for ``localhost``, and any other host unchanged."""
+    return LOOPBACK if host.lower().rstrip(".") == "localhost" else host
+
+
+def dial(host: str, port: int, *, seconds: float) -> socket.socket:
+    """Connect to a server within a time limit, which also holds for the calls of the socket.
+
+    Raises:
+        OSError: The server cannot be reached in time.
+    """
+    return socket.create_connection((literal_host(host), port), timeout=seconds)
 
 
 class TimedConnection(http.client.HTTPConnection):
@@ -78,9 +98,9 @@ class TimedConnection(http.client.HTTPConnection):
 
     def _dial(self, host: str, port: int) -> socket.socket:
         failure: OSError = OSError("the name has no address")
-        for *_, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
+        for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
             try:
-                dialed = socket.create_connection((str(place[0]), int(place[1])), timeout=self.patience())
+                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience())
             except OSError as error:
                 failure = error
                 continue

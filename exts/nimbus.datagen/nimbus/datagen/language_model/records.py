@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import Count, as_typed, read_plain
 from nimbus.datagen.files.codec import to_json
@@ -78,9 +79,9 @@ class RecordFolder:
             model: Name of the model; ignored if ``is_complete`` is set.
 
         Raises:
-            InputError: The record cannot be read, or a required one is missing.
+            InputError: The record cannot be read, is a link out of the folder, or a required one is missing.
         """
-        path = self._path(question)
+        path = file_in(self.folder, self._path(question).name)
         if path.is_file():
             record = read_plain(path, limit=_LIMIT)
             reply = as_typed(Reply, record.get("reply") if isinstance(record, dict) else None, where=str(path))

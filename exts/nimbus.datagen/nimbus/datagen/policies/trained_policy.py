@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
@@ -133,16 +134,16 @@ class TrainedPolicy(Policy):
         weights: Name of the file with the weights.
 
     Raises:
-        InputError: Files are missing or damaged.
+        InputError: Files are missing, damaged, or links out of the folder.
     """
 
     view = SignalView()
 
     def __init__(self, folder: Path, *, weights: str = WEIGHTS) -> None:
-        self.settings = read_typed(TrainedSettings, folder / SETTINGS)
+        self.settings = read_typed(TrainedSettings, file_in(folder, SETTINGS))
         self.limit, self.horizon = self.settings.limit, self.settings.horizon
         self.trained_layouts = self.settings.trained_layouts
-        self.path = folder / weights
+        self.path = file_in(folder, weights)
         try:
             check_regular(self.path)
             with self.path.open("rb") as file:

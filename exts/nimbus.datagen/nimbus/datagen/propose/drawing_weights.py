@@ -13,6 +13,7 @@ from pathlib import Path
 from nimbus.datagen.analysis.semantic_yields import Meaning, SemanticYield, find_semantic_yields
 from nimbus.datagen.episode.meaning import length_bin
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.propose.goal_graph import GoalGraph
@@ -77,8 +78,8 @@ def read_weights(folders: Iterable[Path]) -> DrawingWeights:
     """
     weights = DrawingWeights()
     for folder in folders:
-        if (folder / LOG).is_file():
-            _read_log(folder / LOG, weights)
+        if (log := file_in(folder, LOG)).is_file():
+            _read_log(log, weights)
         elif (folder / INFO_NAME).exists():
             for row in _dataset_rows(folder):
                 weights.add(row.meaning, row.value, tried=row.episodes, first=row.first)

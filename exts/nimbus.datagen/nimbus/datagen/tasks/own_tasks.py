@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from nimbus.datagen.episode.provenance import Provenance
@@ -29,24 +30,35 @@ class ForeignTask(InputError):
     """Raised for a stored task whose files are not opened."""
 
 
-def record_own(text: str, assets: Mapping[str, str], *, pictures: Iterable[Path] = ()) -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Record:
+    """Places of a task with which this user made episodes; a stored task states none."""
+
+    folder: str
+    """Absolute path of the folder of its file in the last run, at which its paths begin."""
+    pictures: tuple[str, ...] = ()
+    """Absolute paths of the images, and folders of images, from which its randomizers drew in any run."""
+
+
+def record_own(text: str, assets: Mapping[str, str], *, folder: Path, pictures: Iterable[Path] = ()) -> None:
     """Record a task with which this user makes episodes.
 
     Args:
         text: The task file, as it is stored.
         assets: Content hashes of its assets, as they are stored.
+        folder: Absolute path of the folder of the task file.
         pictures: Absolute paths of the images, and folders of images, from which its randomizers draw.
 
     Raises:
         InputError: The cache folder cannot be used.
         StorageError: Its disk is full.
     """
-    record = _record(text, assets)
-    known = _recorded_pictures(record)
-    places = dict.fromkeys((*known, *(str(place) for place in pictures if str(place).isprintable())))
-    if not record.exists() or len(places) > len(known):
-        with writing(record.parent):
-            write_atomic(record, to_json(list(places)), durable=False, shared=False)
+    file, known = _file(text, assets), _read(text, assets)
+    places = dict.fromkeys((*(known.pictures if known else ()), *map(str, pictures)))
+    record = _Record(folder=str(folder), pictures=tuple(place for place in places if place.isprintable()))
+    if record != known and record.folder.isprintable():
+        with writing(file.parent):
+            write_atomic(file, to_json(record), durable=False, shared=False)
 
 
 def record_run(task: BaseTask, assets: Mapping[str, str]) -> None:
@@ -63,24 +75,33 @@ def record_run(task: BaseTask, assets: Mapping[str, str]) -> None:
         StorageError: Its disk is full.
     """
     if task.is_own and own_files(task, draws=True, runs=True):
-        record_own(task.text, assets, pictures=_pictures(task))
+        record_own(task.text, assets, folder=Path(task.path).parent.absolute(), pictures=_pictures(task))
 
 
 def is_recorded(provenance: Provenance) -> bool:
     """Return True for the task of an episode that this user made with this cache."""
-    return _record(provenance.task_text, provenance.assets).exists()
+    return _read(provenance.task_text, provenance.assets) is not None
+
+
+def own_folder(provenance: Provenance) -> Path:
+    """Return the folder at which the paths of a stored task begin: that of its file in the last run with this cache.
+
+    They would otherwise begin in the working directory, which may be a copy of this user's dataset with files of
+    another user. No file of a task that is not recorded is opened.
+    """
+    record = _read(provenance.task_text, provenance.assets)
+    return Path(record.folder) if record else Path()
 
 
 def own_pictures(provenance: Provenance) -> tuple[Path, ...]:
     """Return the images, and folders of images, from which the task of an episode draws for this user.
 
     These are the places of its runs with this cache and those of the equal task that the command names; none for the
-    task of another user. The text of the task alone does not suffice: its paths would begin in the working directory,
-    which may be a dataset.
+    task of another user.
     """
     named = _named.get(repr(parse(provenance.task_text, "task").data)) if _named else None
-    recorded = map(Path, _recorded_pictures(_record(provenance.task_text, provenance.assets)))
-    return (*(_pictures(named) if named else ()), *recorded)
+    record = _read(provenance.task_text, provenance.assets)
+    return (*(_pictures(named) if named else ()), *map(Path, record.pictures if record else ()))
 
 
 def name_task(name_or_path: str | Path, *, skill_folders: Iterable[Path | str] = ()) -> None:
@@ -103,7 +124,6 @@ def parse_stored(
     *,
     name: str,
     where: str,
-    step_folder: Path | None = None,
     draws: bool = False,
     runs: bool = False,
 ) -> Task | NavigationTask:
@@ -115,7 +135,6 @@ def parse_stored(
         provenance: Provenance of the episode.
         name: Name of the task.
         where: The episode.
-        step_folder: Folder at which the paths of its steps begin; by default the working directory.
         draws: True if the images of its randomizers are opened as well.
         runs: True if its steps are executed.
 
@@ -123,28 +142,26 @@ def parse_stored(
         InputError: The task is not valid on this machine, for example because a custom skill is missing; or it names
             files and is neither recorded nor named by the command.
     """
+    folder, text = own_folder(provenance), provenance.task_text
     try:
-        task = parse_any_task(provenance.task_text, name=name, step_folder=step_folder, opens_steps=False)
+        task = parse_any_task(text, name=name, folder=folder, opens_steps=False)
     except InputError as error:
         instead = f"{error.instead}; a skill of your own needs --skills DIR".removeprefix("; ")
         raise InputError(error.what, where=f"{where}: {error.where}", instead=instead) from None
     named = find_named(task, provenance, where=where, draws=draws, runs=runs)
-    return named or with_steps(task, provenance, step_folder=step_folder)
+    return named or with_steps(task, provenance)
 
 
-def with_steps(
-    task: Task | NavigationTask, provenance: Provenance, *, step_folder: Path | None = None
-) -> Task | NavigationTask:
+def with_steps(task: Task | NavigationTask, provenance: Provenance) -> Task | NavigationTask:
     """Return a stored task whose steps may open their files; the task itself if they have none, or are foreign.
 
     Args:
         task: The task, parsed with closed steps.
         provenance: Provenance of its episode.
-        step_folder: Folder at which the paths of its steps begin; by default the working directory.
     """
     if not step_files(task) or not is_recorded(provenance):
         return task
-    return parse_any_task(provenance.task_text, name=task.name, step_folder=step_folder)
+    return parse_any_task(provenance.task_text, name=task.name, folder=own_folder(provenance))
 
 
 def find_named(
@@ -181,14 +198,14 @@ def _pictures(task: BaseTask) -> tuple[Path, ...]:
     return tuple(Path(place).absolute() for one in task.randomize.values() for place in one.picture_places)
 
 
-def _recorded_pictures(record: Path) -> list[str]:
-    """Return the places of images in a record; none if there is no record, or if an earlier version wrote it."""
-    return (
-        as_typed(list[str], read_plain(record), where=str(record)) if record.exists() and record.stat().st_size else []
-    )
+def _read(text: str, assets: Mapping[str, str]) -> _Record | None:
+    """Return the record of a task; None if there is none."""
+    file = _file(text, assets)
+    return as_typed(_Record, read_plain(file), where=str(file)) if file.exists() else None
 
 
-def _record(text: str, assets: Mapping[str, str]) -> Path:
-    """Return the file of the cache that records a task."""
+def _file(text: str, assets: Mapping[str, str]) -> Path:
+    """Return the file of the cache that records a task; those of earlier versions have no suffix."""
     content = to_json([text, dict(sorted(assets.items()))])
-    return cache_folder("own_tasks") / hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()[:32]
+    name = hashlib.sha256(content.encode(errors="surrogateescape")).hexdigest()[:32]
+    return cache_folder("own_tasks") / f"{name}.json"

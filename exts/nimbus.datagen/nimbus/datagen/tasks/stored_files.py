@@ -7,6 +7,7 @@ whose images or sizes would then be written into a new dataset or report.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.objects.libraries import open_library
@@ -79,16 +80,17 @@ def hash_stored_assets(task: BaseTask | TaskFile, assets: Mapping[str, str], *, 
     except _OtherFile:
         raise
     except InputError:
-        named = own_files(task) if isinstance(task, Task | TaskFile) else ()
+        named = [PurePath(name).name for name in own_files(task)] if isinstance(task, Task | TaskFile) else ()
         what = f"a file that its task names is missing or cannot be used{': ' if named else ''}{', '.join(named)}"
-        raise InputError(what, where=where, instead="restore the files with which the episode was made") from None
+        instead = "restore the files with which the episode was made, or name the task if it moved: --task FILE"
+        raise InputError(what, where=where, instead=instead) from None
 
 
 def check_stored_files(task: BaseTask | TaskFile, assets: Mapping[str, str], *, where: str) -> None:
     """Refuse a stored task that names files other than those with which its episode was made.
 
     Args:
-        task: The task; relative paths begin in the working directory.
+        task: The task, whose paths begin in a folder of this user.
         assets: Content hashes in the episode's provenance.
         where: The episode.
 

@@ -7,7 +7,7 @@ appear in the images of a new dataset; errors would reveal whether a file exists
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,6 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import check_all_below, check_below
-from nimbus.datagen.files.own_files import has_links
 from nimbus.datagen.navigate.sources.files import file_hash
 from nimbus.datagen.tasks.own_tasks import ForeignTask, own_pictures
 from nimbus.datagen.tasks.stored_files import PICTURES, compare_assets
@@ -45,28 +44,28 @@ def hash_pictures(task: BaseTask) -> dict[str, str]:
     return hashes
 
 
-def check_pictures(task: BaseTask, assets: Mapping[str, str], *, where: str) -> None:
+def check_pictures(task: BaseTask, provenance: Provenance, *, where: str) -> None:
     """Refuse a stored task that names images other than those with which its episode was made.
 
-    No image is read unless the episode states the images of all randomizers, and all are in the working directory.
+    No image is read unless the episode states the images of all randomizers, and an own task draws from all places.
 
     Args:
-        task: The task; relative paths begin in the working directory.
-        assets: Content hashes in the episode's provenance.
+        task: The task, whose paths begin in a folder of this user.
+        provenance: Provenance of its episode.
         where: The episode.
 
     Raises:
-        InputError: A randomizer names another image, an image outside the working directory, or a folder with links.
+        InputError: A randomizer names another image, or one that no task of this user draws.
     """
+    assets, own = provenance.assets, own_pictures(provenance)
     for name, settings in task.randomize.items():
-        for given in settings.picture_places:
+        for place in map(Path, settings.picture_places):
             if PICTURES + name not in assets:
-                what = f"its randomizer '{name}' uses images of which the episode states no content: '{given}'"
+                what = f"its randomizer '{name}' uses images of which the episode states no content: '{place.name}'"
                 raise InputError(what, where=where, instead="give the task if you trust it: rerender --task FILE")
-            place = Path(given).resolve()
-            if not place.is_relative_to(Path.cwd().resolve()) or place.is_dir() and has_links(place):
-                what = f"its randomizer '{name}' uses images outside the working directory: '{given}'"
-                raise InputError(what, where=where, instead="change to a folder that contains them, or give the task")
+            if place.absolute() not in own:
+                what = f"its randomizer '{name}' uses images that no task of yours draws: '{place.name}'"
+                raise ForeignTask(what, where=where, instead="name your copy of the task file: --task FILE")
     stated = {name: digest for name, digest in assets.items() if name.startswith(PICTURES)}
     compare_assets(hash_pictures(task), stated, where=where)
 

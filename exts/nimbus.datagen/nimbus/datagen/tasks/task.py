@@ -248,7 +248,6 @@ def parse_any_task(
     *,
     name: str = "task",
     folder: Path = Path(),
-    step_folder: Path | None = None,
     opens_steps: bool = True,
 ) -> Task | NavigationTask:
     """Validate the text of a task file of any kind, for example the text that is stored in an episode.
@@ -257,11 +256,10 @@ def parse_any_task(
         text: The text.
         name: Name of the task, and of the file in errors.
         folder: Folder at which relative paths begin.
-        step_folder: Folder at which those of the steps begin, such as of demonstrations; by default ``folder``.
         opens_steps: False to leave the files of the steps closed; the content hash then represents none of them.
     """
     document = parse(text, f"{name}.yaml")
-    return _task(document, name, folder=folder, step_folder=step_folder, opens_steps=opens_steps)
+    return _task(document, name, folder=folder, opens_steps=opens_steps)
 
 
 def _task(
@@ -269,7 +267,6 @@ def _task(
     name: str,
     *,
     folder: Path,
-    step_folder: Path | None = None,
     opens_steps: bool = True,
     skill_folders: Iterable[Path | str] = (),
 ) -> Task | NavigationTask:
@@ -281,7 +278,7 @@ def _task(
     if isinstance(file, NavigationFile):
         return _navigation_task(document, file, name, folder=folder)
     moved = file.seen_from(folder)
-    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=step_folder or folder, opens=opens_steps)
+    steps = parse_steps(document, ("steps",), file.steps, kind="skill", folder=folder, opens=opens_steps)
     success = parse_steps(document, ("success",), file.success, kind="predicate", folder=folder, opens=opens_steps)
     randomize = {entry: randomizer_settings(document, entry, value) for entry, value in file.randomize.items()}
     task = Task(

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import RESTORE, read_bytes
 from nimbus.datagen.files.codec import from_json_bytes, to_json
@@ -163,9 +164,10 @@ class RecordingFolder:
         """Return the recording that was neither kept nor discarded; None if there is none.
 
         Raises:
-            InputError: It cannot be read.
+            InputError: It cannot be read, or is a link out of the folder.
         """
-        found = self._read(self._unfinished) if self._unfinished.exists() else None
+        path = file_in(self.folder, self._unfinished.name)
+        found = self._read(path) if path.exists() else None
         return None if found is not None and self.path(found.index).exists() else found
 
     def forget_unfinished(self) -> None:
@@ -176,9 +178,9 @@ class RecordingFolder:
         """Return the recording of a layout.
 
         Raises:
-            InputError: There is no recording, or it cannot be read.
+            InputError: There is no recording, it cannot be read, or it is a link out of the folder.
         """
-        path = self.path(index)
+        path = file_in(self.folder, self.path(index).name)
         if not path.exists():
             raise InputError(f"no recording of layout {index}", where=str(self.folder), instead="record it first")
         return self._read(path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.bounded import Count, read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.store.publish import replace_text
@@ -88,7 +89,7 @@ def read_certificates(folder: Path) -> Certificates | None:
     Raises:
         InputError: The certificates cannot be read.
     """
-    path = folder / FILE_NAME
+    path = file_in(folder, FILE_NAME)
     if not path.exists():
         return None
     try:

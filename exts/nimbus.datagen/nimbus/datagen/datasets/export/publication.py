@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.bounded import Count, read_bytes, read_typed
 from nimbus.datagen.files.codec import to_json
@@ -73,7 +74,7 @@ def read_manifest(folder: Path) -> Manifest:
         InputError: The manifest cannot be read.
     """
     try:
-        manifest = read_typed(Manifest, folder / NAME)
+        manifest = read_typed(Manifest, file_in(folder, NAME))
     except InputError as error:
         raise InputError(f"{NAME}: {error.what}", where=str(folder), instead=OTHER_OUT) from None
     if strange := next((name for name in manifest.files if not is_own_name(name)), None):

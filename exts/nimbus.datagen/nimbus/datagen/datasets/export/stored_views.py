@@ -22,7 +22,7 @@ from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.policies.state_forms import StateForm, commands_before
 from nimbus.datagen.robots.robot import Robot, load_robot
 from nimbus.datagen.store.episode_file.read import EpisodeFile
-from nimbus.datagen.tasks.own_tasks import find_named
+from nimbus.datagen.tasks.own_tasks import find_named, own_folder
 from nimbus.datagen.tasks.stored_files import check_stored_files
 from nimbus.datagen.tasks.task import manipulation_of
 from nimbus.datagen.tasks.task_file import TaskFile
@@ -66,7 +66,7 @@ class StoredViews:
         self.view = view
         task = parse(episode.provenance.task_text, f"{episode.path}: task").validate(TaskFile)
         named = find_named(task, episode.provenance, where=str(episode.path))
-        own = task if named is None else manipulation_of(named)
+        own = task.seen_from(own_folder(episode.provenance)) if named is None else manipulation_of(named)
         check_stored_files(own, episode.provenance.assets, where=str(episode.path))
         self._scene, self._rate = own.scene_name if isinstance(own, TaskFile) else own.scene, episode.rate
         self.robot: Robot = load_robot(own.robot, where=str(episode.path))

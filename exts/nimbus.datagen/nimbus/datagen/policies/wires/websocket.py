@@ -17,6 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.server_tokens import CLIENT_VARIABLE, client_token, known_token
+from nimbus.datagen.files.timed_connection import LOOPBACK, dial, literal_host
 from nimbus.datagen.local_server import is_loopback
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyFault
@@ -35,21 +36,19 @@ _CLOSING = 1.0
 _DAMAGED = 30.0
 """Time to refuse a text that is not UTF-8 [s]; it is far longer than :data:`_LOOK`, because the thread may have to wait
 for a core."""
-_OWN = "127.0.0.1"
-"""Host of this user's servers. Another user can have the same port of another loopback address, such as ``::1``."""
 
 
 def _place(address: str) -> tuple[str, int, str]:
     """Return the host, the port and the token for the server at an address; empty without a token."""
     place = urlsplit(address)
-    host, port = place.hostname or "", place.port or (443 if place.scheme == "wss" else 80)
-    if host in (_OWN, "localhost") and (token := known_token(port)):
-        return _OWN, port, token
+    host, port = literal_host(place.hostname or ""), place.port or (443 if place.scheme == "wss" else 80)
+    if host == LOOPBACK and (token := known_token(port)):
+        return host, port, token
     return host, port, client_token() if is_loopback(host) else ""
 
 
 def _dial(host: str, port: int, *, seconds: float) -> socket.socket:
-    dialed = socket.create_connection((host, port), timeout=seconds)
+    dialed = dial(host, port, seconds=seconds)
     dialed.settimeout(None)
     return dialed
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from nimbus.datagen.episode.trajectory import Reason
+from nimbus.datagen.files.timed_connection import dial
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
 
@@ -45,7 +46,7 @@ class Requests:
         place = urlsplit(address)
         self._seconds, self._end = seconds, time.monotonic() + seconds
         try:
-            self._socket = socket.create_connection((place.hostname or "", place.port or 0), timeout=seconds)
+            self._socket = dial(place.hostname or "", place.port or 0, seconds=seconds)
         except TimeoutError:
             raise PolicyFault(Reason.POLICY_TIMEOUT, f"no answer in {seconds:.0f} s") from None
         except OSError as error:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.local_server import LocalHandler, LocalServer
+from nimbus.datagen.local_server import LocalHandler, LocalServer, is_loopback
 from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.objects import MissingObjectError
@@ -35,7 +35,7 @@ class BlockServer(LocalServer):
         if not token:
             what = "other users and machines could read the store without a token"
             raise InputError(what, where=f"--serve {host}:{port}", instead=f"give all nodes the same {TOKEN}")
-        self.addresses, self.token = frozenset(addresses), token
+        self.addresses, self.token, self.any_host = frozenset(addresses), token, not is_loopback(host)
         try:
             super().__init__((host, port), _BlockHandler)
         except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.bounded import Count, Index, Seconds, read_bytes, read_typed
 from nimbus.datagen.ui.browser.markdown import escape
 
@@ -148,7 +149,7 @@ class _DashboardFile:
 def dashboard(folder: Path) -> str:
     """Return stages, failures and workers of ``status.json`` as Markdown; empty without a readable file."""
     try:
-        status = read_typed(_DashboardFile, folder / "status.json")
+        status = read_typed(_DashboardFile, file_in(folder, "status.json"))
     except InputError:
         return ""
     lines = ["| stage | items | s CPU |", "|---|---|---|"]

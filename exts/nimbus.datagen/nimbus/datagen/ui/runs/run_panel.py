@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.bounded import Count, Seconds, read_typed
 from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
@@ -52,8 +53,8 @@ def read_run_status(folder: Path, *, since: float = 0.0) -> RunStatus | None:
         folder: Folder of the dataset.
         since: Time before which a status belongs to an earlier run [s since 1970].
     """
-    path = folder / "status.json"
     try:
+        path = file_in(folder, "status.json")
         if path.stat().st_mtime < since - _FILE_CLOCK:
             return None
         found = read_typed(_StatusFile, path)

@@ -1,0 +1,72 @@
+"""Tokens and keys for ``localhost`` go to 127.0.0.1, never to a server of another user on another loopback address."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from nimbus.datagen.files.timed_connection import dial, literal_host
+from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
+from nimbus.datagen.policies.policy import PolicyFault
+from nimbus.datagen.policies.wires.websocket import Socket
+from nimbus.datagen.policies.wires.zmtp import Requests
+from nimbus.datagen.store.remote.block_peers import _connection
+from nimbus.runner.cluster.cluster_address import parse_cluster
+from tools.sources import modules
+
+
+def test_localhost_is_one_address() -> None:
+    assert [literal_host(name) for name in ("localhost", "LOCALHOST", "localhost.")] == ["127.0.0.1"] * 3
+    assert literal_host("::1") == "::1" and literal_host("localhost.example.org") == "localhost.example.org"
+    assert str(parse_cluster("ray://localhost:10001")) == "ray://127.0.0.1:10001"
+
+
+def connect_to_peer(port: int) -> None:
+    connection = _connection(f"http://localhost:{port}")
+    connection.limit(float("inf"))
+    connection.connect()
+
+
+CLIENTS: dict[str, tuple[Callable[[int], object], type[Exception]]] = {
+    "model": (lambda port: exchange(Address(f"http://localhost:{port}/v1", "key"), "/models", seconds=1.0), NoReply),
+    "policy": (lambda port: Socket(f"ws://localhost:{port}", seconds=1.0), PolicyFault),
+    "policy of ZeroMQ": (lambda port: Requests(f"tcp://localhost:{port}", seconds=1.0), PolicyFault),
+    "peer": (connect_to_peer, OSError),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_clients_do_not_resolve_localhost(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The usual hosts file names ``::1`` first, where another user can have the same port."""
+    asked, real = list[str](), socket.getaddrinfo
+
+    def resolve(host: str, *args: object, **options: object) -> object:
+        asked.append(host)
+        return real(host, *args, **options)  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    call, refused = CLIENTS[client]
+    with pytest.raises(refused):
+        call(port)
+    assert set(asked) == {"127.0.0.1"}
+
+
+def test_only_one_module_resolves_names() -> None:
+    """The studio connects to itself; the check of a cluster asks whether a name leads to this machine."""
+    line = re.compile(r"create_connection\(|getaddrinfo\(|HTTPS?Connection\(")
+    found = {name for name, path in modules().items() if line.search(path.read_text())}
+    others = {"nimbus.datagen.ui.gate", "nimbus.runner.cluster.on_ray.reach"}
+    assert found == {"nimbus.datagen.files.timed_connection"} | others
+
+
+def test_an_address_is_dialed_in_time() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        dial("localhost", server.getsockname()[1], seconds=5.0) as one,
+    ):
+        assert one.gettimeout() == 5.0
