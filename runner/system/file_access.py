@@ -17,7 +17,6 @@ from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
-from nimbus.runner.commands.parser import DatasetAddress
 
 DATA_COMMANDS = frozenset("assets card convert filter hash lineage merge mirror qa report reword status view".split())
 """Commands that open what is named on the command line."""
@@ -56,7 +55,7 @@ def limit_file_access(command: str, given: Mapping[str, Any]) -> bool:
 
     Args:
         command: Name of the command.
-        given: Values of its parameters, by name.
+        given: Values of its parameters, by name; addresses are texts.
 
     Raises:
         InputError: An environment variable holds a relative path, or the cache cannot be used.
@@ -71,7 +70,6 @@ def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | Non
     Raises:
         InputError: An environment variable holds a relative path, or the cache cannot be used.
     """
-    given = {name: value.text if isinstance(value, DatasetAddress) else value for name, value in given.items()}
     more = [variable_path(VARIABLE, text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
     if command not in DATA_COMMANDS | TASK_COMMANDS | FREE_READERS or _is_open(command, given) or Path("/") in more:
         return None

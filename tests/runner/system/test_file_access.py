@@ -10,7 +10,6 @@ import pytest
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.access_limits import landlock_version
 from nimbus.runner.commands import COMMANDS
-from nimbus.runner.commands.parser import DatasetAddress
 from nimbus.runner.system import file_access
 from nimbus.runner.system.file_access import DATA_COMMANDS, FREE_READERS, TASK_COMMANDS, command_limits
 
@@ -97,7 +96,7 @@ def test_own_tasks_may_name_files_anywhere(cache: Path):
         ("scale", {}),
         ("run", {"sim": "isaacsim"}),
         ("run", {"task": "own/tidy.yaml"}),
-        ("run", {"out": DatasetAddress("s3://bucket/data")}),
+        ("run", {"out": "s3://bucket/data"}),
         ("evaluate", {"policy": "mine.py:make_policy"}),
         ("robot", {"action": "fetch"}),
         ("certify", {"skills": [Path("mine")]}),
@@ -124,7 +123,7 @@ def test_a_run_of_a_shipped_task_writes_its_output(cache: Path, monkeypatch: pyt
     limits = command_limits("run", {"task": "sort_trash", "out": None})
     assert limits is not None and cache.parent / "out" in limits.write
     (cache.parent / "here").mkdir()
-    other = command_limits("run", {"task": "sort_trash", "out": DatasetAddress("here/new")})
+    other = command_limits("run", {"task": "sort_trash", "out": "here/new"})
     assert other is not None and cache.parent / "here" in other.write
     assert Path.cwd() not in {*limits.write, *(limits.read or ())}
 
