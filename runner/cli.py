@@ -202,9 +202,12 @@ def _obey(words: Sequence[str], *, limits_files: bool = False) -> int:
     if words[0] in READERS:
         limit_memory()
     if limits_files:
+        from nimbus.runner.commands.parser import DatasetAddress
         from nimbus.runner.system.file_access import limit_file_access
 
-        limit_file_access(words[0], context.params)
+        given = context.params.items()
+        texts = {name: value.text if isinstance(value, DatasetAddress) else value for name, value in given}
+        limit_file_access(context.command.name or "", texts)
     # Limits each library to one thread; this must precede the import of NumPy by a command.
     importlib.import_module("nimbus.runner.system.threads")
     return context.command.invoke(context)

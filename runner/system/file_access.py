@@ -1,7 +1,7 @@
 """Limits on the files that a command opens: those that the command line names, and nothing else of the user's.
 
-Commands that read datasets of others set them before anything of the dataset is read; see
-:mod:`nimbus.datagen.files.access_limits`. Commands that run skills, policies or task files of the user set none.
+Commands set them before anything of others is read; see :mod:`nimbus.datagen.files.access_limits`. A command that runs
+code or task files of the user sets none, because these may open anything.
 """
 
 from __future__ import annotations
@@ -13,32 +13,49 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access
+from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
 
-DATA_COMMANDS = frozenset("card convert filter hash lineage merge mirror qa report reword status view".split())
-"""Commands that open datasets and no files of tasks."""
-TASK_COMMANDS = frozenset("certify export export-usd replay rerender verify".split())
-"""Commands that also open files of stored tasks. A user whose own tasks name files keeps the right to read them all,
-because scenes refer to files anywhere."""
+DATA_COMMANDS = frozenset("assets card convert filter hash lineage merge mirror qa report reword status view".split())
+"""Commands that open what is named on the command line."""
+TASK_COMMANDS = frozenset(
+    "certify close-the-loop demonstrate evaluate export export-usd improve multiply replay rerender run verify".split()
+)
+"""Commands that also open files of tasks. A user whose own tasks name files keeps the right to read all files, because
+scenes refer to files anywhere."""
+FREE_READERS = frozenset("objects robot".split())
+"""Commands on files of the user, which name others anywhere: they may read all files, and write only their outputs."""
 
 VARIABLE = "NIMBUS_READ_FOLDERS"
-"""Environment variable with more folders that these commands may read, separated as in ``PATH``."""
+"""Environment variable with more folders that commands may read, separated as in ``PATH``; ``/`` lifts all limits."""
 
+_MAKERS = frozenset("close-the-loop demonstrate evaluate improve multiply run".split())
+"""Commands whose output is in ``out`` by default, with recordings and controls beside it."""
+_TRAINERS = frozenset("close-the-loop improve".split())
+"""Commands whose processes exchange gradients over TCP of this machine."""
+_INTERPRETERS = ("NIMBUS_BLENDER_PYTHON", "NIMBUS_CUROBO_PYTHON", "NIMBUS_ISAACSIM")
+"""Variables with programs that a stored task may need; these have folders and caches of their own."""
 _OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
 """Parameters with the path of an output."""
+_PATHS_AS_TEXT = ("checkpoint", "compare", "episode", "layouts", "name_map", "policy")
+"""Parameters with a text that may be a path or contain one."""
 _OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
-"""Parameters that may name code or task files of the user, which may open anything."""
+"""Parameters that may name code or task files of the user."""
+_OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
+"""Parameters that start other programs, or use a GPU, unless they have this value."""
+_DEMONSTRATOR = "demonstrator"
+"""Policy whose name wins over a folder of the current folder."""
 _WARP = "WARP_CACHE_PATH"
 
 
 def limit_file_access(command: str, given: Mapping[str, Any]) -> bool:
-    """Limit the files and connections of this process for a command; return False if the command has no limits.
+    """Limit the files and connections of this process for a command; return False if it has no limits.
 
     Args:
         command: Name of the command.
-        given: Values of its parameters, by name.
+        given: Values of its parameters, by name; addresses are texts.
 
     Raises:
         InputError: An environment variable holds a relative path, or the cache cannot be used.
@@ -48,28 +65,48 @@ def limit_file_access(command: str, given: Mapping[str, Any]) -> bool:
 
 
 def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | None:
-    """Return the limits of a command, or None if it has none; its folder of temporary files moves into the cache."""
-    if command not in DATA_COMMANDS | TASK_COMMANDS or _is_open(command, given):
-        return None
-    texts = [str(one) for value in given.values() for one in _listed(value)]
-    is_remote = any("://" in text for text in texts)
-    reads_all = is_remote or (command in TASK_COMMANDS and any(cache_folder("own_tasks").iterdir()))
-    named = [path for value in given.values() for path in _listed(value) if isinstance(path, Path)]
-    written = [_existing(given[name]) for name in _OUTPUTS if isinstance(given.get(name), Path)]
+    """Return the limits of a command, or None if it has none; its folder of temporary files moves into the cache.
+
+    Raises:
+        InputError: An environment variable holds a relative path, or the cache cannot be used.
+    """
     more = [variable_path(VARIABLE, text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+    if command not in DATA_COMMANDS | TASK_COMMANDS | FREE_READERS or _is_open(command, given) or Path("/") in more:
+        return None
+    is_remote = any("://" in str(one) for value in given.values() for one in _listed(value))
+    reads_all = is_remote or command in FREE_READERS or (command in TASK_COMMANDS and _has_own_tasks())
+    written = (*_own_places(), *_folders(given), *_outputs(command, given))
     return AccessLimits(
-        read=None if reads_all else (*named, *more),
-        write=tuple(dict.fromkeys((*_own_places(), *_folders(given), *_default_outputs(command, given), *written))),
-        may_connect=is_remote or bool(given.get("serve")),
+        read=None if reads_all else tuple(dict.fromkeys((*_named(given), *more))),
+        write=tuple(dict.fromkeys(written)),
+        may_connect=is_remote or command in _TRAINERS or bool(given.get("serve")),
     )
 
 
 def _is_open(command: str, given: Mapping[str, Any]) -> bool:
-    """Return True for a call that runs code of the user, a viewer, or a GPU's driver."""
-    if given.get("device") == "cuda" or (command == "view" and not (given.get("sheet") or given.get("save"))):
+    """Return True for a call that runs code of the user, a viewer, pip, or programs with folders of their own."""
+    if command == "view" and not (given.get("sheet") or given.get("save")):
+        return True
+    if command == "robot" and given.get("action") != "check":
+        return True
+    if command in TASK_COMMANDS and any(os.environ.get(name) for name in _INTERPRETERS):
+        return True
+    if any(given.get(name, usual) != usual for name, usual in _OTHER_PROGRAMS.items()):
+        return True
+    if command == "run" and "://" in (given.get("out") or ""):  # senders to stores have settings anywhere
         return True
     own = (text for name in _OWN_CODE for text in _listed(given.get(name)))
-    return any(isinstance(text, Path) or is_path(text) for text in own)
+    return any(isinstance(text, Path) or is_path(text) for text in own) or _is_code(given.get("policy") or "")
+
+
+def _is_code(policy: str) -> bool:
+    """Return True for a policy that is Python code: ``FILE.py:FUNCTION``, or a folder with a ``policy.py``."""
+    is_function = policy.rpartition(":")[0].endswith(".py")
+    return is_function or (policy != _DEMONSTRATOR and ":" not in policy and Path(policy, "policy.py").exists())
+
+
+def _has_own_tasks() -> bool:
+    return any(cache_folder("own_tasks").iterdir())
 
 
 def _listed(value: object) -> Iterator[Any]:
@@ -77,6 +114,17 @@ def _listed(value: object) -> Iterator[Any]:
         yield from value
     elif value is not None:
         yield value
+
+
+def _named(given: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the files and folders on the command line, also after a scheme such as ``replay:``."""
+    for name, value in given.items():
+        for one in _listed(value):
+            if isinstance(one, Path):
+                yield one
+                yield from folders_of(one) if one.is_dir() else ()
+            elif name in _PATHS_AS_TEXT:
+                yield from (Path(text) for text in (one, one.partition(":")[2]) if text)
 
 
 def _folders(given: Mapping[str, Any]) -> Iterator[Path]:
@@ -87,15 +135,24 @@ def _folders(given: Mapping[str, Any]) -> Iterator[Path]:
         yield Path(episode[0])
     if source := given.get("source"):
         yield from (Path(source), _existing(Path(given["target"])))
+    if given.get("action") == "annotate":
+        yield from given["paths"]
 
 
-def _default_outputs(command: str, given: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield the folders of outputs that no parameter names."""
-    if command == "convert" and given["out"] is None:
+def _outputs(command: str, given: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield the outputs of a command, or the folders in which they will be made."""
+    named = [Path(path) for name in _OUTPUTS if isinstance(path := given.get(name), str | Path) and path]
+    yield from (_existing(path) for path in named if path.name)
+    if command in _MAKERS:
+        yield from (_existing(path.parent) for path in named)  # recordings and controls lie beside the folder
+    if any(path.name for path in named):
+        return
+    if command == "convert":
         yield given["folder"].absolute().parent
-    if command == "export-usd" and given["out"] is None:
-        yield Path()
-    if command == "view" and given["sheet"] is not None and not given["sheet"].name:
+    elif command in _MAKERS:
+        if not (default := Path("out")).is_symlink():  # such an output is refused, see default_folder
+            yield _existing(default)
+    elif command in ("export-usd", "robot") or given.get("sheet"):
         yield Path()
 
 
