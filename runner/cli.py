@@ -173,6 +173,14 @@ def parse_command(words: Sequence[str]) -> Context | None:
     return parse(function, rest, name=name, meaning=COMMANDS[name])
 
 
+def parameters(context: Context) -> dict[str, object]:
+    """Return the parameters of a parsed command by name, with addresses as texts."""
+    from nimbus.runner.commands.parser import DatasetAddress
+
+    given = context.params.items()
+    return {name: value.text if isinstance(value, DatasetAddress) else value for name, value in given}
+
+
 def help_text() -> str:
     """Return the help of ``nimbus`` itself: its commands, grouped into panels."""
     return "\n".join((_BEGINNING, *_panels(), _EXIT_CODES.lstrip("\n")))
@@ -202,12 +210,9 @@ def _obey(words: Sequence[str], *, limits_files: bool = False) -> int:
     if words[0] in READERS:
         limit_memory()
     if limits_files:
-        from nimbus.runner.commands.parser import DatasetAddress
         from nimbus.runner.system.file_access import limit_file_access
 
-        given = context.params.items()
-        texts = {name: value.text if isinstance(value, DatasetAddress) else value for name, value in given}
-        limit_file_access(context.command.name or "", texts)
+        limit_file_access(context.command.name or "", parameters(context))
     # Limits each library to one thread; this must precede the import of NumPy by a command.
     importlib.import_module("nimbus.runner.system.threads")
     return context.command.invoke(context)

@@ -23,6 +23,8 @@ _MOST_LOOKS = 48
 _FORMULA = re.compile(r"\s*(?:[=@]|[+-].*[=!|(])|[\t\r\n]", re.DOTALL)
 """Beginning of a text that spreadsheets take for a formula, also with signs of full width, once these are plain; ranges
 of numbers may begin with a sign."""
+_SEPARATOR = re.compile(r"[;\t\r\n]")
+"""Characters at which spreadsheets of some countries begin a new cell, even in quotes."""
 _CATEGORIES = ("kind", "variant", "class", "rest pose", "cell")
 """Categories that are shown elsewhere, or have too many values for bars."""
 COLUMNS = (
@@ -111,8 +113,15 @@ def write_yields(path: Path, yields: Yields, semantic: Sequence[SemanticYield] =
         raise InputError(what, where=str(path), instead="give the path of a file, such as yields.csv") from None
 
 
+def _is_formula(text: str) -> bool:
+    return bool(_FORMULA.match(unicodedata.normalize("NFKC", text)))
+
+
 def _cell(value: object) -> object:
     """Return a cell's content; spreadsheets would run a text of a dataset that looks like a formula."""
-    if isinstance(value, str) and _FORMULA.match(unicodedata.normalize("NFKC", value)):
-        return f"'{value}"
+    if isinstance(value, str):
+        first, *others = _SEPARATOR.split(value)
+        if any(map(_is_formula, others)):
+            value = " ".join((first, *others))
+        return f"'{value}" if _is_formula(value) else value
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value

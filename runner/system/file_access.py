@@ -7,6 +7,7 @@ code or task files of the user sets none, because these may open anything.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access
 from nimbus.datagen.files.asset_folders import folders_of
-from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.cache import cache_folder, shared_folders
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
 
@@ -32,15 +33,17 @@ VARIABLE = "NIMBUS_READ_FOLDERS"
 """Environment variable with more folders that commands may read, separated as in ``PATH``; ``/`` lifts all limits."""
 
 _MAKERS = frozenset("close-the-loop demonstrate evaluate improve multiply run".split())
-"""Commands whose output is in ``out`` by default, with recordings and controls beside it."""
+"""Commands whose output is in ``out`` by default."""
+_BESIDE = frozenset("demonstrate multiply".split())
+"""Commands that put recordings or a task beside their output."""
 _TRAINERS = frozenset("close-the-loop improve".split())
 """Commands whose processes exchange gradients over TCP of this machine."""
 _INTERPRETERS = ("NIMBUS_BLENDER_PYTHON", "NIMBUS_CUROBO_PYTHON", "NIMBUS_ISAACSIM")
 """Variables with programs that a stored task may need; these have folders and caches of their own."""
 _OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
 """Parameters with the path of an output."""
-_PATHS_AS_TEXT = ("checkpoint", "compare", "episode", "layouts", "name_map", "policy")
-"""Parameters with a text that may be a path or contain one."""
+_SCHEMES = {"layouts": ("train",), "policy": ("replay", "state")}
+"""Parameters with a text that names a folder after one of these words and a colon."""
 _OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
 """Parameters that may name code or task files of the user."""
 _OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
@@ -74,12 +77,14 @@ def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | Non
     if command not in DATA_COMMANDS | TASK_COMMANDS | FREE_READERS or _is_open(command, given) or Path("/") in more:
         return None
     is_remote = any("://" in str(one) for value in given.values() for one in _listed(value))
-    reads_all = is_remote or command in FREE_READERS or (command in TASK_COMMANDS and _has_own_tasks())
-    written = (*_own_places(), *_folders(given), *_outputs(command, given))
+    has_own = command in TASK_COMMANDS and _has_own_tasks()
+    reads_all = is_remote or command in FREE_READERS or has_own
+    private = [*["own_tasks"] * has_own, *["remote", "servers"] * is_remote]
+    written = (*map(cache_folder, private), *_own_places(), *_folders(given), *_outputs(command, given))
     return AccessLimits(
-        read=None if reads_all else tuple(dict.fromkeys((*_named(given), *more))),
+        read=None if reads_all else tuple(dict.fromkeys((*_named(given), *more, cache_folder("own_tasks")))),
         write=tuple(dict.fromkeys(written)),
-        may_connect=is_remote or command in _TRAINERS or bool(given.get("serve")),
+        may_connect=is_remote or command in _TRAINERS or given.get("serve") is not None,
     )
 
 
@@ -101,8 +106,9 @@ def _is_open(command: str, given: Mapping[str, Any]) -> bool:
 
 def _is_code(policy: str) -> bool:
     """Return True for a policy that is Python code: ``FILE.py:FUNCTION``, or a folder with a ``policy.py``."""
-    is_function = policy.rpartition(":")[0].endswith(".py")
-    return is_function or (policy != _DEMONSTRATOR and ":" not in policy and Path(policy, "policy.py").exists())
+    if not policy or policy == _DEMONSTRATOR:
+        return False
+    return policy.rpartition(":")[0].endswith(".py") or (":" not in policy and Path(policy, "policy.py").exists())
 
 
 def _has_own_tasks() -> bool:
@@ -123,8 +129,11 @@ def _named(given: Mapping[str, Any]) -> Iterator[Path]:
             if isinstance(one, Path):
                 yield one
                 yield from folders_of(one) if one.is_dir() else ()
-            elif name in _PATHS_AS_TEXT:
-                yield from (Path(text) for text in (one, one.partition(":")[2]) if text)
+            elif name in _SCHEMES and isinstance(one, str):
+                scheme, _, folder = one.partition(":")
+                yield from [Path(folder)] if scheme in _SCHEMES[name] and folder else []
+            elif name in ("compare", "name_map") and one:
+                yield Path(one)
 
 
 def _folders(given: Mapping[str, Any]) -> Iterator[Path]:
@@ -143,8 +152,8 @@ def _outputs(command: str, given: Mapping[str, Any]) -> Iterator[Path]:
     """Yield the outputs of a command, or the folders in which they will be made."""
     named = [Path(path) for name in _OUTPUTS if isinstance(path := given.get(name), str | Path) and path]
     yield from (_existing(path) for path in named if path.name)
-    if command in _MAKERS:
-        yield from (_existing(path.parent) for path in named)  # recordings and controls lie beside the folder
+    if command in _BESIDE:
+        yield from (_existing(path.parent) for path in named)
     if any(path.name for path in named):
         return
     if command == "convert":
@@ -157,12 +166,13 @@ def _outputs(command: str, given: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def _own_places() -> Iterator[Path]:
-    """Yield the cache and the folder of temporary files, which is in the cache unless the user has named another."""
-    temporary = cache_folder("temporary")
-    yield temporary.parent
-    if not any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")):
-        tempfile.tempdir = os.environ["TMPDIR"] = str(temporary)
-    yield Path(tempfile.gettempdir())
+    """Yield the folders of the cache, and that of temporary files, which is in the cache unless the user has one."""
+    yield from shared_folders()
+    place = Path(tempfile.gettempdir())
+    if place.stat().st_mode & stat.S_IWOTH:  # such as /tmp, with the files of everything else
+        tempfile.tempdir = os.environ["TMPDIR"] = str(cache_folder("temporary"))
+    else:
+        yield place
     if kernels := os.environ.get(_WARP):
         yield variable_path(_WARP, kernels)
 

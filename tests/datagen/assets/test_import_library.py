@@ -271,10 +271,13 @@ def test_the_doctor_names_what_no_grasp_held(things: tuple[Path, Path], tmp_path
         ({"vertices": np.full((4, 3), np.nan)}, "not a finite number"),
         ({"vertices": np.zeros(3)}, "vertices of shape"),
         ({"rests": np.zeros(5)}, "cannot be read"),
+        ({"center_of_mass": np.zeros(1)}, "'center_of_mass' has the shape (1,)"),
+        ({"uvs": np.zeros(6)}, "'uvs' has the shape (6,)"),
+        ({"keypoints_0": np.zeros((4, 4))}, "'keypoints_0' has the shape (4, 4)"),
         ({"rest_names": np.array(0)}, "cannot be read"),
         ({"zeros": np.zeros(65 << 20, np.uint8)}, "bytes unpacked; the limit is"),
     ],
-    ids=["faces", "places", "shape", "rests", "names", "bomb"],
+    ids=["faces", "places", "shape", "rests", "center", "uvs", "points", "names", "bomb"],
 )
 def test_a_spoilt_shape_of_others_is_one_line(
     things: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, np.ndarray], what: str

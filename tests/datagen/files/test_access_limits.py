@@ -81,6 +81,17 @@ def test_the_network_is_refused_unless_it_is_needed(tmp_path: Path):
     server.close()
 
 
+def test_folders_of_loaded_libraries_belong_to_python(tmp_path: Path):
+    """An interpreter of Homebrew, Spack or EasyBuild finds its libraries outside of its own folder."""
+    library = next(path for name in sys.path for path in Path(name).glob("zlib*.so"))
+    code = (
+        f"import shutil, ctypes; shutil.copy({str(library)!r}, private); ctypes.CDLL(str(private / {library.name!r}))\n"
+    )
+    limited = "limit_access(AccessLimits(write=(write,)))\n(private / 'file').read_text()"
+    assert "Permission denied" in run(tmp_path, BEGIN + limited).stderr
+    assert run(tmp_path, BEGIN + code + limited).returncode == 0
+
+
 def test_reading_can_stay_free(tmp_path: Path):
     limited = BEGIN + "limit_access(AccessLimits(read=None, write=(write,)))\n"
     assert run(tmp_path, limited + "(private / 'file').read_text()").returncode == 0

@@ -8,7 +8,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from nimbus.datagen.files.asset_folders import check_below
+from nimbus.datagen.files.asset_folders import check_all_below, check_below, files_below, folders_of
 from nimbus.datagen.navigate.sources.files import find_files
 from nimbus.datagen.objects.imported.library import AssetLibrary
 from nimbus.datagen.objects.prepared.library import PreparedLibrary
@@ -98,3 +98,15 @@ def test_patterns_of_scans(pattern: str) -> None:
         assert "this is a link into another folder" in refusal(find_files, (crossing,))
     Path("assets/scan.glb").symlink_to("../private/scan.glb")
     assert find_files(("assets/scan.glb",)) == (Path("assets/scan.glb"),)
+
+
+def test_a_link_in_the_place_of_the_blobs_of_a_download_adds_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "hub" / "snapshots" / "abc").mkdir(parents=True)
+    (tmp_path / "hub" / "blobs").symlink_to(tmp_path / "private")
+    assert folders_of(tmp_path / "hub" / "snapshots" / "abc") == (tmp_path / "hub" / "snapshots" / "abc",)
+
+
+def test_links_in_a_circle_are_no_files_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    assert files_below(tmp_path, tmp_path) == []
+    check_all_below([tmp_path / "loop"], tmp_path)

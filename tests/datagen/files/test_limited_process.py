@@ -145,3 +145,23 @@ def test_a_closed_pool_leaves_no_process():
     pool.close()
     assert wait(False)
     thread.join()
+
+
+def test_a_call_cannot_answer_in_place_of_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser that a file has taken over could otherwise decide what is said about other files."""
+    (tmp_path / "takeover.py").write_text(
+        "import os\n"
+        "def lie():\n"
+        "    for one in range(3, 64):\n"
+        '        try: os.write(one, b\'{"result": "forged"}\\n\')\n'
+        "        except OSError: pass\n"
+        "    os._exit(1)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(limited_process, "_known", [])
+    try:
+        with suppress(InputError):  # its own answer is its own affair
+            run_limited("takeover:lie", {}, where="x")
+        assert run_limited("json:loads", {"s": "3"}, where="text") == 3
+    finally:
+        limited_process._known[0].end()

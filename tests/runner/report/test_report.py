@@ -323,8 +323,11 @@ def test_the_yield_ledger_is_a_table_and_part_of_the_page(folder: Path, capsys: 
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        *((text, f"'{text}") for text in ("=1+1", "@x", "-2+cmd|' /C'!A0", " =1", "\n=1", "\uff1d1", "\uff0d2|x")),
+        *((text, f"'{text}") for text in ("=1+1", "@x", "-2+cmd|' /C'!A0", " =1", "\uff1d1", "\uff0d2|x")),
         ("-0.2 to 1", "-0.2 to 1"),
+        ("\n=1", "' =1"),
+        ("cup;=1+1", "cup =1+1"),
+        ("cup; bowl", "cup; bowl"),
     ],
 )
 def test_a_value_of_others_is_no_formula(tmp_path: Path, value: str, told: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.assets.xml_files import numbers, parse_xml
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import real_path
 from nimbus.datagen.objects.imported.roots import below
 
 _DEEPEST = 50
@@ -113,7 +114,7 @@ def _collect(model: MjcfFile, top: Element) -> None:
 def _file(model: MjcfFile, item: Element, folder: str, given: str) -> str:
     here = Path(item.get("_file") or model.file).parent
     for base in dict.fromkeys((model.file.parent, here)):
-        if found := below(model.root, (base / folder).resolve(), given) or below(model.root, base, given):
+        if found := below(model.root, real_path(base / folder), given) or below(model.root, base, given):
             return found
     return ""
 

@@ -10,9 +10,11 @@ A kernel without Landlock, or with a version that forbids renaming between folde
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import platform
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntFlag
@@ -78,6 +80,9 @@ _DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts", "/dev/shm", "/dev/
 _NVIDIA = ("nvidia*", "nvidia-caps")
 
 
+_WITH_LIBRARIES = ("_bz2", "_ctypes", "_hashlib", "_lzma", "_sqlite3", "_ssl", "zlib")
+"""Modules of Python that use libraries outside of it."""
+
 _limited: list[int] = []
 """Processes that have set limits: this one, and those that forked it."""
 
@@ -133,7 +138,7 @@ def limit_access(limits: AccessLimits) -> bool:
     size = 24 if version >= _SCOPE_VERSION else 16 if version >= _NETWORK_VERSION else 8
     ruleset = _call(_CREATE_RULESET, ctypes.byref(rules), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
-        for path in (*map(Path, _SYSTEM), *_python_places()):
+        for path in (*map(Path, _SYSTEM), *python_places()):
             _allow(ruleset, path, _RUN & handled)
         for path in (*map(Path, _SETTINGS), *(limits.read or ())):
             _allow(ruleset, path, _READ & handled)
@@ -155,13 +160,27 @@ def is_limited() -> bool:
     return bool(_limited)
 
 
-def _python_places() -> set[Path]:
-    """Return the folders of the interpreter, its packages and Nimbus."""
+@cache
+def python_places() -> frozenset[Path]:
+    """Return the folders of the interpreter, its libraries and packages, and Nimbus; a process finds them once."""
     texts = {sys.prefix, sys.exec_prefix, sys.base_prefix, os.path.dirname(os.path.realpath(sys.executable))}
     texts |= {place for place in sys.path if os.path.isabs(place)}
     texts |= set(filter(os.path.isabs, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)))
     rooms = (room for folder in nimbus.__path__ for room in Path(folder).iterdir())
-    return {*map(Path, filter(None, texts)), *(room.resolve() for room in rooms if room.is_symlink())}
+    places = {*map(Path, filter(None, texts)), *(room.resolve() for room in rooms if room.is_symlink())}
+    return frozenset(places | set(_library_folders()))
+
+
+def _library_folders() -> Iterator[Path]:
+    """Yield the folders of loaded libraries: an interpreter of Homebrew, Spack or EasyBuild has them anywhere."""
+    for name in _WITH_LIBRARIES:
+        with suppress(ImportError):
+            importlib.import_module(name)
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if path.startswith("/") and ".so" in path:
+                yield Path(path).parent
 
 
 def _allow(ruleset: int, path: Path, rights: _Right) -> None:

@@ -93,13 +93,18 @@ def check_regular(path: Path, *, limit: int = FILE_BYTES) -> int:
     return _checked(path, state, limit)
 
 
+def real_path(path: Path) -> Path:
+    """Return an absolute path without links, like ``Path.resolve``, which fails for links that lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
 def is_file_below(path: Path, root: Path) -> bool:
     """Return True if a path leads to an existing file below a folder, also through links.
 
     The path may have a name from a foreign file, which can be too long for a path, or contain a null character.
     """
     try:
-        return path.resolve().is_relative_to(root.resolve()) and path.is_file()
+        return real_path(path).is_relative_to(real_path(root)) and path.is_file()
     except (OSError, ValueError):
         return False
 

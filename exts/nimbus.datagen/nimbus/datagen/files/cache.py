@@ -18,6 +18,11 @@ _LEAST = 1 << 20
 """Free space below which an error of a library during writing is attributed to a full disk [bytes]."""
 
 
+GENERATED = frozenset(
+    "assets catalogue checked figures isaacsim light meshes mjcf objects reach robot_checks robots rooms temporary "
+    "warp wheels".split()
+)
+"""Folders with generated files, which every process may read."""
 PRIVATE = frozenset({"own_tasks", "remote", "servers", "warp"})
 """Folders that only their user may enter. Kernels in ``warp`` are executed: with a umask of 002, its folders are
 writable for the group, whose members could replace the code. ``remote`` has copies from private stores; what
@@ -35,6 +40,7 @@ def cache_folder(name: str) -> Path:
     Raises:
         InputError: The path is relative, or the folder cannot be created or written, or other users can write there.
     """
+    assert name in GENERATED | PRIVATE, f"'{name}' is in no list of this module"
     root = os.environ.get("NIMBUS_CACHE")
     if not root:
         import platformdirs
@@ -58,9 +64,8 @@ def cache_folder(name: str) -> Path:
 
 
 def shared_folders() -> list[Path]:
-    """Return the folders of generated assets in the cache, and that of compiled kernels; none of them is secret."""
-    root = cache_folder("assets").parent
-    return [folder for folder in root.iterdir() if folder.name not in PRIVATE or folder.name == "warp"]
+    """Return the folders of generated files in the cache that are not secret; those that are missing are created."""
+    return [cache_folder(name) for name in sorted(GENERATED)]
 
 
 def named_folder(variable: str, text: str) -> Path:

@@ -32,7 +32,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.access_limits import AccessLimits, limit_access
+from nimbus.datagen.files.access_limits import AccessLimits, limit_access, python_places
 from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import shared_folders
 
@@ -232,29 +232,31 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 1)
+    python_places()  # each call is a fork of this process, which need not find them again
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         module, _, name = request["function"].partition(":")
         function = getattr(importlib.import_module(module), name)
-        answers.write(json.dumps(_fork(function, request)).encode() + b"\n")
+        answers.write(json.dumps(_fork(function, request, answers.fileno())).encode() + b"\n")
 
 
-def _fork(function: Any, request: dict[str, Any]) -> dict[str, Any]:
+def _fork(function: Any, request: dict[str, Any], answers: int) -> dict[str, Any]:
     try:
         folder = tempfile.mkdtemp(prefix="nimbus-limited-")
     except OSError as error:
         return {"refused": [f"cannot make a temporary folder: {error}", "TMPDIR", "give a writable folder with space"]}
     try:
-        return _fork_in(folder, function, request)
+        return _fork_in(folder, function, request, answers)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fork_in(folder: str, function: Any, request: dict[str, Any]) -> dict[str, Any]:
+def _fork_in(folder: str, function: Any, request: dict[str, Any], answers: int) -> dict[str, Any]:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
+        os.close(answers)  # a parser that a file has taken over must not answer for other files
         _run(function, request, writer, folder)
     os.close(writer)
     content, is_late = _answer(reader, time.monotonic() + _WAIT * request["seconds"])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.cache import cache_folder, writing
@@ -58,8 +59,9 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
     given = {"file": path, "angles": angles}
-    function, reads, writes = f"{__name__}:convert_into_cache", model_folders(path), [cache_folder("mjcf")]
-    return Path(run_limited(function, given, where=str(path), reads=reads, writes=writes))
+    function, folder = f"{__name__}:convert_into_cache", cache_folder("mjcf")
+    made = run_limited(function, given, where=str(path), reads=model_folders(path), writes=[folder])
+    return file_in(folder, os.path.relpath(made, folder))
 
 
 def convert_into_cache(file: str, angles: str = "") -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import TEXT_BYTES, is_dataset, read_bytes
+from nimbus.datagen.files.bounded import TEXT_BYTES, is_dataset, read_bytes, real_path
 from nimbus.datagen.objects.imported.named_files import existing_file
 
 _MODEL_FOLDERS = ("urdf", "urdfs", "robot", "robots", "model", "models", "xml", "mjcf")
@@ -49,7 +49,7 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
     is outside of the folder of a dataset, which another user may have made, and none but the model's own is the home
     folder or above it.
     """
-    own = urdf.resolve().parent
+    own = real_path(urdf).parent
     home = Path(os.path.realpath(os.path.expanduser("~")))
     for folder in (own, *own.parents[:_LEVELS]):
         if home.is_relative_to(folder):
@@ -78,7 +78,7 @@ def check_inside(path: Path, folders: tuple[Path, ...], name: str, where: str) -
     Raises:
         InputError: It is.
     """
-    places = path.resolve(), path.parent.resolve()
+    places = real_path(path), real_path(path.parent)
     if not all(any(place.is_relative_to(folder) for folder in folders) for place in places):
         shown = name.encode("utf-8", "replace").decode()
         what = f"'{shown}' is outside of the robot's folder {folders[0]}"

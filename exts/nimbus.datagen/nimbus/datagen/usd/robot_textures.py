@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.bounded import real_path
 from nimbus.datagen.robots.model_files import find_files
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.robots.urdf import package_folder
@@ -33,7 +34,7 @@ def listed_textures_only(robot: Robot) -> Iterator[None]:
     def store_listed(self: Any, data: Any) -> None:
         store(self, data)
         for file in self.texture_paths:
-            place = Path(file).resolve()
+            place = real_path(Path(file))
             if place in listed or not place.exists() or any(place.is_relative_to(folder) for folder in packages):
                 continue
             what = f"a mesh names the image '{str(file)[-200:]}' in an unusual way"

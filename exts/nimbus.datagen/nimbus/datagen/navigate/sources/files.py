@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import check_all_below, check_no_link
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import check_regular, real_path
 from nimbus.datagen.navigate.read.limited import list_limited
 
 MOST_FILES = 10_000
@@ -70,7 +70,7 @@ def _check_links(files: Sequence[Path], fixed: Path) -> None:
     for place, inside in places.items():
         check_all_below(inside, place, instead=instead)
         for one in inside if place == fixed else [place]:
-            real = one.resolve()
+            real = real_path(one)
             if one is place or real.is_relative_to(root) and real.parent != root:
                 check_no_link(one, instead=instead)
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import check_all_below
-from nimbus.datagen.files.bounded import TEXT_BYTES
+from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.codec import parse_json
 
 _MOST_ABSENT = 64 << 20
@@ -103,6 +103,7 @@ def _existing(named: list[Path]) -> list[Path]:
 
 def _document(path: Path) -> Mapping[str, object]:
     """Return the JSON of a file; it is refused if it is damaged, because parsers would read it in other ways."""
+    check_regular(path)
     with path.open("rb") as file:
         head = file.read(_HEADER.size)
         if len(head) == _HEADER.size and head.startswith(b"glTF"):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.bounded import read_bytes, real_path
 from nimbus.datagen.files.plain_paths import ALPHABET, is_plain_relative
 
 _MODULE_BYTES = 16 << 20
@@ -148,6 +148,6 @@ def _joined(texts: list[str], code: str) -> Iterator[tuple[str, bool]]:
 
 def _inside(place: Path, *folders: Path) -> bool:
     try:
-        return any(place.resolve().is_relative_to(folder.resolve()) for folder in folders)
+        return any(real_path(place).is_relative_to(real_path(folder)) for folder in folders)
     except (OSError, ValueError):
         return False

@@ -12,7 +12,7 @@ from PIL import Image as PillowImage
 
 from nimbus.datagen.arrays import FloatArray, ImageArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import check_regular, read_bytes
+from nimbus.datagen.files.bounded import check_regular, read_bytes, real_path
 from nimbus.datagen.media.picture_files import limit_formats, open_picture
 from nimbus.datagen.meshes.mesh_folder import LARGEST_FILE
 from nimbus.datagen.objects.imported.gltf_sizes import check_gltf_sizes, gltf_files
@@ -131,7 +131,7 @@ def _load_meshes(path: Path, root: Path | None) -> tuple[list[Any], list[str]]:
                     outside.append(name)
                     raise FileNotFoundError(name)
                 return read_bytes(root / found, limit=LARGEST_FILE)
-            target = (path.parent / name.strip()).resolve()
+            target = real_path(path.parent / name.strip())
             if not is_gltf and not target.name.lower().endswith(REFERRED):
                 raise FileNotFoundError(name)  # the parser goes on without the file
             if not target.is_relative_to(path.parent.resolve()):

@@ -22,6 +22,21 @@ _LARGEST = 256 << 20
 """Largest size of a shape file [bytes]."""
 _LARGEST_UNPACKED = 1 << 30
 """Largest total size of the unpacked arrays [bytes]; arrays of zeros compress a thousandfold."""
+_FORMS: dict[str, tuple[int | None, ...]] = {
+    "center_of_mass": (3,),
+    "inertia": (3, 3),
+    "normals": (None, 3),
+    "uvs": (None, 2),
+    "texture": (None, None, 3),
+    "joint": (12,),
+    "handles": (None, 14),
+    "pressings": (None, 6),
+    "words": (2,),
+    "keypoints_": (3,),
+    "frames_": (4, 4),
+    "cavities_": (2, 3),
+}
+"""Shapes of arrays by their names, or by the beginnings of numbered names; None for any length."""
 _PART = ("vertices", "faces", "normals", "uvs", "center_of_mass", "inertia")
 """Arrays of a part that are stored unchanged."""
 _PLAIN = ("vertices", "faces", "normals", "uvs", "texture", "center_of_mass", "inertia")
@@ -110,6 +125,7 @@ def read_shape(path: Path, sha256: str) -> AssetShape:
         arrays = read_npz(content, limit=_LARGEST_UNPACKED)
         for name, array in arrays.items():
             _check_numbers(name, array)
+            _check_form(name, array)
         shape = _shape(arrays)
         for owner in (shape, *shape.parts):
             for vertices, faces in ((owner.vertices, owner.faces), *_pieces_of(owner)):
@@ -124,6 +140,18 @@ def _check_numbers(name: str, array: np.ndarray[Any, Any]) -> None:
     is_place = name.endswith(("vertices", "center_of_mass", "inertia", "rests"))
     if array.dtype.kind not in "iufbU" or (is_place and not np.isfinite(array).all()):
         raise ValueError(f"'{name}' contains a value that is not a finite number")
+
+
+def _differs(wanted: int | None, size: int) -> bool:
+    return wanted not in (None, size)
+
+
+def _check_form(name: str, array: np.ndarray[Any, Any]) -> None:
+    """Raise ``ValueError`` for an array of another shape than its name stands for."""
+    own = name.rpartition("/")[2]
+    form = _FORMS.get(own, _FORMS.get(own.rstrip("0123456789"))) if not own.endswith("_names") else None
+    if form and (len(form) != array.ndim or any(map(_differs, form, array.shape))):
+        raise ValueError(f"'{name}' has the shape {array.shape}")
 
 
 def _pieces_of(owner: AssetShape | MovingPart) -> tuple[Piece, ...]:
