@@ -212,6 +212,18 @@ def test_a_checksum_of_a_link_out_of_the_export_is_refused(sound: Path, tmp_path
     assert [finding.what for finding in check_sums(folder)] == ["'meta/info.json' leads out of the dataset"]
 
 
+def test_a_checksum_of_a_sparse_file_is_refused_at_once(sound: Path, tmp_path: Path):
+    folder = shutil.copytree(sound / "lerobot", tmp_path / "data")
+    manifest = json.loads((folder / "nimbus.json").read_text())
+    for name in ("sparse", "missing"):
+        manifest["files"][name] = [1 << 40, "0" * 64]
+    (folder / "nimbus.json").write_text(json.dumps(manifest))
+    with (folder / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    found = {finding.where: finding.what for finding in check_sums(folder)}
+    assert found == {"sparse": "the file cannot be hashed", "missing": "the file is missing"}
+
+
 def _write(path: str, row: int, value: Any) -> Callable[[h5py.File], None]:
     def plant(file: Any) -> None:
         file[path][row] = value

@@ -7,11 +7,11 @@ named folder must not lead out of it. Datasets have their own check, :func:`.bou
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.bounded import real_path
 
 
 def file_in(folder: Path, name: str) -> Path:
@@ -77,11 +77,11 @@ def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its
 
 def folders_of(folder: Path) -> tuple[Path, ...]:
     """Return the folders in which the files of a folder of assets may lie: itself, and ``blobs`` of its download."""
-    root = real_path(folder)
+    root = Path(os.path.realpath(folder))
     blobs = (parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots")
     return (root, *(place for place in blobs if not place.is_symlink()))
 
 
 def _is_in(path: Path, places: tuple[Path, ...]) -> bool:
-    real = real_path(path)
+    real = Path(os.path.realpath(path))
     return any(real.is_relative_to(place) for place in places)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -20,6 +19,7 @@ from nimbus.datagen.datasets.quality.view import EpisodeView
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.bounded import read_plain
 from nimbus.datagen.store.dataset_paths import DatasetPaths, files_under, fill_template
+from nimbus.datagen.store.episode_file.videos import file_hash
 
 _NO_NUMBERS = ("video", "image", "string")
 _ROW_KINDS = dict.fromkeys(("frame_index", "episode_index", "index", "task_index"), "whole") | {"timestamp": "time"}
@@ -45,17 +45,16 @@ def check_sums(folder: Path) -> Iterator[Diagnostic]:
         except InputError as error:
             yield fail("checksums", name, error.what)
             continue
-        if not path.is_file():
-            yield fail("checksums", name, "the file is missing")
-        elif path.stat().st_size != size or _sum(path) != digest:
+        try:
+            is_same = path.stat().st_size == size and file_hash(path) == (size, digest)
+        except (OSError, InputError) as error:
+            is_missing = isinstance(error, FileNotFoundError)
+            yield fail("checksums", name, "the file is missing" if is_missing else "the file cannot be hashed")
+            continue
+        if not is_same:
             yield fail("checksums", name, "the file has changed since the export")
     if "task" in manifest.origin:  # only exports of Nimbus datasets have certificates
         yield from check_certificates(folder)
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 class LeRobotView:
