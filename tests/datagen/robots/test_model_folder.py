@@ -51,6 +51,18 @@ def test_the_name_of_a_models_folder_opens_no_private_folder(tmp_path: Path, oth
     assert model_folders(model) == (model.parent,)
 
 
+def test_a_package_has_the_usual_folders_of_a_robot(tmp_path: Path):
+    """The archive of a robot may have its ``package.xml`` at the top, and be unpacked among other files."""
+    model = tmp_path / "robots/one/arm.urdf"
+    for place in (model.parent, tmp_path / "meshes", tmp_path / "launch"):
+        place.mkdir(parents=True)
+    (tmp_path / "package.xml").touch()
+    assert model_folders(model) == (tmp_path,)
+    (tmp_path / "bank").mkdir()
+    assert tmp_path not in model_folders(model)
+    assert {model.parent, tmp_path / "meshes"} <= set(model_folders(model))
+
+
 def test_the_home_folder_is_no_folder_of_a_robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An archive may contain a ``package.xml`` beside its top folder."""
     model = tmp_path / "home/robot/arm.urdf"

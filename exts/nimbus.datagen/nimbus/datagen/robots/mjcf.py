@@ -58,13 +58,13 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    given = {"file": path, "angles": angles}
     function, folder = f"{__name__}:convert_into_cache", cache_folder("mjcf")
+    given = {"file": path, "angles": angles, "cache": str(folder)}
     made = run_limited(function, given, where=str(path), reads=model_folders(path), writes=[folder])
     return file_in(folder, os.path.relpath(made, folder))
 
 
-def convert_into_cache(file: str, angles: str = "") -> str:
+def convert_into_cache(file: str, angles: str = "", cache: str = "") -> str:
     """Convert an MJCF file, and return the path of the URDF in the cache; this is called in a separate process.
 
     Raises:
@@ -90,7 +90,7 @@ def convert_into_cache(file: str, angles: str = "") -> str:
     digest = hashlib.sha256(text)
     for vertices, faces in conversion.meshes.values():
         digest.update(vertices.tobytes() + faces.tobytes())
-    folder = cache_folder("mjcf") / digest.hexdigest()[:12]
+    folder = (Path(cache) if cache else cache_folder("mjcf")) / digest.hexdigest()[:12]
     target = folder / f"{path.stem}.urdf"
     if not target.is_file():
         with writing(folder.parent):

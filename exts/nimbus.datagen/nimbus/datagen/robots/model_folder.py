@@ -23,8 +23,8 @@ _BESIDE = ("assets", "collision", "collisions", "materials", "mesh", "meshes", "
 """Names of folders beside these that belong to the robot, if the folder around them is that of a robot. The archive of
 a robot chooses the name of its top folder, so that the folder around it may be the user's own."""
 _OTHERS = frozenset(
-    ".git .github .vscode config configs dae doc docs gazebo images launch licenses media mujoco obj rviz scripts sdf "
-    "src srdf stl test tests usd worlds xacro yaml".split()
+    ".git .github .vscode action cmake config configs dae doc docs gazebo images include launch lib licenses media "
+    "mujoco msg obj params resource rviz scripts sdf src srdf srv stl test tests usd worlds xacro yaml".split()
 )
 """Names of other folders in the folder of a robot."""
 _LEVELS = 3
@@ -44,9 +44,10 @@ _MOST_PARTS = 1000
 def model_folders(urdf: Path) -> tuple[Path, ...]:
     """Return the folders in which all files that a model names must lie.
 
-    The first is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``,
-    folders such as ``meshes`` count as well, if the folder around them has no folder that is unusual for a robot. None
-    is outside of the folder of a dataset, which another user may have made, and none but the model's own is the home
+    It is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``, folders
+    such as ``meshes`` count as well. The folder around a ``package.xml`` or around ``urdf`` must have no folder that is
+    unusual for a robot: an archive may have been unpacked among other files. In a folder with a ``package.xml`` and
+    unusual folders, the usual ones count. None is outside of the folder of a dataset, which another user may have made, and none but the model's own is the home
     folder or above it.
     """
     own = real_path(urdf).parent
@@ -55,7 +56,7 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
         if home.is_relative_to(folder):
             break
         if (folder / "package.xml").is_file():
-            return (folder,)
+            return (folder,) if _is_of_robot(folder) else (own, *(folder / name for name in _BESIDE))
         if is_dataset(folder):
             break
     is_part = own.name in _MODEL_FOLDERS and not is_dataset(own) and not home.is_relative_to(own.parent)
