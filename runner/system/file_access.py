@@ -169,7 +169,8 @@ def _own_places() -> Iterator[Path]:
     """Yield the folders of the cache, and that of temporary files, which is in the cache unless the user has one."""
     yield from shared_folders()
     place = Path(tempfile.gettempdir())
-    if place.stat().st_mode & stat.S_IWOTH:  # such as /tmp, with the files of everything else
+    is_relative = not os.path.isabs(os.environ.get("TMPDIR") or place)  # it begins in the current folder
+    if is_relative or place.stat().st_mode & stat.S_IWOTH:  # such as /tmp, with the files of everything else
         tempfile.tempdir = os.environ["TMPDIR"] = str(cache_folder("temporary"))
     else:
         yield place

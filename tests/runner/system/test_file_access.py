@@ -220,3 +220,11 @@ def test_a_relative_folder_is_refused(cache: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(file_access.VARIABLE, "scans")
     with pytest.raises(InputError, match="NIMBUS_READ_FOLDERS: 'scans' is a relative path"):
         command_limits("hash", {"folder": Path("data")})
+
+
+def test_a_relative_folder_of_temporary_files_is_not_opened(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.chdir(cache.parent)
+    monkeypatch.setenv("TMPDIR", ".")
+    limits = command_limits("hash", {"folder": Path("data")})
+    assert limits is not None and cache.parent not in {path.resolve() for path in limits.write}
