@@ -44,11 +44,11 @@ _MOST_PARTS = 1000
 def model_folders(urdf: Path) -> tuple[Path, ...]:
     """Return the folders in which all files that a model names must lie.
 
-    It is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``, folders
-    such as ``meshes`` count as well. The folder around a ``package.xml`` or around ``urdf`` must have no folder that is
-    unusual for a robot: an archive may have been unpacked among other files. In a folder with a ``package.xml`` and
-    unusual folders, the usual ones count. None is outside of the folder of a dataset, which another user may have made, and none but the model's own is the home
-    folder or above it.
+    It is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``,
+    folders such as ``meshes`` count as well. The folder around a ``package.xml`` or around ``urdf`` must have no folder
+    that is unusual for a robot: an archive may have been unpacked among other files. In a folder with a ``package.xml``
+    and unusual folders, the usual ones count. None is outside of the folder of a dataset, which another user may have
+    made, and none but the model's own is the home folder or above it.
     """
     own = real_path(urdf).parent
     home = Path(os.path.realpath(os.path.expanduser("~")))
