@@ -79,7 +79,9 @@ def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | Non
     is_remote = any("://" in str(one) for value in given.values() for one in _listed(value))
     has_own = command in TASK_COMMANDS and _has_own_tasks()
     reads_all = is_remote or command in FREE_READERS or has_own
-    private = [*["own_tasks"] * has_own, *["remote", "servers"] * is_remote]
+    # A task that these commands make names demonstrations of this user, and is recorded as an own one.
+    records = has_own or command in _BESIDE
+    private = [*["own_tasks"] * records, *["remote", "servers"] * is_remote]
     written = (*map(cache_folder, private), *_own_places(), *_folders(given), *_outputs(command, given))
     return AccessLimits(
         read=None if reads_all else tuple(dict.fromkeys((*_named(given), *more, cache_folder("own_tasks")))),

@@ -77,7 +77,8 @@ def test_a_relative_folder_of_temporary_files_is_found(tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", "files")
     monkeypatch.setattr(limited_process, "_known", [])
-    assert run_limited("os:getenv", {"key": "TMPDIR"}, where="x") == str(tmp_path / "files")
+    (tmp_path / "files").mkdir()
+    assert Path(run_limited("os:getenv", {"key": "TMPDIR"}, where="x")).parent == tmp_path / "files"
     limited_process._known[0].end()
 
 

@@ -15,7 +15,7 @@ def test_the_folder_of_a_model_is_not_above_its_dataset(tmp_path: Path, mark: st
     """A dataset may come from another user, and the files beside it are private."""
     (tmp_path / "package.xml").touch()
     model = tmp_path / "robots/arm.xml"
-    assert model_folders(model) == (tmp_path,)
+    assert tmp_path / "meshes" in model_folders(model)
     (model.parent / mark).parent.mkdir(parents=True)
     (model.parent / mark).touch()
     assert model_folders(model) == (model.parent,)
@@ -51,16 +51,15 @@ def test_the_name_of_a_models_folder_opens_no_private_folder(tmp_path: Path, oth
     assert model_folders(model) == (model.parent,)
 
 
-def test_a_package_has_the_usual_folders_of_a_robot(tmp_path: Path):
+def test_a_package_is_its_folders_of_models_and_meshes(tmp_path: Path):
     """The archive of a robot may have its ``package.xml`` at the top, and be unpacked among other files."""
     model = tmp_path / "robots/one/arm.urdf"
-    for place in (model.parent, tmp_path / "meshes", tmp_path / "launch"):
-        place.mkdir(parents=True)
     (tmp_path / "package.xml").touch()
-    assert model_folders(model) == (tmp_path,)
-    (tmp_path / "bank").mkdir()
-    assert tmp_path not in model_folders(model)
-    assert {model.parent, tmp_path / "meshes"} <= set(model_folders(model))
+    folders = model_folders(model)
+    for name in ("meshes/a.obj", "robots/two/a.obj", "urdf/a.obj", "robots/one/a.obj"):
+        check_inside(tmp_path / name, folders, name, "arm.urdf")
+    for name in ("a.obj", "docs/a.obj", "bank/a.obj"):
+        assert "is outside of the robot's folder" in refusal(check_inside, tmp_path / name, folders, name, "arm.urdf")
 
 
 def test_the_home_folder_is_no_folder_of_a_robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -70,7 +69,7 @@ def test_the_home_folder_is_no_folder_of_a_robot(tmp_path: Path, monkeypatch: py
     for folder in (tmp_path, tmp_path / "home"):
         (folder / "package.xml").touch()
     (tmp_path / "home/meshes").mkdir()
-    assert model_folders(model) == (tmp_path / "home",)
+    assert tmp_path / "home/meshes" in model_folders(model)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert model_folders(model) == (model.parent,)
     (model.parent / "package.xml").touch()

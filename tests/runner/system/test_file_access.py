@@ -228,3 +228,9 @@ def test_a_relative_folder_of_temporary_files_is_not_opened(cache: Path, monkeyp
     monkeypatch.setenv("TMPDIR", ".")
     limits = command_limits("hash", {"folder": Path("data")})
     assert limits is not None and cache.parent not in {path.resolve() for path in limits.write}
+
+
+@pytest.mark.parametrize("command", ["demonstrate", "multiply"])
+def test_a_command_that_makes_an_own_task_may_record_it(cache: Path, command: str):
+    limits = command_limits(command, {"task": "sort_trash", "out": Path("new")})
+    assert limits is not None and cache / "own_tasks" in limits.write

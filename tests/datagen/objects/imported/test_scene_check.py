@@ -12,8 +12,9 @@ import pytest
 import trimesh
 
 from nimbus.datagen.files import checked_files
+from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import resolve_from
-from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files, missing_files
 from nimbus.datagen.objects.imported.read import read_nodes
 from nimbus.datagen.rooms.settings import StageFileSettings
 from nimbus.datagen.usd.stage import _file_hash, read_stage
@@ -128,6 +129,28 @@ def test_a_changed_texture_is_checked_again(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "wood.png").write_bytes(b"two")
     read_stage(str(path))
     assert asked == ["nimbus.datagen.objects.imported.scene_check:read_scene"]
+
+
+def test_a_file_that_was_missing_is_checked_when_it_is_there(tmp_path: Path):
+    path = tmp_path / "one.gltf"
+    path.write_text('{"asset": {"version": "2.0"}, "images": [{"uri": "a.png"}]}')
+    answers = [str(path), str(tmp_path / "a.png")]
+    count = 0
+
+    def read(*_: object, **__: object) -> list[str]:
+        nonlocal count
+        count += 1
+        return answers
+
+    assert [str(file) for file in missing_files(path)] == answers[1:]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checked_files, "run_limited", read)
+        for expected in (1, 1):
+            check_once(path, "reader", version=1)
+            assert count == expected
+        (tmp_path / "a.png").write_bytes(b"large")
+        check_once(path, "reader", version=1)
+    assert count == 2
 
 
 def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):

@@ -27,6 +27,7 @@ from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import make_subfolder, open_shared, refuse_links, remove_file, remove_tree
+from nimbus.datagen.geometry.warp_library import kernel_folder
 from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
@@ -306,7 +307,7 @@ def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple
         arguments = {"root": task.source.root, "given": task.given, "add": task.add, "target": target}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
-        writes = [target.parent, cache_folder("warp"), cache_folder("robots")]
+        writes = [target.parent, kernel_folder(), cache_folder("robots")]
         return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=writes)
 
     try:

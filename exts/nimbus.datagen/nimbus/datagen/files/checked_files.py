@@ -20,7 +20,7 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
     Args:
         path: The file.
         function: ``package.module:name``; it takes the path as ``file``, reads everything that the caller will read,
-            and returns the paths of all files that it has read.
+            and returns the paths of all files that it has read, and of those that it named and that are missing.
         version: Version of the function; raised when it refuses more.
         seconds: CPU time that the function may use [s].
         memory: Memory that the function may add to the process [bytes].
@@ -34,7 +34,7 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
         return
     given = {"file": path}
     files = run_limited(function, given, where=str(path), seconds=seconds, memory=memory, reads=None)
-    found = {os.path.relpath(file, path.parent): _digest(Path(file)) for file in sorted({*files, str(path)})}
+    found = {os.path.relpath(file, path.parent): _state(Path(file)) for file in sorted({*files, str(path)})}
     with writing(kept.parent):
         write_atomic(kept, to_json(found), durable=False, shared=True)
 
@@ -43,9 +43,14 @@ def _is_known(path: Path, kept: Path) -> bool:
     """Return True if all files have the content with which they were checked."""
     try:
         known = read_typed(dict[str, str], kept)
-        return all(_digest(path.parent / name) == digest for name, digest in known.items())
+        return all(_state(path.parent / name) == digest for name, digest in known.items())
     except InputError:
         return False
+
+
+def _state(path: Path) -> str:
+    """Return the hash of a file; empty if it is missing, because it may be there the next time."""
+    return _digest(path) if os.path.lexists(path) else ""
 
 
 def _digest(path: Path) -> str:

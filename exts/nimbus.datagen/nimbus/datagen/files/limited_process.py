@@ -290,7 +290,7 @@ def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> No
     try:
         os.chdir(folder)
         os.setsid()
-        tempfile.tempdir = folder
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         reads = None if request["reads"] is None else tuple(map(Path, request["reads"]))

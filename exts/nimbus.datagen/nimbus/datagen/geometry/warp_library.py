@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from nimbus.datagen.files.cache import cache_folder, named_folder
 from nimbus.datagen.machine import silent_stderr
 
 _KERNELS = "WARP_CACHE_PATH"
 """Variable that names the folder of compiled kernels."""
+
+
+def kernel_folder() -> Path:
+    """Return the folder of compiled kernels: ``WARP_CACHE_PATH``, or a folder of the cache.
+
+    Raises:
+        InputError: ``WARP_CACHE_PATH`` is a relative path, the folder cannot be used, or other users can write there.
+    """
+    named = os.environ.get(_KERNELS)
+    return named_folder(_KERNELS, named) if named else cache_folder("warp")
 
 
 def start_warp() -> None:
@@ -24,8 +35,7 @@ def start_warp() -> None:
 
     warp.config.log_level = warp.LOG_ERROR  # Warp would report every kernel that it loads
     if warp.config.kernel_cache_dir is None:  # it is set once Warp is initialized
-        named = os.environ.get(_KERNELS)
-        warp.config.kernel_cache_dir = str(named_folder(_KERNELS, named) if named else cache_folder("warp"))
+        warp.config.kernel_cache_dir = str(kernel_folder())
     # For a precompiled header, the compiler would read ``builtin.h`` in the current folder, which may be a dataset of
     # others; kernels would then contain its code.
     warp.config.use_precompiled_headers = False

@@ -44,11 +44,11 @@ _MOST_PARTS = 1000
 def model_folders(urdf: Path) -> tuple[Path, ...]:
     """Return the folders in which all files that a model names must lie.
 
-    It is the nearest folder with a ``package.xml``, or the model's own folder. Beside a folder such as ``urdf``,
-    folders such as ``meshes`` count as well. The folder around a ``package.xml`` or around ``urdf`` must have no folder
-    that is unusual for a robot: an archive may have been unpacked among other files. In a folder with a ``package.xml``
-    and unusual folders, the usual ones count. None is outside of the folder of a dataset, which another user may have
-    made, and none but the model's own is the home folder or above it.
+    These are the model's own folder, and folders such as ``meshes`` in the nearest folder with a ``package.xml``.
+    Beside a folder such as ``urdf`` they count as well, if the folder around them has no folder that is unusual for a
+    robot. Other files around them may be the user's: an archive may have been unpacked among them. None is outside of
+    the folder of a dataset, which another user may have made, and none but the model's own is the home folder or above
+    it.
     """
     own = real_path(urdf).parent
     home = Path(os.path.realpath(os.path.expanduser("~")))
@@ -56,7 +56,8 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
         if home.is_relative_to(folder):
             break
         if (folder / "package.xml").is_file():
-            return (folder,) if _is_of_robot(folder) else (own, *(folder / name for name in _BESIDE))
+            parts = (folder / name for name in (*_BESIDE, *_MODEL_FOLDERS) if folder != own)
+            return (own, *parts)
         if is_dataset(folder):
             break
     is_part = own.name in _MODEL_FOLDERS and not is_dataset(own) and not home.is_relative_to(own.parent)

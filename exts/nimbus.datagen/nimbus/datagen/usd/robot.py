@@ -110,7 +110,7 @@ def _convert(robot: Robot, target: Path) -> None:
             if all(piece.package for piece in robot.pieces):
                 _write(robot, work)
             else:  # the converter parses files that may come from other users
-                pieces = tuple(_absolute(piece) for piece in robot.pieces)
+                pieces = tuple(_converted(piece, robot.name) for piece in robot.pieces)
                 given = {"robot": robot.model_copy(update={"pieces": pieces}).model_dump_json(), "folder": work}
                 reads = [place for piece in pieces for place in model_folders(model_path(piece, robot=robot.name))]
                 function, name = f"{__name__}:write_usd", f"robot {robot.name}"
@@ -124,9 +124,12 @@ def _convert(robot: Robot, target: Path) -> None:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _absolute(piece: Piece) -> Piece:
-    """Return a piece whose model is found from any working folder."""
-    return piece if piece.package else piece.model_copy(update={"urdf": os.path.abspath(piece.urdf)})
+def _converted(piece: Piece, robot: str) -> Piece:
+    """Return a piece whose model is a URDF, which is found from any working folder."""
+    path = piece_path(piece, robot=robot)
+    if piece.package and path == model_path(piece, robot=robot):
+        return piece
+    return piece.model_copy(update={"package": "", "urdf": os.path.abspath(path)})
 
 
 def write_usd(robot: str, folder: str) -> None:

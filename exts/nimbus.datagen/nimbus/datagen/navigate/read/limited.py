@@ -15,10 +15,13 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import as_typed
 from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.files.limited_process import run_limited
+from nimbus.datagen.geometry.warp_library import kernel_folder
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_folders
 from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
+from nimbus.datagen.objects.imported.read import USD_SUFFIXES
+from nimbus.datagen.objects.imported.scene_check import check_scene
 from nimbus.datagen.splats.cloud import SplatCloud
 
 _SECONDS = 600
@@ -89,6 +92,7 @@ def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
     if not paths:
         return {}
     where, given = str(paths[0].parent), {"files": list(paths)}
+    _check_scenes(paths)
     reads = scene_folders(paths)
     told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY, reads=reads)
     lists = [[Path(name) for name in one] for one in as_typed(list[list[str]], told, where=where)]
@@ -111,6 +115,7 @@ def list_files(files: list[str]) -> list[list[str]]:
 
 
 def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
+    _check_scenes([path])
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
         target = Path(folder, _FILE)
         given = arguments | {"target": str(target)}
@@ -121,11 +126,18 @@ def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[Navigati
             seconds=_SECONDS,
             memory=_MEMORY,
             reads=scene_folders([path]),
-            writes=[Path(folder)],
+            writes=[Path(folder), kernel_folder()],  # the nearest surface of splats is found by a kernel
         )
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)
     return _scene(as_typed(_Outline, told, where=str(path)), arrays), arrays
+
+
+def _check_scenes(paths: Sequence[Path]) -> None:
+    """Check USD scenes here: their reader in a limited process then finds them checked, and starts no other process."""
+    for path in paths:
+        if path.suffix.lower() in USD_SUFFIXES:
+            check_scene(path)
 
 
 def write_scene(file: str, up: str, target: str) -> Any:

@@ -82,6 +82,15 @@ def files_anywhere(path: Path) -> list[Path]:
     return _existing(_named(path))
 
 
+def missing_files(path: Path) -> list[Path]:
+    """Return the paths that a glTF file names and that are no files.
+
+    Raises:
+        InputError: The file is damaged, or names too many files.
+    """
+    return [file for file in _named(path) if not os.path.isfile(file)]
+
+
 def _named(path: Path) -> list[Path]:
     told = _document(path)
     names = [entry.get("uri") for kind in ("buffers", "images") for entry in _entries(told, kind)]

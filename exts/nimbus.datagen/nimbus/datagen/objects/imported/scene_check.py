@@ -16,12 +16,12 @@ from nimbus.datagen.files.bounded import check_regular
 from nimbus.datagen.files.checked_files import check_once
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.objects.imported.composition import check_growth, outer_file
-from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
+from nimbus.datagen.objects.imported.gltf_sizes import gltf_files, missing_files
 from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 from nimbus.datagen.objects.imported.used_files import check_used_files, check_written
 
-SCENE_CHECK_VERSION = 6
+SCENE_CHECK_VERSION = 7
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -74,7 +74,7 @@ def read_scene(file: str) -> list[str]:
     path = Path(file)
     if path.suffix.lower() not in USD_SUFFIXES:
         read_nodes(path)
-        return [str(one) for one in gltf_files(path)]
+        return [str(one) for one in (*gltf_files(path), *missing_files(path))]
     from pxr import Tf, Usd
 
     try:
