@@ -18,6 +18,7 @@ from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import cache_folder, shared_folders
 from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
+from nimbus.datagen.geometry.warp_library import kernel_folder
 
 DATA_COMMANDS = frozenset("assets card convert filter hash lineage merge mirror qa report reword status view".split())
 """Commands that open what is named on the command line."""
@@ -49,12 +50,12 @@ _OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
 _OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
 """Parameters that start other programs, or use a GPU, unless they have this value."""
 _DEMONSTRATOR = "demonstrator"
-"""Policy whose name wins over a folder of the current folder."""
-_WARP = "WARP_CACHE_PATH"
+"""Policy whose name wins over a folder of the current folder. The module of policies, which has these names too,
+imports NumPy; that must not happen before the threads of libraries are limited."""
 
 
-def limit_file_access(command: str, given: Mapping[str, Any]) -> bool:
-    """Limit the files and connections of this process for a command; return False if it has no limits.
+def limit_file_access(command: str, given: Mapping[str, Any]) -> None:
+    """Limit the files and connections of this process for a command, if it has limits and the kernel enforces them.
 
     Args:
         command: Name of the command.
@@ -63,8 +64,8 @@ def limit_file_access(command: str, given: Mapping[str, Any]) -> bool:
     Raises:
         InputError: An environment variable holds a relative path, or the cache cannot be used.
     """
-    limits = command_limits(command, given)
-    return limits is not None and limit_access(limits)
+    if (limits := command_limits(command, given)) is not None:
+        limit_access(limits)
 
 
 def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | None:
@@ -74,7 +75,8 @@ def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | Non
         InputError: An environment variable holds a relative path, or the cache cannot be used.
     """
     more = [variable_path(VARIABLE, text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
-    if command not in DATA_COMMANDS | TASK_COMMANDS | FREE_READERS or _is_open(command, given) or Path("/") in more:
+    is_known = command in DATA_COMMANDS | TASK_COMMANDS | FREE_READERS
+    if not is_known or _is_unlimited(command, given) or Path("/") in more:
         return None
     is_remote = any("://" in str(one) for value in given.values() for one in _listed(value))
     has_own = command in TASK_COMMANDS and _has_own_tasks()
@@ -90,7 +92,7 @@ def command_limits(command: str, given: Mapping[str, Any]) -> AccessLimits | Non
     )
 
 
-def _is_open(command: str, given: Mapping[str, Any]) -> bool:
+def _is_unlimited(command: str, given: Mapping[str, Any]) -> bool:
     """Return True for a call that runs code of the user, a viewer, pip, or programs with folders of their own."""
     if command == "view" and not (given.get("sheet") or given.get("save")):
         return True
@@ -176,8 +178,7 @@ def _own_places() -> Iterator[Path]:
         tempfile.tempdir = os.environ["TMPDIR"] = str(cache_folder("temporary"))
     else:
         yield place
-    if kernels := os.environ.get(_WARP):
-        yield variable_path(_WARP, kernels)
+    yield kernel_folder()
 
 
 def _existing(path: Path) -> Path:

@@ -78,13 +78,11 @@ _SETTINGS = (
 """Files that libraries of the system read."""
 _DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts", "/dev/shm", "/dev/dri", "/dev/kfd")
 _NVIDIA = ("nvidia*", "nvidia-caps")
-
-
 _WITH_LIBRARIES = ("_bz2", "_ctypes", "_hashlib", "_lzma", "_sqlite3", "_ssl", "zlib")
 """Modules of Python that use libraries outside of it."""
 
-_limited: list[int] = []
-"""Processes that have set limits: this one, and those that forked it."""
+_in_force: list[AccessLimits] = []
+"""Limits that this process, or one that forked it, has set."""
 
 
 class _Ruleset(ctypes.Structure):
@@ -93,7 +91,7 @@ class _Ruleset(ctypes.Structure):
 
 class _PathBeneath(ctypes.Structure):
     _pack_ = 1
-    _fields_ = [("rights", ctypes.c_uint64), ("folder", ctypes.c_int32)]
+    _fields_ = [("rights", ctypes.c_uint64), ("descriptor", ctypes.c_int32)]
 
 
 @dataclass(frozen=True)
@@ -151,13 +149,13 @@ def limit_access(limits: AccessLimits) -> bool:
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
     finally:
         os.close(ruleset)
-    _limited.append(os.getpid())
+    _in_force.append(limits)
     return True
 
 
 def is_limited() -> bool:
     """Return True if this process, or one that forked it, has limited its access."""
-    return bool(_limited)
+    return bool(_in_force)
 
 
 @cache
@@ -185,14 +183,14 @@ def _library_folders() -> Iterator[Path]:
 
 def _allow(ruleset: int, path: Path, rights: _Right) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             given = rights if path.is_dir() else rights & _OF_FILES
             if given:
-                rule = ctypes.byref(_PathBeneath(given, folder))
+                rule = ctypes.byref(_PathBeneath(given, descriptor))
                 _call(_ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), rule, ctypes.c_uint32(0))
         finally:
-            os.close(folder)
+            os.close(descriptor)
 
 
 def _call(number: int, *arguments: object) -> int:

@@ -6,7 +6,7 @@ they do not affect content.
 
 The working folder of each call is new and empty, because that of the user may contain files of others, and libraries
 open files there by relative names. Where the kernel can enforce it, a call opens the files that were named for it and
-no others, starts no other programs than those of the system, and has no network; see :mod:`.access_limits`.
+no others, starts no other programs than those of the system, and cannot use TCP; see :mod:`.access_limits`.
 """
 
 from __future__ import annotations

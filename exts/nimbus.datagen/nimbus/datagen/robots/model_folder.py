@@ -23,8 +23,8 @@ _BESIDE = ("assets", "collision", "collisions", "materials", "mesh", "meshes", "
 """Names of folders beside these that belong to the robot, if the folder around them is that of a robot. The archive of
 a robot chooses the name of its top folder, so that the folder around it may be the user's own."""
 _OTHERS = frozenset(
-    ".git .github .vscode action cmake config configs dae doc docs gazebo images include launch lib licenses media "
-    "mujoco msg obj params resource rviz scripts sdf src srdf srv stl test tests usd worlds xacro yaml".split()
+    ".git .github .vscode config configs dae doc docs gazebo images launch licenses media mujoco obj rviz scripts sdf "
+    "src srdf stl test tests usd worlds xacro yaml".split()
 )
 """Names of other folders in the folder of a robot."""
 _LEVELS = 3

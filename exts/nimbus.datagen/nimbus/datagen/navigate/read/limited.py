@@ -77,7 +77,8 @@ def read_limited_splats(
         InputError: A file is unusable, or its reader exceeds a limit or crashes.
     """
     given = {"file": path, "proxy": proxy or ""}
-    scene, arrays = _run("write_splats", path, given | {"up": up, "scale": scale, "proxy_up": proxy_up})
+    given |= {"up": up, "scale": scale, "proxy_up": proxy_up}
+    scene, arrays = _run("write_splats", path, given, writes=[kernel_folder()])  # a kernel finds the nearest surface
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
     return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
@@ -114,7 +115,9 @@ def list_files(files: list[str]) -> list[list[str]]:
     return found
 
 
-def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
+def _run(
+    function: str, path: Path, arguments: dict[str, Any], *, writes: Sequence[Path] = ()
+) -> tuple[NavigationScene, Arrays]:
     _check_scenes([path])
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
         target = Path(folder, _FILE)
@@ -126,7 +129,7 @@ def _run(function: str, path: Path, arguments: dict[str, Any]) -> tuple[Navigati
             seconds=_SECONDS,
             memory=_MEMORY,
             reads=scene_folders([path]),
-            writes=[Path(folder), kernel_folder()],  # the nearest surface of splats is found by a kernel
+            writes=[Path(folder), *writes],
         )
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)
