@@ -11,6 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.motions.grasps import model_axes
 from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.scene_files import scene_folder
+from nimbus.datagen.objects import libraries
 from nimbus.datagen.objects import library as library_module
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.library import ObjectLibrary
@@ -110,6 +111,7 @@ def test_unknown_libraries_kinds_and_variants_are_answered_with_the_known_ones(t
     with pytest.raises(InputError, match="unknown object library 'trahs'; did you mean 'trash'"):
         open_library("trahs")
     with pytest.MonkeyPatch.context() as patch, pytest.raises(InputError, match="write mine/ for the folder"):
+        patch.setattr(libraries, "_opened", {})  # another test may have opened a library of this name
         patch.chdir(tmp_path)
         (tmp_path / "mine").mkdir()
         open_library("mine")
