@@ -7,6 +7,8 @@ import json
 import os
 import re
 import struct
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,13 +23,11 @@ from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files import limited_process
 from nimbus.datagen.objects.imported import gltf_sizes
 from nimbus.datagen.objects.imported.composition import check_growth
 from nimbus.datagen.objects.imported.folds import count_full_edges, passes_through_itself
 from nimbus.datagen.objects.imported.gltf_sizes import gltf_files
 from nimbus.datagen.objects.imported.read import read_nodes
-from nimbus.datagen.objects.libraries import open_library
 from tests.support.refusals import refusal
 
 _FACES = "int[] faceVertexCounts = [2000000000]\nint[] faceVertexIndices = [0, 1, 2]\n"
@@ -99,24 +99,30 @@ MESSAGES = {
 }
 
 
+_REFUSED = """
+import json, resource, sys
+from nimbus.datagen.files import limited_process
+from nimbus.datagen.objects.libraries import open_library
+from tests.support.refusals import refusal
+
+told = refusal(open_library, sys.argv[1])
+for server in limited_process._known:
+    server.end()
+print(json.dumps([told, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10]))
+"""
+
+
 @pytest.mark.parametrize("name", sorted(HOSTILE))
-def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(limited_process, "_known", [])
+def test_a_hostile_mesh_is_one_line(name: str, tmp_path: Path) -> None:
+    """A small process opens the library: a process that starts another counts for it with its own memory."""
     folder = tmp_path / "things"
     folder.mkdir()
     HOSTILE[name](folder)
-    told = refusal(open_library, f"{folder}/")
+    given = os.environ | {"NIMBUS_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-P", "-c", _REFUSED, f"{folder}/"]
+    told, memory = json.loads(subprocess.run(command, env=given, capture_output=True, check=True).stdout)
     assert re.search(MESSAGES.get(name, "is not a regular file|no mesh in this folder"), told), told
-    assert all(_largest_memory(server) < MEMORY for server in limited_process._known)
-
-
-def _largest_memory(server: limited_process._Server) -> int:
-    """End a server, and return the largest memory of it and of its calls [bytes]."""
-    process = server._process
-    assert process.stdin
-    process.stdin.close()
-    return os.wait4(process.pid, 0)[2].ru_maxrss << 10
+    assert memory < MEMORY
 
 
 def test_a_scene_without_its_numbers_is_refused_at_once(tmp_path: Path) -> None:
