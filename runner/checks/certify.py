@@ -89,7 +89,7 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
         skills: Folders with custom skills.
 
     Raises:
-        InputError: There is no dataset, or it has no stored episode.
+        InputError: There is no dataset, it has no stored episode, or the layout of one cannot be read.
         StorageError: The disk is full.
     """
     info = read_info(folder)
@@ -109,6 +109,8 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     count = len(stored) if sample is None else min(sample, len(stored))
     chosen = [stored[row] for row in np.unique(np.linspace(0, len(stored) - 1, count).round().astype(int))]
     paths = [folder / attempt.path for attempt in chosen]
+    for episode in _opened(paths):
+        episode.layout()  # a damaged layout is an error; a check that this machine cannot run is not
     prepare_libraries(skill_folders=skills or [])
     made = [
         account(folder, attempts, states),

@@ -40,8 +40,8 @@ FedActions = Literal["executed", "recorded"]
 """Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
 
 
-class _TooMuchWork(Exception):
-    """Raised for a layout whose physics would take hours."""
+class _Unplayable(Exception):
+    """Raised for a layout that does not belong to its trajectory, or whose physics would take hours."""
 
 
 class _LimitedSimulation(NewtonSimulation):
@@ -58,7 +58,7 @@ class _LimitedSimulation(NewtonSimulation):
             observe: Called several times during the period.
 
         Raises:
-            _TooMuchWork: There are too many contacts, or the sum over all periods is too large.
+            _Unplayable: There are too many contacts, or the sum over all periods is too large.
         """
 
         def measure() -> None:
@@ -73,9 +73,9 @@ class _LimitedSimulation(NewtonSimulation):
         contacts = self.data.ncon
         self._work += contacts**2 + _LINEAR * (contacts + self.model.nv)
         if contacts > _MOST_CONTACTS:
-            raise _TooMuchWork(f"{contacts} contacts in a step; the limit is {_MOST_CONTACTS}")
+            raise _Unplayable(f"{contacts} contacts in a step; the limit is {_MOST_CONTACTS}")
         if self._work > _MOST_WORK:
-            raise _TooMuchWork(f"its contacts need more than {_MOST_WORK:,} units of work")
+            raise _Unplayable(f"its contacts need more than {_MOST_WORK:,} units of work")
 
 
 def replay_actions(
@@ -88,9 +88,14 @@ def replay_actions(
         layout: Physical layout of the episode.
         stored: The trajectory; its actions and its start state are used.
         actions: ``executed`` reproduces the stored states to the last bit; ``recorded`` omits execution noise.
+
+    Raises:
+        _Unplayable: The layout and the trajectory have unequal bodies, or physics needs too much work.
     """
     simulation = _LimitedSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
     simulation.load(layout)
+    if odd := sorted({*simulation.body_names} ^ {*stored.body_names}):
+        raise _Unplayable(f"its bodies are not those of the trajectory, for example {odd[0]}")
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
     cell = SimulatedWorkcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
@@ -162,7 +167,7 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
                 again = drive_again(task, assets, layout.physical, stored)
             else:
                 again = replay_actions(task, layout.physical, stored, actions=actions)
-        except (mujoco.FatalError, _TooMuchWork) as error:  # for example, more contacts than its memory holds
+        except (mujoco.FatalError, _Unplayable) as error:  # for example, more contacts than its memory holds
             what = f"physics cannot compute its layout: {str(error).splitlines()[0][:160]!a}"
             raise InputError(what, where=str(path), instead="check where the dataset comes from") from None
         return Replay(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nimbus.datagen.episode.layout import Camera
-from nimbus.datagen.geometry.cameras import is_in_picture, project, projected_width
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.cameras import BodyRows, is_in_picture, project, projected_width
 from nimbus.datagen.geometry.transforms import make_transform
 from nimbus.datagen.objects.libraries import open_library
 from tests.support.render_scene import layout, render
@@ -19,6 +20,11 @@ CAMERA = Camera(
 POSE = np.eye(4)
 """Pose of a camera that looks along z, with x to the right and y down."""
 CUBE = np.array([[x, y, z] for x in (-0.05, 0.05) for y in (-0.05, 0.05) for z in (0.95, 1.05)])
+
+
+def test_a_body_without_poses_is_named():
+    with pytest.raises(InputError, match="the episode has no poses of the body 'door'"):
+        BodyRows(["cup"])["door"]
 
 
 def test_width_is_that_of_the_nearest_face():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, get_args
 
@@ -22,6 +23,12 @@ TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
 TaskName = Annotated[str, Meta(pattern=rf"\A{TASK.pattern}\Z")]
 """Name of a task in a file of others."""
+ThingName = Annotated[str, Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\Z", max_length=200)]
+"""Name of a camera, an object or a group, which is a part of paths in USD; a layout may come from an untrusted file."""
+LinkName = Annotated[str, Meta(max_length=200)]
+"""Name of a link or body, which models of robots choose."""
+_Number = Annotated[int, Meta(ge=0, le=2**53)]
+"""Number in an episode's address, as in the ledger."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +37,9 @@ class EpisodeKey:
 
     task: str
     task_hash: str
-    seed: int
-    index: int
-    variant: int = 0
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    index: _Number
+    variant: _Number = 0
     plan: str = ""
     """Id of the plan that is rendered, if it was made for another task; not part of the address."""
     split: str = RUN
@@ -44,6 +51,8 @@ class EpisodeKey:
             raise ValueError(f"task {self.task!a} is not a name")
         if not TASK.fullmatch(self.split):
             raise ValueError(f"split {self.split!a} is not a name")
+        if min(self.seed, self.index, self.variant) < 0:
+            raise ValueError(f"seed {self.seed}, index {self.index}, variant {self.variant}: one is negative")
 
     @property
     def id(self) -> str:
@@ -67,9 +76,9 @@ class EpisodeKey:
 class PlacedObject:
     """Movable object at the start of an episode, in the world frame."""
 
-    name: str
+    name: ThingName
     """Name that is unique in the episode, such as ``items_0``."""
-    group: str
+    group: ThingName
     """Name of the object's group in the task file, such as ``items``."""
     library: str
     """Name of its object library, never a path."""
@@ -125,7 +134,7 @@ class RobotSetup:
 class Disturbance:
     """Force on one body during part of an episode, independent of the source of the robot's commands."""
 
-    body: str
+    body: LinkName
     """Name of an object, or of the link of a hand."""
     time: float
     """Start, from the first recorded row [s]."""
@@ -214,8 +223,8 @@ DEFAULT_MODALITIES: tuple[Modality, ...] = tuple(name for name in MODALITIES if 
 class Camera:
     """Pinhole camera as used in an episode, with OpenGL axes (looks along -Z, +Y up, +X right)."""
 
-    name: str
-    mount: str
+    name: ThingName
+    mount: LinkName
     """Name of the robot link to which it is fixed; empty for the world."""
     position: Vector
     """Position in the frame of the mount (``mount_T_camera``) [m]."""
@@ -288,3 +297,22 @@ class Layout:
     key: EpisodeKey
     physical: PhysicalLayout
     visual: VisualLayout
+
+    def check_names(self, bodies: Collection[str]) -> None:
+        """Compare the names in a stored layout with the bodies of its trajectory, at whose poses readers draw them.
+
+        Args:
+            bodies: Names of the bodies.
+
+        Raises:
+            ValueError: A name is given twice, or no body has it.
+        """
+        objects = [item.name for item in self.physical.objects]
+        cameras = [camera.name for camera in self.visual.cameras]
+        for kind, names in (("object", objects), ("camera", cameras)):
+            if len(set(names)) < len(names):
+                raise ValueError(f"two of its {kind}s have one name")
+        push = self.physical.disturbance
+        used = [*objects, *(camera.mount for camera in self.visual.cameras), push.body if push else ""]
+        if missing := [name for name in used if name and name not in bodies]:
+            raise ValueError(f"the trajectory has no body {missing[0]!a}")

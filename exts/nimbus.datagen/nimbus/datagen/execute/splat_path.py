@@ -72,7 +72,7 @@ def check_views(outline: SplatRasterizer, layouts: tuple[Layout, ...], trajector
     worst = 0.0
     rows = np.unique(np.append(np.arange(0, trajectory.step_count, _EVERY), trajectory.step_count - 1))
     places, turns = trajectory.body_positions[rows], trajectory.body_wxyz[rows]
-    names = {name: row for row, name in enumerate(trajectory.body_names)}
+    names = cameras.BodyRows(trajectory.body_names)
     for camera in {camera for layout in layouts for camera in _small(layout)}:
         alpha = outline.render(camera, *cameras.camera_poses(camera, names, places, turns)).alpha
         worst = max(worst, float((alpha < COVERED).mean(axis=(1, 2)).max()))

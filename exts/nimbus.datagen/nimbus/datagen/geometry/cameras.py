@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry import transforms
 
 GL_T_CV = np.diag([1.0, -1.0, -1.0, 1.0])
 """Transform from OpenCV axes (+Z forward, +Y down) to OpenGL axes (-Z forward, +Y up)."""
 _NEAR = 1e-3
 """Smallest depth by which coordinates are divided [m]."""
+
+
+class BodyRows(dict[str, int]):
+    """Row of each body by name, in arrays of poses.
+
+    Args:
+        names: Names of the bodies, which may come from the file of an untrusted episode.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__((name, row) for row, name in enumerate(names))
+
+    def __missing__(self, name: str) -> int:
+        """Refuse a body without poses, of a layout that does not belong to them."""
+        what = f"the episode has no poses of the body {name[:100]!a}, which its layout needs"
+        raise InputError(what, instead="restore the episode from a copy")
 
 
 def intrinsics(camera: Camera) -> FloatArray:

@@ -174,7 +174,7 @@ class ExternalRenderer(Renderer[Any]):
         program = self._started()
         self._send_scene(program, inputs)
         positions, wxyz = poses[0][steps], poses[1][steps]
-        rows = {name: row for row, name in enumerate(trajectory.body_names)}
+        rows = cameras.BodyRows(trajectory.body_names)
         views, shown = [], {}
         for camera in inputs.visual.cameras:
             lens = Lens(camera) if any(camera.distortion) else None

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
+from nimbus.datagen.geometry.cameras import BodyRows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,9 +30,9 @@ class LayoutStates:
     """Poses one step later, for optical flow; fewer where the episode ends."""
 
     @cached_property
-    def rows(self) -> dict[str, int]:
+    def rows(self) -> BodyRows:
         """Row of each body."""
-        return {name: row for row, name in enumerate(self.names)}
+        return BodyRows(self.names)
 
     def __len__(self) -> int:
         return len(self.positions)

@@ -115,7 +115,7 @@ class SplatViewRenderer(SceneViewRenderer):
             wxyz: (K, B, 4)
             first_step: Number of the first step, for the noise of the sensors.
         """
-        rows = {name: row for row, name in enumerate(names)}
+        rows = cameras.BodyRows(names)
         shown = {}
         for camera in layout.visual.cameras:
             proxy = frames[camera.name]

@@ -303,7 +303,10 @@ def _add_camera(written: Any, camera: Camera, bodies: Mapping[str, Any]) -> None
     from pxr import UsdGeom
 
     if camera.mount:
-        place = f"{bodies[camera.mount].GetPath()}/camera_{camera.name}"
+        if not (mount := bodies.get(camera.mount)):
+            what = f"the camera '{camera.name}' is fixed to '{camera.mount}', which is no body of the scene"
+            raise InputError(what, instead="restore the episode from a copy")
+        place = f"{mount.GetPath()}/camera_{camera.name}"
     else:
         UsdGeom.Scope.Define(written, "/World/cameras")
         place = f"/World/cameras/{camera.name}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera, Dome, Lamp, Light
-from nimbus.datagen.geometry.cameras import camera_poses
+from nimbus.datagen.geometry.cameras import BodyRows, camera_poses
 from nimbus.datagen.textures.environment_map import check_map
 from nimbus.datagen.usd.stack_layout import NEAR, StackLayout
 from nimbus.datagen.usd.visual_assets import VisualAssets
@@ -64,7 +64,7 @@ def region_poses(
         positions: (K, B, 3) [m]
         wxyz: (K, B, 4)
     """
-    rows = {name: row for row, name in enumerate(names)}
+    rows = BodyRows(names)
     seen = [camera_poses(camera, rows, positions, wxyz) for camera in cameras]
     eyes, turns = (np.stack([pose[part] for pose in seen], axis=1) for part in (0, 1))
     return positions, wxyz, eyes, turns
@@ -106,7 +106,7 @@ def write_stacked_stage(
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/World").GetPrim())
     UsdGeom.Scope.Define(stage, REGIONS)
     shown = [name for name in names if name in assets.bodies]
-    rows = {name: row for row, name in enumerate(names)}
+    rows = BodyRows(names)
     _, _, eyes, turns = region_poses(cameras, names, positions, wxyz)
     written = []
     for index, origin in enumerate(layout.origins):

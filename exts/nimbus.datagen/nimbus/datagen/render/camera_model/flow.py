@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.episode.observation import CameraFrames
-from nimbus.datagen.geometry.cameras import camera_poses, world_T_camera
+from nimbus.datagen.geometry.cameras import BodyRows, camera_poses, world_T_camera
 from nimbus.datagen.geometry.transforms import quat_to_matrix
 
 
@@ -32,7 +32,7 @@ def flow_to_next(
         now: Positions (K, B, 3) [m] and orientations (K, B, 4) of the bodies.
         following: Poses one step later; K - 1 of them at the end of an episode.
     """
-    count, rows = len(following[0]), {name: row for row, name in enumerate(names)}
+    count, rows = len(following[0]), BodyRows(names)
     flow = np.full((*frames.depth.shape, 2), np.nan, dtype=np.float16)
     if count:
         flow[:count] = optical_flow(

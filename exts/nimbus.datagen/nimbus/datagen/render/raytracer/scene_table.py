@@ -12,6 +12,7 @@ import warp as wp
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray, IntArray
+from nimbus.datagen.geometry.cameras import BodyRows
 from nimbus.datagen.render.raytracer import culling, placing, raster
 from nimbus.datagen.render.raytracer.geometry import Geometry
 from nimbus.datagen.render.raytracer.kernel_data import MAP, DeviceLight, DeviceScene, Raster, Steps, Views
@@ -193,7 +194,7 @@ class SceneTable:
             for layout, found in enumerate(key):
                 if not found:
                     continue  # no step shows this layout
-                rows = self.body_rows(layout, {name: row for row, name in enumerate(found)})
+                rows = self.body_rows(layout, BodyRows(found))
                 table[layout, : len(rows)] = rows
             # The cache has one entry, because names rarely change between calls.
             self._bodies = {key: wp.array(table, dtype=wp.int32, device=self.device)}

@@ -193,7 +193,10 @@ class EpisodeFile(CheckedFile):
 
     def layout(self) -> Layout:
         """Everything that was drawn."""
-        return self._json(Layout, "layout")
+        layout, bodies = self._json(Layout, "layout"), self.texts("names/bodies")
+        with self._reading("layout"):
+            layout.check_names(bodies)
+        return layout
 
     def trajectory(self) -> Trajectory:
         """Executed attempt, exactly as recorded."""
