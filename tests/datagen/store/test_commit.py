@@ -60,6 +60,17 @@ def test_stage_is_cleared_once_nothing_needs_it(tmp_path: Path) -> None:
     assert not files(dataset.stage) and len(files(dataset.episodes)) == 1
 
 
+def test_nothing_is_cleared_behind_a_link(tmp_path: Path) -> None:
+    with open_dataset(tmp_path / "data") as dataset:
+        folder, stage = dataset.folder, dataset.stage
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private/notes.txt").write_text("precious")
+    stage.rmdir()
+    stage.symlink_to(tmp_path / "private")
+    clear_stage(folder)
+    assert (tmp_path / "private/notes.txt").read_text() == "precious"
+
+
 def test_only_what_was_made_under_the_last_lease_is_taken(tmp_path: Path) -> None:
     with open_dataset(tmp_path / "data") as dataset:
         first = dataset.lease(0, owner="renderer 1")

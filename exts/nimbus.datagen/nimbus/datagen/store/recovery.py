@@ -11,7 +11,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_folder
 from nimbus.datagen.files.codec import from_json
 from nimbus.datagen.files.folder_lock import lock_folder
-from nimbus.datagen.files.own_files import own_path, remove_tree
+from nimbus.datagen.files.own_files import check_own, own_path, remove_tree
 from nimbus.datagen.store.commit import Committer, StagedEpisode, is_whole_file
 from nimbus.datagen.store.info import RESTORE
 from nimbus.datagen.store.ledger.attempt import Attempt
@@ -93,6 +93,7 @@ def _pending(state: EpisodeState) -> EpisodeState:
 
 
 def _cleared(stage: Path) -> Iterator[Path]:
+    check_own(stage)
     with disk(stage):
         for path in stage.iterdir():
             remove_tree(path)
