@@ -16,8 +16,9 @@ from PIL import Image
 
 _SHARED = Path(__file__).with_name("templates")
 """Folder of the base page and the style sheet of all pages."""
-_IN_MARKDOWN = {"|": "\\|", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
-"""Escapes for characters that end a table cell, begin a tag, or form a link or an image from another server."""
+_IN_MARKDOWN = {"\\": "&#92;", "|": "&#124;", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
+"""Escapes for characters that end a table cell, begin a tag, or form a link or an image from another server. The
+signs of an escape are none themselves, so that no backslash of a value undoes one."""
 _AUTOMATIC_LINK = re.compile(r":(?=//)|\bwww(?=\.)|@(?=\w)", re.IGNORECASE)
 """Beginnings of addresses that GitHub and the Hub turn into links; an empty character is written behind them."""
 
