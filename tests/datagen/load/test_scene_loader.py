@@ -60,4 +60,4 @@ def test_a_robot_whose_package_is_missing_is_one_line(tmp_path: Path):
     panda = (scene_folder("robots") / "panda.yaml").read_text()
     (tmp_path / "mine.yaml").write_text(panda.replace("package: example-robot-data", "package: no-such-robots"))
     said = load_refusal(tmp_path / "task.yaml", TEXT.replace("robot: panda", f"robot: {tmp_path / 'mine.yaml'}"))
-    assert said.endswith("the package 'no-such-robots' is not installed; pip install no-such-robots")
+    assert said.endswith("the package 'no-such-robots' is not installed; get it from the author of the robot file")

@@ -157,7 +157,7 @@ def test_the_hash_follows_the_urdf():
     [
         (
             {"package": "no-such-robots"},
-            "robot: the package 'no-such-robots' is not installed; pip install no-such-robots",
+            "robot: the package 'no-such-robots' is not installed; get it from the author of the robot file",
         ),
         (
             {"package": "numpy"},

@@ -30,6 +30,8 @@ _MOST_ELEMENTS = 200_000
 """Largest number of XML elements; a model of 1,000 links has about 30,000."""
 _DEEPEST = 40
 """Largest nesting depth of XML elements; a URDF has five levels."""
+_KNOWN_PACKAGES = ("example-robot-data",)
+"""Packages of shipped robots. Another name comes from a robot file, and pip could install anything by it."""
 _LINK_OF = {"parent": "link", "child": "link", "mimic": "joint"}
 
 
@@ -43,9 +45,9 @@ def package_folder(package: str) -> Path:
     try:
         files = importlib.metadata.files(package) or []
     except importlib.metadata.PackageNotFoundError:
-        raise InputError(
-            f"the package '{package}' is not installed", where="robot", instead=quote_words("pip", "install", package)
-        ) from None
+        known = package in _KNOWN_PACKAGES
+        instead = quote_words("pip", "install", package) if known else "get it from the author of the robot file"
+        raise InputError(f"the package '{package}' is not installed", where="robot", instead=instead) from None
     marker = f"/share/{package}/"
     for file in files:
         text = file.as_posix()
