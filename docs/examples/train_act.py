@@ -206,7 +206,7 @@ def main() -> int:
         return error.exit_code
     sys.stdout.write(f"{data.episode_count} episodes, {len(data.states)} rows\n")
     weights = train(data, steps=args.steps, batch=args.batch, seed=args.seed)
-    write_policy(args.out, data.settings, weights, policy=ImagePolicy)
+    write_policy(args.out.resolve(), data.settings, weights, policy=ImagePolicy)
     sys.stdout.write(f"policy: {args.out}\n")
     return 0
 

@@ -79,6 +79,16 @@ def test_bad_input_starts_nothing_again(tmp_path: Path):
     assert {path.read_text() for path in tmp_path.glob("starts-*")} == {"x"}
 
 
+def test_ranks_change_nothing_through_links(tmp_path: Path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "heartbeat-0").write_text("7")
+    (out / "lock").symlink_to(tmp_path / "made")
+    with pytest.raises(InputError, match="the folder contains links, so continuing in it could change files elsewhere"):
+        Ranks(["true"], count=1, folder=out).run()
+    assert (out / "heartbeat-0").read_text() == "7" and not (tmp_path / "made").exists()
+
+
 def test_a_stop_reaches_all_ranks_once(tmp_path: Path):
     script = tmp_path / "rank.py"
     ends = "signal.signal(15, lambda *_: ((folder / f'end-{rank}').touch(), sys.exit(0)))\n    time.sleep(0.1)"

@@ -32,7 +32,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def begin(name: str | Path, *words: object) -> subprocess.Popen[str]:
-    env = os.environ | {"PYTHONPATH": str(ROOT / "exts" / "nimbus.datagen")}
+    parts = (os.environ.get("PYTHONPATH"), str(ROOT / "exts" / "nimbus.datagen"))
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, parts))}
     line = [PYTHON, str(EXAMPLES / name), *map(str, words)]
     return subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -89,7 +90,7 @@ def test_packed_sequences_have_the_padded_losses(data: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
+def test_bad_input_is_one_line(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "out"
     write_dataset(tmp_path / "other", [make_rendered(row, steps=16) for row in range(1, 4)])
     run("train_vla.py", data, *OPTIONS, "--steps", 1, "--out", out)
@@ -125,6 +126,14 @@ def test_bad_input_is_one_line(data: Path, tmp_path: Path) -> None:
     linked.mkdir()
     (linked / "metrics.jsonl").symlink_to(out / "metrics.jsonl")
     assert "linked: the folder contains links, " in run("train_vla.py", data, *OPTIONS, "--out", linked, code=2)[1]
+    policy = tmp_path / "linked policy"
+    policy.mkdir()
+    (policy / "policy").symlink_to("../private")
+    (tmp_path / "private").mkdir()
+    (tmp_path / "lightning.py").write_text("from torch.nn import Module as LightningModule\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    errors = run("lightning_vla.py", data, "--steps", 1, "--out", policy, code=2)[1]
+    assert "linked policy: the folder contains links, " in errors and not list((tmp_path / "private").iterdir())
     for path, message in weights.items():
         errors = run("train_vla.py", data, "--weights", path, "--out", tmp_path / "fresh", code=2)[1]
         assert re.fullmatch(message + "\n", errors)

@@ -65,6 +65,17 @@ def test_links_in_the_place_of_a_policy_are_replaced(folder: Path, tmp_path: Pat
     assert read_weights(folder / WEIGHTS)["x"].shape == (3,)
 
 
+def test_a_folder_that_is_a_link_gets_no_policy(folder: Path, tmp_path: Path):
+    settings = TrainedSettings(
+        task="t", robot="r", rate=15.0, joint_names=("a",), action_names=("a",), horizon=1, limit=9
+    )
+    (tmp_path / "private").mkdir()
+    (tmp_path / "linked").symlink_to("private")
+    with pytest.raises(InputError, match="linked: this is a link, and writing to it would change another file"):
+        write_policy(tmp_path / "linked", settings, {"x": np.zeros(3)}, policy=ImagePolicy)
+    assert not list((tmp_path / "private").iterdir())
+
+
 def test_an_image_policy_answers_from_its_folder(folder: Path):
     policy = open_policy(str(folder))
     policy.begin_task(TASK)

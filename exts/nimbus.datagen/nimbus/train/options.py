@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.own_files import refuse_links
 from nimbus.train.trainer import DTYPES, Training
 
 
@@ -51,7 +50,7 @@ def training_of(args: argparse.Namespace, **more: object) -> Training:
     """Check the options, and convert them to settings.
 
     Raises:
-        InputError: A number is out of range, the device does not exist, or the folder of the output has links.
+        InputError: A number is out of range, or the device does not exist.
     """
     counts = dict.fromkeys(("steps", "streams", "size", "depth", "shown"), 1)
     for name, least in (counts | {"width": 8, "rate": 1e-12, "minutes": 0, "decay": 0}).items():
@@ -64,7 +63,5 @@ def training_of(args: argparse.Namespace, **more: object) -> Training:
 
         if not torch.cuda.is_available():
             raise InputError(f"there is no device '{args.device}'", where="--device", instead="write cpu")
-    if args.out.exists():
-        refuse_links(args.out)
     names = set(Training.__dataclass_fields__) & set(vars(args))
     return Training(**{name: getattr(args, name) for name in names}, **more)  # pyright: ignore[reportArgumentType]

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import refuse_links
 from nimbus.runner.system.output import write_error
 from nimbus.runner.system.processes import die_with_parent
 
@@ -71,8 +72,9 @@ class Ranks:
         """Run the ranks to the end; return their exit code, or 128 plus the signal's number after a stop.
 
         Raises:
-            InputError: Another training run uses the folder.
+            InputError: Another training run uses the folder, or it has links.
         """
+        refuse_links(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = self._lock()
         handlers = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -20,6 +20,7 @@ from nimbus.datagen.datasets.export.source import open_source
 from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.own_files import refuse_links
 from nimbus.datagen.policies.trained_policy import settings_of, write_conventions
 from nimbus.runner.system.output import write_out
 from nimbus.train import checkpoint
@@ -91,7 +92,7 @@ class Trainer:
         ranks: Number of ranks.
 
     Raises:
-        InputError: The dataset, the weights or the checkpoint do not fit.
+        InputError: The dataset, the weights or the checkpoint do not fit, or the folder of the output has links.
     """
 
     def __init__(self, wanted: Training, *, rank: int = 0, ranks: int = 1) -> None:
@@ -100,6 +101,7 @@ class Trainer:
             torch.set_num_threads(1)
         self.wanted = wanted
         source = open_source(wanted.dataset)
+        refuse_links(wanted.out)
         wanted.out.mkdir(parents=True, exist_ok=True)
         longest = max(item.step_count for item in source.items)
         conventions = settings_of(wanted.dataset, horizon=wanted.horizon, longest=longest)

@@ -24,6 +24,7 @@ from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.npy_files import read_npz
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask, layout_source
 from nimbus.datagen.policies.signal_view import SignalView
 from nimbus.datagen.random_streams import RUN
@@ -191,7 +192,17 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
-    """Write the files beside the weights: the settings, and the file that creates the policy."""
+    """Write the files beside the weights: the settings, and the file that creates the policy.
+
+    Args:
+        folder: Folder of the policy; the caller resolves it if the user named it, because such a folder may be a link.
+        settings: Conventions.
+        policy: Class that runs the weights.
+
+    Raises:
+        InputError: The folder is a link.
+    """
+    check_own(folder)
     folder.mkdir(parents=True, exist_ok=True)
     entry = _ENTRY_TEXT.format(module=policy.__module__, name=policy.__name__)
     for name, text in ((SETTINGS, to_json(settings, indent=1) + "\n"), (ENTRY, entry)):
@@ -204,10 +215,13 @@ def write_policy(
     """Write the folder of a policy that runs in NumPy.
 
     Args:
-        folder: Folder to create.
+        folder: Folder to create, see :func:`write_conventions`.
         settings: Conventions.
         weights: Arrays by name.
         policy: Class that runs the weights.
+
+    Raises:
+        InputError: The folder is a link.
     """
     write_conventions(folder, settings, policy=policy)
     with replacing(folder / WEIGHTS, durable=False, shared=False) as temporary, temporary.open("wb") as file:

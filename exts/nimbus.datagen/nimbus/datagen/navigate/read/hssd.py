@@ -1,8 +1,7 @@
 """Reader of scene instances of Habitat: HSSD, ReplicaCAD and other datasets that place objects in a stage.
 
 ``scenes/NAME.scene_instance.json`` names a stage and objects by templates. The meshes of the templates are below
-``stages`` and ``objects`` beside the folder ``scenes``. A table ``semantics/objects.csv`` or ``metadata/*.csv`` may
-contain their categories.
+``stages`` and ``objects`` beside the folder ``scenes``. A table beside it may contain their categories, see ``TABLES``.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import check_below, check_no_link
-from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
+from nimbus.datagen.files.asset_folders import check_no_link
+from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain, real_path
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import (
@@ -38,10 +37,16 @@ _MOST_OBJECTS = 20_000
 _SCENES = "scenes"
 """Beginning of the name of the folder of instances, such as ``scenes-uncluttered``; the dataset is its parent. The
 dataset of an instance in any other folder is that folder itself."""
-
-
 _MESHES = ("stages", "objects")
 """Folders of a dataset with its meshes."""
+TABLES = (
+    "metadata/fpmodels-with-decomposed.csv",
+    "metadata/fpmodels.csv",
+    "metadata/object_categories_filtered.csv",
+    "semantics/objects.csv",
+)
+"""Tables of categories in HSSD, the first of which is used. No other is read: an archive may be unpacked in a folder of
+the user, with tables of his own in ``metadata`` or ``semantics``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,25 +102,27 @@ def instance_files(path: Path) -> list[Path]:
     """
     found = _read(path)
     meshes = [file for mesh in (found.stage, *found.meshes.values()) for file in gltf_files(mesh)]
-    return [*meshes, *_categories(found.root)[1]]
+    _, table = _categories(found.root)
+    return [*meshes, table] if table else meshes
 
 
-def dataset_folder(path: Path) -> Path:
-    """Return the folder of the dataset of an instance, in which all its files lie."""
-    return path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
-
-
-def top_folder(file: Path, root: Path) -> Path:
-    """Return the folder of a dataset in which a file lies, such as ``objects``; links do not lead out of it.
+def dataset_places(path: Path) -> list[Path]:
+    """Return the folders and tables of an instance's dataset, without links, which may lead to any folder.
 
     The folder around these may be one of the user, into which an archive was unpacked.
     """
-    return root / file.relative_to(root).parts[0]
+    root = _dataset_folder(path)
+    return [root / name for name in (*_MESHES, *TABLES) if real_path(root / name) == real_path(root) / name]
+
+
+def _dataset_folder(path: Path) -> Path:
+    folder = path.absolute().parent
+    return folder.parent if folder.name.startswith(_SCENES) else folder
 
 
 def _read(path: Path) -> _Instance:
     table = read_plain(path)
-    root = dataset_folder(path)
+    root = _dataset_folder(path)
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
@@ -166,22 +173,21 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     if Path(template).parts[0] in _MESHES:
         tried.insert(0, root / f"{template}.glb")
     for file in tried:
-        if is_file_below(file, top := top_folder(file, root)):
+        if is_file_below(file, top := root / file.relative_to(root).parts[0]):
             check_no_link(top)
             return file
     what = f"there is no mesh of '{template}' below {root / folder}"
     raise InputError(what, where=str(path), instead="keep the folders of the dataset together, as downloaded")
 
 
-def _categories(root: Path) -> tuple[dict[str, str], list[Path]]:
-    """Return the category of each template, from the first table with a known column of categories, and all tables."""
-    files = sorted([*root.glob("semantics/*.csv"), *root.glob("metadata/*.csv")])
-    for file in files:
+def _categories(root: Path) -> tuple[dict[str, str], Path | None]:
+    """Return the category of each template, and the first table with a known column of categories, if there is one."""
+    for file in filter(Path.is_file, (root / name for name in TABLES)):
         check_no_link(file.parent)
-        check_below(file, file.parent)
+        check_no_link(file, instead="put a copy of the file in its place")
         head, *lines = read_rows(file) or [[]]
         rows = [dict(zip(head, line, strict=False)) for line in lines]
         column = next((name for name in _CATEGORY if rows and name in rows[0]), None)
         if column and "id" in rows[0]:
-            return {row["id"]: row[column] for row in rows if row.get(column)}, files
-    return {}, files
+            return {row["id"]: row[column] for row in rows if row.get(column)}, file
+    return {}, None
