@@ -20,7 +20,9 @@ from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
 from nimbus.datagen.geometry.warp_library import kernel_folder
 
-DATA_COMMANDS = frozenset("assets card convert filter hash lineage merge mirror qa report reword status view".split())
+DATA_COMMANDS = frozenset(
+    "assets card convert filter hash lineage merge mirror qa report reword scale status view warm".split()
+)
 """Commands that open what is named on the command line."""
 TASK_COMMANDS = frozenset(
     "certify close-the-loop demonstrate evaluate export export-usd improve multiply replay rerender run verify".split()

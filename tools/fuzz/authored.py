@@ -207,7 +207,7 @@ def read_skills(folder: Path, random: np.random.Generator) -> None:
 
 
 SORTS = (
-    Sort(name="tasks", make=make_tasks, spoil=spoil_task, read=read_task, weight=2),
+    Sort(name="tasks", make=make_tasks, spoil=spoil_task, read=read_task),
     Sort(name="robots", make=make_robots, spoil=spoil_robot, read=read_robot),
-    Sort(name="skills", make=make_skills, spoil=spoil_skills, read=read_skills, weight=0.5),
+    Sort(name="skills", make=make_skills, spoil=spoil_skills, read=read_skills),
 )

@@ -216,7 +216,7 @@ def _replace(file: h5py.File, name: str, random: np.random.Generator) -> str:
     return kind
 
 
-SORT = Sort(name="datasets", make=make, spoil=spoil, read=read, weight=3)
+SORT = Sort(name="datasets", make=make, spoil=spoil, read=read)
 
 
 def make_shards(folder: Path) -> None:

@@ -208,4 +208,4 @@ SORTS: tuple[Sort, ...] = (
     Sort(name="archives", make=make_archives, spoil=spoil_archives, read=read_archives),
 )
 if importlib.util.find_spec("gymnasium") is not None:
-    SORTS += (Sort(name="options", make=make_options, spoil=spoil_options, read=read_options, weight=0.2),)
+    SORTS += (Sort(name="options", make=make_options, spoil=spoil_options, read=read_options),)

@@ -150,8 +150,8 @@ def read_shards(folder: Path, random: np.random.Generator) -> None:
 
 
 SORTS = (
-    Sort(name="lerobot-v2.1", make=make_v21, spoil=spoil, read=read, weight=1.5),
-    Sort(name="lerobot-v3.0", make=make_v30, spoil=spoil, read=read, weight=1.5),
-    Sort(name="lerobot-export", make=make_export, spoil=spoil, read=read, weight=1.5),
+    Sort(name="lerobot-v2.1", make=make_v21, spoil=spoil, read=read),
+    Sort(name="lerobot-v3.0", make=make_v30, spoil=spoil, read=read),
+    Sort(name="lerobot-export", make=make_export, spoil=spoil, read=read),
     Sort(name="shards", make=make_shards, spoil=spoil_shards, read=read_shards),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import math
 import os
 import resource
 import sys
@@ -54,14 +55,13 @@ def fuzz(
 
     Args:
         chosen: The sorts.
-        inputs: Number of inputs of all sorts together.
+        inputs: Number of inputs of all sorts together; each gets the same share, rounded up.
         seed: Seed of all mutations.
         seconds: Time after which no new batch begins [s].
         first: Number of the first input of each sort.
         hang: Time after which an input counts as a hang [s].
     """
-    total = sum(sort.weight for sort in chosen)
-    left = {sort.name: max(1, round(inputs * sort.weight / total)) for sort in chosen}
+    left = {sort.name: math.ceil(inputs / len(chosen)) for sort in chosen}
     end, at = time.monotonic() + seconds, Counter[str]()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
         root = Path(place)

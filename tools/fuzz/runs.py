@@ -183,6 +183,6 @@ def read_improvement(folder: Path, random: np.random.Generator) -> None:
 
 SORTS = (
     Sort(name="statuses", make=make_status, spoil=spoil_status, read=read_status),
-    Sort(name="cluster", make=make_cluster, spoil=spoil_cluster, read=read_cluster, weight=0.5),
-    Sort(name="improvements", make=make_improvement, spoil=spoil_improvement, read=read_improvement, weight=0.5),
+    Sort(name="cluster", make=make_cluster, spoil=spoil_cluster, read=read_cluster),
+    Sort(name="improvements", make=make_improvement, spoil=spoil_improvement, read=read_improvement),
 )

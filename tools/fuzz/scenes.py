@@ -226,6 +226,6 @@ def _keep_one(folder: Path, random: np.random.Generator) -> Path:
 SORTS = (
     Sort(name="splats", make=make_splats, spoil=spoil_splats, read=read_splats),
     Sort(name="scenes", make=make_scenes, spoil=spoil_scene, read=read_scene),
-    Sort(name="libraries", make=make_library, spoil=spoil_library, read=read_library, weight=0.5),
-    Sort(name="stores", make=make_store, spoil=spoil_store, read=read_store, weight=0.5),
+    Sort(name="libraries", make=make_library, spoil=spoil_library, read=read_library),
+    Sort(name="stores", make=make_store, spoil=spoil_store, read=read_store),
 )

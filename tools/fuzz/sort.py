@@ -20,8 +20,6 @@ class Sort:
     """Function that damages a copy of the input and returns a short description of the damage."""
     read: Callable[[Path, np.random.Generator], object]
     """Function that reads the copy; ``InputError`` is an accepted result."""
-    weight: float = 1.0
-    """Relative number of inputs of this sort."""
 
 
 class Crash(Exception):

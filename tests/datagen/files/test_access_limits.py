@@ -81,6 +81,43 @@ def test_the_network_is_refused_unless_it_is_needed(tmp_path: Path):
     server.close()
 
 
+@pytest.mark.parametrize("kind", ["socket.AF_INET, socket.SOCK_DGRAM", "socket.AF_INET6, socket.SOCK_STREAM"])
+def test_no_socket_of_a_network_is_created(tmp_path: Path, kind: str):
+    assert "Permission denied" in run(tmp_path, f"{LIMITED}socket.socket({kind})").stderr
+    assert run(tmp_path, f"{LIMITED}socket.socket(socket.AF_UNIX).close(); socket.socketpair()").returncode == 0
+
+
+ALONE = BEGIN + "assert limit_access(AccessLimits(is_alone=True))\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "socket.socket(socket.AF_UNIX)",
+        "open('/dev/shm/' + folder.name, 'w')",
+        "os.listdir('/dev/shm')",
+        "subprocess.run([sys.executable, '-c', 'import socket; socket.socket(socket.AF_UNIX)'], check=True)",
+    ],
+)
+def test_a_process_alone_exchanges_nothing_with_others(tmp_path: Path, code: str):
+    assert "Permission denied" in run(tmp_path, ALONE + code).stderr
+    assert (
+        run(tmp_path, ALONE + "socket.socketpair(); os.pipe(); subprocess.run(['/bin/true'], check=True)").returncode
+        == 0
+    )
+
+
+def test_no_text_is_typed_into_a_terminal(tmp_path: Path):
+    """The shell of the terminal would execute the text without limits."""
+    terminal = "import fcntl, pty, termios; _, terminal = pty.openpty(); name = os.ttyname(terminal)\n"
+    type_it = "fcntl.ioctl(terminal, termios.TIOCSTI, b'x')"
+    done = run(tmp_path, f"{BEGIN}{terminal}limit_access(AccessLimits(may_connect=True))\n{type_it}")
+    assert "Operation not permitted" in done.stderr
+    limited = f"{BEGIN}{terminal}limit_access(AccessLimits(read=None))\n"
+    assert "Permission denied" in run(tmp_path, limited + "open(name, 'w')").stderr
+    assert run(tmp_path, limited + "termios.tcgetattr(terminal); os.write(terminal, b'x')").returncode == 0
+
+
 def test_folders_of_loaded_libraries_belong_to_python(tmp_path: Path):
     """An interpreter of Homebrew, Spack or EasyBuild finds its libraries outside of its own folder."""
     library = next(path for name in sys.path for path in Path(name).glob("zlib*.so"))

@@ -86,6 +86,7 @@ def test_the_shortest_command_line_has_limits(cache: Path, command: str):
         "reword": "data --out new",
         "robot": "check panda",
         "run": "--task sort_trash --out new",
+        "scale": "data 1x1",
         "view": "data --sheet",
         "export": "data --out new",
     }.get(command, "data")
@@ -171,7 +172,7 @@ def test_own_tasks_may_name_files_anywhere(cache: Path):
 @pytest.mark.parametrize(
     ("command", "given"),
     [
-        ("scale", {}),
+        ("estimate", {}),
         ("run", {"sim": "isaacsim"}),
         ("run", {"task": "own/tidy.yaml"}),
         ("run", {"out": "s3://bucket/data"}),

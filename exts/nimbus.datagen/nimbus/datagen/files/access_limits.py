@@ -1,4 +1,4 @@
-"""Limits on the files, programs and connections of a process, which the Linux kernel enforces (Landlock).
+"""Limits on the files, programs and connections of a process, which the Linux kernel enforces (Landlock, seccomp).
 
 Checks of names and links stand in the code that opens files. These limits hold below that code, also for files that a
 library opens by itself: a process that reads files of others may open what was named for it, and nothing else. They
@@ -13,6 +13,7 @@ import ctypes
 import importlib
 import os
 import platform
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,7 @@ from functools import cache
 from pathlib import Path
 
 import nimbus
+from nimbus.datagen.files.system_calls import c_library, refuse_system_calls
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """Numbers of the system calls, which are the same on x86-64 and AArch64."""
@@ -34,6 +36,8 @@ _OLDEST = 2
 _NETWORK_VERSION, _SCOPE_VERSION = 4, 6
 _TCP = 0b11
 """Rights to bind to and to connect to ports of TCP."""
+_LOCAL_SOCKETS = (socket.AF_UNIX, getattr(socket, "AF_NETLINK", 16))
+"""Address families within this machine; AF_NETLINK describes its network."""
 _SCOPES = 0b11
 """Abstract Unix sockets of other processes, and signals to them."""
 
@@ -56,14 +60,15 @@ class _Right(IntFlag):
     MAKE_LINK = 1 << 12
     MOVE = 1 << 13
     TRUNCATE = 1 << 14
+    CONTROL_DEVICE = 1 << 15
 
 
-_SINCE = {_Right.TRUNCATE: 3}
+_SINCE = {_Right.TRUNCATE: 3, _Right.CONTROL_DEVICE: 5}
 """Rights that are newer than the oldest version that is used."""
 _READ = _Right.READ_FILE | _Right.READ_FOLDER
 _WRITE = ~(_Right.EXECUTE | _Right.MAKE_CHARACTER_DEVICE | _Right.MAKE_BLOCK_DEVICE)
 _RUN = _READ | _Right.EXECUTE
-_OF_FILES = _Right.EXECUTE | _Right.WRITE_FILE | _Right.READ_FILE | _Right.TRUNCATE
+_OF_FILES = _Right.EXECUTE | _Right.WRITE_FILE | _Right.READ_FILE | _Right.TRUNCATE | _Right.CONTROL_DEVICE
 """Rights that a rule about one file, in place of a folder, may give."""
 
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/opt", "/nix/store", "/gnu/store")
@@ -76,7 +81,8 @@ _SETTINGS = (
     *(f"/etc/{name}" for name in ("OpenCL", "vulkan", "glvnd", "egl", "services", "protocols")),
 )
 """Files that libraries of the system read."""
-_DEVICES = ("/dev/null", "/dev/full", "/dev/tty", "/dev/pts", "/dev/shm", "/dev/dri", "/dev/kfd")
+_DEVICES = ("/dev/null", "/dev/full", "/dev/dri", "/dev/kfd")
+_SHARED_MEMORY = "/dev/shm"
 _NVIDIA = ("nvidia*", "nvidia-caps")
 _WITH_LIBRARIES = ("_bz2", "_ctypes", "_hashlib", "_lzma", "_sqlite3", "_ssl", "zlib")
 """Modules of Python that use libraries outside of it."""
@@ -106,7 +112,9 @@ class AccessLimits:
     write: tuple[Path, ...] = ()
     """Files and folders that it may read and change."""
     may_connect: bool = False
-    """True if it may use TCP."""
+    """True if it may use the network."""
+    is_alone: bool = False
+    """True if it exchanges nothing with other processes: it has no shared memory and creates no sockets."""
 
 
 @cache
@@ -114,7 +122,7 @@ def landlock_version() -> int:
     """Return the version of Landlock in this kernel; 0 if limits cannot be set here."""
     if sys.platform != "linux" or platform.machine() not in _MACHINES:
         return 0
-    version = _library().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_GET_VERSION))
+    version = c_library().syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_GET_VERSION))
     return version if version >= _OLDEST else 0
 
 
@@ -140,13 +148,15 @@ def limit_access(limits: AccessLimits) -> bool:
             _allow(ruleset, path, _RUN & handled)
         for path in (*map(Path, _SETTINGS), *(limits.read or ())):
             _allow(ruleset, path, _READ & handled)
-        for path in (*map(Path, _DEVICES), *(one for name in _NVIDIA for one in Path("/dev").glob(name))):
+        shared = () if limits.is_alone else (_SHARED_MEMORY,)
+        for path in (*map(Path, (*_DEVICES, *shared)), *(one for name in _NVIDIA for one in Path("/dev").glob(name))):
             _allow(ruleset, path, _WRITE & handled)
         for path in limits.write:
             _allow(ruleset, path, _WRITE & handled)
-        if _library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        if c_library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+        refuse_system_calls(None if limits.may_connect else () if limits.is_alone else _LOCAL_SOCKETS)
     finally:
         os.close(ruleset)
     _in_force.append(limits)
@@ -194,14 +204,7 @@ def _allow(ruleset: int, path: Path, rights: _Right) -> None:
 
 
 def _call(number: int, *arguments: object) -> int:
-    result = _library().syscall(number, *arguments)
+    result = c_library().syscall(number, *arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "Landlock")
     return result
-
-
-@cache
-def _library() -> ctypes.CDLL:
-    library = ctypes.CDLL(None, use_errno=True)
-    library.syscall.restype = ctypes.c_long
-    return library

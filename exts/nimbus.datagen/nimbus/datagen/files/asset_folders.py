@@ -30,21 +30,21 @@ def check_below(path: Path, folder: Path) -> None:
 
 
 def check_all_below(
-    files: Iterable[Path], folder: Path, *, instead: str = "put a copy of the file in its place"
+    files: Iterable[Path], *folders: Path, instead: str = "put a copy of the file in its place"
 ) -> None:
-    """Refuse files of a folder of assets that are links out of this folder; the folder itself may be a link.
+    """Refuse files of folders of assets that are links out of these folders; a folder itself may be a link.
 
     Links of a download by ``huggingface_hub`` from ``snapshots`` into ``blobs`` of the same repository are accepted.
 
     Args:
         files: The files; missing ones are accepted.
-        folder: Folder that the user has named.
+        folders: Folders that the user has named, or files, each of which stands for itself.
         instead: Remedy for the error.
 
     Raises:
         InputError: A file is such a link.
     """
-    places = folders_of(folder)
+    places = tuple(place for folder in folders for place in folders_of(folder))
     for file in files:
         if not _is_in(file, places):
             what = "this is a link out of its folder, which may lead to a private file"

@@ -6,7 +6,8 @@ they do not affect content.
 
 The working folder of each call is new and empty, because that of the user may contain files of others, and libraries
 open files there by relative names. Where the kernel can enforce it, a call opens the files that were named for it and
-no others, starts no other programs than those of the system, and cannot use TCP; see :mod:`.access_limits`.
+no others, starts no other programs than those of the system, and uses no sockets, terminals and shared memory; see
+:mod:`.access_limits`.
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> No
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         reads = None if request["reads"] is None else tuple(map(Path, request["reads"]))
-        limit_access(AccessLimits(read=reads, write=(Path(folder), *map(Path, request["writes"]))))
+        limit_access(AccessLimits(reads, (Path(folder), *map(Path, request["writes"])), is_alone=True))
         pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + request["memory"])
         _limit(resource.RLIMIT_CPU, request["seconds"])

@@ -113,13 +113,18 @@ def _thing(
 def _model(path: Path, entry: Mapping[str, Any]) -> Path | None:
     """Return the mesh of a furniture entry; None if it, or a folder of the models, is missing or a link."""
     jid = Path(str(entry.get("jid", ""))).name
-    for folder in (path.parent, path.parent.parent):
-        models = folder / "3D-FUTURE-model"
+    for models in model_folders(path):
         file = models / jid / "raw_model.obj"
-        has_link = any(map(os.path.islink, (file, file.parent, models)))
+        has_link = any(map(os.path.islink, (file, file.parent)))
         if jid not in ("", "..") and is_file_below(file, models) and not has_link:
             return file
     return None
+
+
+def model_folders(path: Path) -> list[Path]:
+    """Return the folders that may contain the models of a house, without links, which may lead to any folder."""
+    folders = [folder / "3D-FUTURE-model" for folder in path.absolute().parents[:2]]
+    return [folder for folder in folders if not folder.is_symlink()]
 
 
 def house_files(path: Path) -> list[Path]:

@@ -16,7 +16,7 @@ import numpy as np
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import check_no_link
-from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain
+from nimbus.datagen.files.bounded import RESTORE, is_file_below, read_plain, real_path
 from nimbus.datagen.geometry import transforms
 from nimbus.datagen.navigate.navigation_scene import NavigationScene
 from nimbus.datagen.navigate.read.assemble import (
@@ -106,22 +106,23 @@ def instance_files(path: Path) -> list[Path]:
     return [*meshes, table] if table else meshes
 
 
-def dataset_folder(path: Path) -> Path:
-    """Return the folder of the dataset of an instance, in which all its files lie."""
-    return path.parent.parent if path.absolute().parent.name.startswith(_SCENES) else path.parent
-
-
-def top_folder(file: Path, root: Path) -> Path:
-    """Return the folder of a dataset in which a file lies, such as ``objects``; links do not lead out of it.
+def dataset_places(path: Path) -> list[Path]:
+    """Return the folders and tables of an instance's dataset, without links, which may lead to any folder.
 
     The folder around these may be one of the user, into which an archive was unpacked.
     """
-    return root / file.relative_to(root).parts[0]
+    root = _dataset_folder(path)
+    return [root / name for name in (*_MESHES, *TABLES) if real_path(root / name) == real_path(root) / name]
+
+
+def _dataset_folder(path: Path) -> Path:
+    folder = path.absolute().parent
+    return folder.parent if folder.name.startswith(_SCENES) else folder
 
 
 def _read(path: Path) -> _Instance:
     table = read_plain(path)
-    root = dataset_folder(path)
+    root = _dataset_folder(path)
     stage = table.get("stage_instance") if isinstance(table, Mapping) else None
     objects = table.get("object_instances", []) if isinstance(table, Mapping) else None
     if not isinstance(stage, Mapping) or not isinstance(objects, list) or len(objects) > _MOST_OBJECTS:
@@ -172,7 +173,7 @@ def _mesh(root: Path, folder: str, template: str, path: Path) -> Path:
     if Path(template).parts[0] in _MESHES:
         tried.insert(0, root / f"{template}.glb")
     for file in tried:
-        if is_file_below(file, top := top_folder(file, root)):
+        if is_file_below(file, top := root / file.relative_to(root).parts[0]):
             check_no_link(top)
             return file
     what = f"there is no mesh of '{template}' below {root / folder}"

@@ -18,7 +18,7 @@ from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.geometry.warp_library import kernel_folder
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
-from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_folders
+from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_places
 from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_scene
@@ -64,7 +64,7 @@ def open_limited(path: Path, up: str = "auto") -> NavigationScene:
     Raises:
         InputError: The file is unusable, or its reader exceeds a limit or crashes.
     """
-    scene, _ = _run("write_scene", path, {"file": path, "up": up})
+    scene, _ = _run("write_scene", [path], {"file": path, "up": up})
     return scene
 
 
@@ -78,7 +78,8 @@ def read_limited_splats(
     """
     given = {"file": path, "proxy": proxy or ""}
     given |= {"up": up, "scale": scale, "proxy_up": proxy_up}
-    scene, arrays = _run("write_splats", path, given, writes=[kernel_folder()])  # a kernel finds the nearest surface
+    files = [path, proxy] if proxy else [path]
+    scene, arrays = _run("write_splats", files, given, writes=[kernel_folder()])  # a kernel finds the nearest surface
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
     return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
@@ -94,7 +95,7 @@ def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
         return {}
     where, given = str(paths[0].parent), {"files": list(paths)}
     _check_scenes(paths)
-    reads = scene_folders(paths)
+    reads = scene_places(paths)
     told = run_limited(f"{__name__}:list_files", given, where=where, seconds=_SECONDS, memory=_MEMORY, reads=reads)
     lists = [[Path(name) for name in one] for one in as_typed(list[list[str]], told, where=where)]
     return {path: files for path, files in zip(paths, lists, strict=True) if files}
@@ -116,24 +117,25 @@ def list_files(files: list[str]) -> list[list[str]]:
 
 
 def _run(
-    function: str, path: Path, arguments: dict[str, Any], *, writes: Sequence[Path] = ()
+    function: str, paths: Sequence[Path], arguments: dict[str, Any], *, writes: Sequence[Path] = ()
 ) -> tuple[NavigationScene, Arrays]:
-    _check_scenes([path])
+    _check_scenes(paths)
+    where = str(paths[0])
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
         target = Path(folder, _FILE)
         given = arguments | {"target": str(target)}
         told = run_limited(
             f"{__name__}:{function}",
             given,
-            where=str(path),
+            where=where,
             seconds=_SECONDS,
             memory=_MEMORY,
-            reads=scene_folders([path]),
+            reads=scene_places(paths),
             writes=[Path(folder), *writes],
         )
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)
-    return _scene(as_typed(_Outline, told, where=str(path)), arrays), arrays
+    return _scene(as_typed(_Outline, told, where=where), arrays), arrays
 
 
 def _check_scenes(paths: Sequence[Path]) -> None:
