@@ -90,9 +90,12 @@ def replay_actions(
         actions: ``executed`` reproduces the stored states to the last bit; ``recorded`` omits execution noise.
 
     Raises:
-        _Unplayable: The layout and the trajectory have unequal bodies, or physics needs too much work.
+        _Unplayable: The layout names other joints than the robot's, or other bodies than the trajectory's, or physics
+            needs too much work.
     """
     simulation = _LimitedSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
+    if odd := sorted(layout.robot.start.keys() - {*simulation.robot.joint_names}):
+        raise _Unplayable(f"the robot has no joint {odd[0]}")
     simulation.load(layout)
     if odd := sorted({*simulation.body_names} ^ {*stored.body_names}):
         raise _Unplayable(f"its bodies are not those of the trajectory, for example {odd[0]}")

@@ -45,6 +45,16 @@ def change_seed(layout: Any) -> None:
     layout["key"] |= {"seed": -5, "index": -1}
 
 
+def store_changed(path: Path, change: Callable[[Any], None]) -> None:
+    """Change the layout of an episode."""
+    with h5py.File(path, "r+") as file:
+        stored: Any = file["layout"]
+        layout = json.loads(stored[()].decode())
+        change(layout)
+        del file["layout"]
+        file["layout"] = np.bytes_(json.dumps(layout).encode())
+
+
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -59,12 +69,7 @@ def change_seed(layout: Any) -> None:
 )
 def test_wrong_names_are_refused_in_one_line(copy: Path, change: Callable[[Any], None], text: str, capsys):
     path = min((copy / "episodes").iterdir())
-    with h5py.File(path, "r+") as file:
-        stored: Any = file["layout"]
-        layout = json.loads(stored[()].decode())
-        change(layout)
-        del file["layout"]
-        file["layout"] = np.bytes_(json.dumps(layout).encode())
+    store_changed(path, change)
     out = copy.parent / "out"
     commands = {
         "export-usd": ["--episode", str(copy), path.stem, "--out", str(out / "x.usda")],
@@ -76,3 +81,26 @@ def test_wrong_names_are_refused_in_one_line(copy: Path, change: Callable[[Any],
         line = capsys.readouterr().err
         assert line.startswith(f"{path}: cannot be read: layout: ") and text in line and line.count("\n") == 1
     assert not out.exists()
+
+
+def remove_object(layout: Any) -> None:
+    del layout["physical"]["objects"][0]
+
+
+def start_another_joint(layout: Any) -> None:
+    layout["physical"]["robot"] = {"start": {"no_joint": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (remove_object, "its bodies are not those of the trajectory, for example "),
+        (start_another_joint, "the robot has no joint no_joint"),
+    ],
+)
+def test_a_layout_of_another_scene_is_not_replayed(copy: Path, change: Callable[[Any], None], text: str, capsys):
+    path = min((copy / "episodes").iterdir())
+    store_changed(path, change)
+    assert main(["replay", str(copy), path.stem]) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(f"{path}: physics cannot compute its layout: ") and text in line and line.count("\n") == 1
