@@ -25,6 +25,8 @@ ALIVE = "still alive"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _SWEEP_PATIENCE = 5.0
 """Time limit for processes to end after SIGKILL [s]."""
+_EXECUTION = 0.1
+"""Time limit for the kernel to execute a program [s]."""
 _PROC = Path("/proc")
 
 
@@ -205,11 +207,29 @@ def _own_processes() -> Iterator[int]:
 
 
 def _has_tag(pid: int, tag: str) -> bool:
-    try:
-        environment = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False
+    environment = _environment(pid)
     return os.fsencode(f"{TAG}={tag}") in environment and not _is_of_another(environment)
+
+
+def _environment(pid: int) -> list[bytes]:
+    """Return the environment with which a process was executed; nothing if it has ended.
+
+    It is empty for an instant while the kernel executes a program, in which a sweep would miss the process.
+    """
+    deadline = time.monotonic() + _EXECUTION
+    try:
+        while not (content := (_PROC / str(pid) / "environ").read_bytes()):
+            if not _has_memory(pid) or time.monotonic() > deadline:  # it has ended, or was given no environment
+                break
+            time.sleep(0.001)
+    except OSError:
+        return []
+    return content.split(b"\0")
+
+
+def _has_memory(pid: int) -> bool:
+    """Return False for a process that has ended and waits for its parent, and for a thread of the kernel."""
+    return not (_PROC / str(pid) / "statm").read_text().startswith("0 ")
 
 
 def _is_of_another(environment: list[bytes]) -> bool:

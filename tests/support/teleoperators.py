@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 
 
@@ -39,5 +40,6 @@ class ScriptedLeader:
         return {"one.pos": 30.0 + turned, "two.pos": -5.0, "gripper.pos": 100.0 if turned < 5 else 0.0}
 
     def disconnect(self) -> None:
-        """Disconnect."""
+        """Disconnect, after a while, as drivers do."""
+        time.sleep(0.2)
         self.is_connected = False

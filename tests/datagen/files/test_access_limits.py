@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,6 +106,46 @@ def test_a_process_alone_exchanges_nothing_with_others(tmp_path: Path, code: str
         run(tmp_path, ALONE + "socket.socketpair(); os.pipe(); subprocess.run(['/bin/true'], check=True)").returncode
         == 0
     )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.chmod(private / 'file', 0o666); os.chmod(private, 0o777)",
+        "os.utime(private / 'file', (0, 0))",
+        "os.setxattr(private / 'file', 'user.name', b'value')",
+        "shutil.copytree(read, write / 'copy')",  # which copies modes and times, and fails if it cannot
+    ],
+)
+def test_a_process_alone_changes_no_modes_and_times(tmp_path: Path, code: str):
+    run(tmp_path, "")
+    file = tmp_path / "private" / "file"
+    file.chmod(0o600)
+    file.parent.chmod(0o700)
+    before = [(path.stat().st_mode, path.stat().st_mtime_ns, os.listxattr(path)) for path in (file, file.parent)]
+    limited = "import shutil\nassert limit_access(AccessLimits((read,), (write,), is_alone=True))\n"
+    done = subprocess.run([sys.executable, "-P", "-c", BEGIN + limited + code, str(tmp_path)], check=False)
+    assert done.returncode == 0
+    assert before == [
+        (path.stat().st_mode, path.stat().st_mtime_ns, os.listxattr(path)) for path in (file, file.parent)
+    ]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ctypes.CDLL(None, use_errno=True).shmget(0, 4096, 0o1600)",
+        "ctypes.CDLL(None, use_errno=True).unshare(0x10000000)",  # a user namespace
+        "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (3, 3)) and 0",
+        "os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0)) or 0",
+        "os.setpriority(os.PRIO_PROCESS, os.getppid(), 19) or 0",
+    ],
+)
+def test_a_process_alone_reaches_no_other(tmp_path: Path, code: str):
+    code = f"import ctypes, resource\nif ({code}) < 0: raise OSError(ctypes.get_errno(), 'errno')"
+    assert "Errno 1]" in run(tmp_path, ALONE + code).stderr
+    own = "import resource, threading; resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); threading.Thread().start()"
+    assert run(tmp_path, ALONE + own).returncode == 0
 
 
 def test_no_text_is_typed_into_a_terminal(tmp_path: Path):

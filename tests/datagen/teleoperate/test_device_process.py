@@ -79,6 +79,15 @@ def test_a_leader_arm_moves_the_robot_until_it_is_lost(tmp_path: Path, robot: Ro
     assert np.allclose([motion.positions[1:] for motion in motions], np.radians(-5.0))
 
 
+def test_readings_from_before_its_loss_do_not_bring_a_device_back(tmp_path: Path, robot: Robot):
+    """The process of the device still disconnects, and nobody has seen the last reading."""
+    with closing(device(tmp_path, robot, DEVICE.replace("STEPS", "40"))) as leader:
+        with pytest.raises(DeviceLost):
+            for _ in inputs(leader):
+                time.sleep(0.045)
+        assert leader.poll().is_idle()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

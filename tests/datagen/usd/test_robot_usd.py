@@ -85,7 +85,9 @@ def test_a_users_robot_is_converted_in_another_process(cache: Path, tmp_path: Pa
     model = tmp_path / "mine.urdf"
     model.write_text('<robot name="mine"><link name="a"/></robot>')
     monkeypatch.setattr(conversion, "_write", pytest.fail)
-    assert path_of(changed(package="", urdf=str(model))).is_relative_to(cache / "robots")
+    made = path_of(changed(package="", urdf=str(model)))
+    assert made.is_relative_to(cache / "robots")
+    assert made.stat().st_mode == model.stat().st_mode  # as of any new file, also for other users of a shared cache
 
 
 def test_the_name_of_a_robot_is_no_path(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

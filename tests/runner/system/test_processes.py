@@ -276,6 +276,25 @@ def test_processes_that_start_others_while_they_are_swept_do_not_get_away() -> N
         assert processes.sweep(mark) == 0
 
 
+def test_a_process_that_executes_programs_all_the_time_does_not_get_away(tmp_path: Path) -> None:
+    """The environment of a process is empty while the kernel executes a program in it."""
+    script, mark = tmp_path / "again.sh", tag()
+    script.write_text(f"#!/bin/sh\nexec {script}\n")
+    script.chmod(0o755)
+    for _ in range(20):
+        with subprocess.Popen([script], env={TAG: mark}) as process:
+            killed = processes.sweep(mark)
+            process.kill()
+        assert killed == 1
+
+
+def test_a_process_without_an_environment_is_spared() -> None:
+    with subprocess.Popen(["sleep", "9"], env={}) as process:
+        killed = processes.sweep(tag())
+        process.kill()
+    assert killed == 0
+
+
 def test_the_tag_of_a_cell_is_the_real_path_of_its_folder(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -156,7 +156,8 @@ def limit_access(limits: AccessLimits) -> bool:
         if c_library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-        refuse_system_calls(None if limits.may_connect else () if limits.is_alone else _LOCAL_SOCKETS)
+        sockets = None if limits.may_connect else () if limits.is_alone else _LOCAL_SOCKETS
+        refuse_system_calls(sockets=sockets, is_alone=limits.is_alone)
     finally:
         os.close(ruleset)
     _in_force.append(limits)

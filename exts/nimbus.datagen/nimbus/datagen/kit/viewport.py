@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import omni.timeline
 import omni.usd
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.kit.live_stage import LiveStage
 from nimbus.datagen.kit.markers import StageMarkers
 from nimbus.datagen.kit.stage_variation import StageVariation
@@ -100,9 +103,11 @@ class KitViewport:
         answers, self._answers[:] = list(self._answers), []
         return answers
 
-    def open_page(self, path: Path) -> None:
-        """Open a page in the browser."""
-        webbrowser.open(path.absolute().as_uri())
+    def open_page(self, page: str) -> None:
+        """Open an HTML page in the browser."""
+        path = cache_folder("temporary") / f"page-{os.getpid()}.html"
+        write_atomic(path, page, durable=False, shared=False)
+        webbrowser.open(path.as_uri())
 
     def close(self) -> None:
         """Cancel a pending stage, end a live plan, and remove the markers and changes."""

@@ -16,6 +16,12 @@ from PIL import Image
 
 _SHARED = Path(__file__).with_name("templates")
 """Folder of the base page and the style sheet of all pages."""
+_POLICY = Markup(
+    '<meta http-equiv="Content-Security-Policy" content="'
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    '">'
+)
+"""Rule for browsers: a page loads and runs nothing."""
 _IN_MARKDOWN = {"\\": "&#92;", "|": "&#124;", "<": "&lt;", "[": "&#91;", "]": "&#93;"}
 """Escapes for characters that end a table cell, begin a tag, or form a link or an image from another server. The
 signs of an escape are none themselves, so that no backslash of a value undoes one."""
@@ -34,6 +40,11 @@ def render_html(template: Path, **values: object) -> Markup:
         UndefinedError: The template uses a variable without a value.
     """
     return Markup(_html(template.parent).get_template(template.name).render(values))
+
+
+def restrict_page(page: str) -> str:
+    """Return a page that may come from others, so that a browser loads and runs nothing for it."""
+    return f"<!doctype html>{_POLICY}{page}"
 
 
 def render_markdown(template: Path, **values: object) -> str:
@@ -74,6 +85,7 @@ def _html(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals["policy"] = _POLICY
     environment.filters |= {"percent": "{:.0%}".format, "tenths": "{:.1f}".format, "spaced": _spaced}
     return environment
 

@@ -101,6 +101,8 @@ class ProcessDevice(InputDevice):
             return self._try_again(entries, has_ended, age)
         if error or has_ended or age > (_SILENCE if entries is not None else _START):
             self._is_lost = True
+            with self._lock:
+                self._entries = None  # a reading from before the loss is no sign that the device is back
             raise DeviceLost(error or self._last_words(has_ended), where=self.name, instead="connect it again")
         return self._input(entries)
 

@@ -140,7 +140,13 @@ def write_usd(robot: str, folder: str) -> None:
     """
     place, given = Path(folder), Robot.model_validate_json(robot, strict=False)
     with listed_textures_only(given):
-        _to_usd(_one_urdf(given, place), place)
+        urdf = _one_urdf(given, place)
+        _to_usd(urdf, place)
+    # USD saves files for this user and group, and then changes their modes by path, which has no effect here.
+    for path in (place / "usd").rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as file:
+                os.fchmod(file.fileno(), urdf.stat().st_mode)
 
 
 def _write(robot: Robot, folder: Path) -> None:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import file_in
-from nimbus.datagen.files.bounded import Count, Index, Seconds, read_bytes, read_typed
+from nimbus.datagen.files.bounded import Count, Index, Seconds, read_typed
 from nimbus.datagen.ui.browser.markdown import escape
 
 if TYPE_CHECKING:
     from nimbus.datagen.ui.document.draft import TaskDraft
     from nimbus.datagen.ui.runs.run_panel import RunPanel
 
-_MOST_REPORT = 30 * 2**20
 """Size above which a report is not shown in the page [bytes]."""
 
 
@@ -110,15 +109,10 @@ class RunTab:
         return ""
 
     def _show_report(self) -> str:
-        page = self._panel.report
         if not self._panel.task:
             self._panel.set_task(str(self._draft().path))
-            page = self._panel.report
-        if not page.is_file():
-            raise InputError("there is no report yet", where=str(page), instead="wait for the end of the run")
-        text = read_bytes(page, limit=_MOST_REPORT, follow=False).decode(errors="replace")
-        with self._server.gui.add_modal(f"Report of {page.parent.name}") as modal:
-            source = html.escape(text, quote=True)
+        source = html.escape(self._panel.read_report(), quote=True)
+        with self._server.gui.add_modal(f"Report of {self._panel.report.parent.name}") as modal:
             style = "width: 100%; height: 70vh; border: 0; background: white"
             self._server.gui.add_html(f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>')
             self._server.gui.add_button("Close").on_click(lambda _: modal.close())

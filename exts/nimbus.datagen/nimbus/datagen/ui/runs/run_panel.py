@@ -10,13 +10,15 @@ from typing import Protocol
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import file_in
-from nimbus.datagen.files.bounded import Count, Seconds, read_typed
+from nimbus.datagen.files.bounded import Count, Seconds, read_bytes, read_typed
 from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.runs.launch import Launcher, RunningProcess
 
 MAX_EPISODES = 10_000_000
 MAX_SEED = 2**63 - 1
+_MOST_REPORT = 30 * 2**20
+"""Limit of a report [bytes]."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +90,8 @@ class _StatusFile:
 class ResultViewer(Protocol):
     """Interface to a host that shows pages."""
 
-    def open_page(self, path: Path) -> None:
-        """Open a page in the user's browser."""
+    def open_page(self, page: str) -> None:
+        """Open an HTML page in the user's browser."""
         ...
 
 
@@ -169,6 +171,18 @@ class RunPanel:
         """
         return self.out_folder / "report.html"
 
+    def read_report(self) -> str:
+        """Return the run's report as a page for which a browser loads nothing: the dataset may come from others.
+
+        Raises:
+            InputError: There is no report, or its folder is a link or outside the allowed folders.
+        """
+        from nimbus.datagen.media.pages import restrict_page
+
+        if not self.report.is_file():
+            raise InputError("there is no report yet", where=str(self.report), instead="wait for the end of the run")
+        return restrict_page(read_bytes(self.report, limit=_MOST_REPORT, follow=False).decode(errors="replace"))
+
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call a function after every change; return a function that stops this."""
         self._observers.append(changed)
@@ -233,10 +247,9 @@ class RunPanel:
     def open_report(self) -> None:
         """Show the report of the last run."""
         try:
-            if self._viewer is not None and self.report.is_file():
-                self._viewer.open_page(self.report)
-                return
-            self.problem = f"{self.report}: there is no report yet; a run writes it when it ends"
+            if self._viewer is not None:
+                self._viewer.open_page(self.read_report())
+            return
         except InputError as error:
             self.problem = str(error)
         self._changed()
