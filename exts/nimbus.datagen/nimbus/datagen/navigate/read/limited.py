@@ -80,12 +80,17 @@ def read_limited_splats(
     given = {"file": path, "proxy": proxy or ""}
     given |= {"up": up, "scale": scale, "proxy_up": proxy_up}
     files = [path, proxy] if proxy else [path]
-    if proxy:  # the process cannot write kernels, which others execute
-        load_kernels(nearest)
+    if proxy:  # kernels are executed by others, so a process that reads foreign files may not write any
+        run_limited(f"{__name__}:compile_kernels", {}, where=str(path), seconds=_SECONDS, writes=[kernel_folder()])
     scene, arrays = _run("write_splats", files, given)
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
     return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
+
+
+def compile_kernels() -> None:
+    """Compile the kernel that :func:`write_splats` uses; this is called in a limited process."""
+    load_kernels(nearest)
 
 
 def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
