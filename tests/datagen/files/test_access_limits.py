@@ -148,6 +148,22 @@ def test_a_process_alone_reaches_no_other(tmp_path: Path, code: str):
     assert run(tmp_path, ALONE + own).returncode == 0
 
 
+HELD = """
+def check():
+    lines = open("/proc/self/status").read().splitlines()
+    assert next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff")) < 1 << 6
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only the superuser has capabilities")
+def test_the_superuser_loses_most_rights(tmp_path: Path):
+    """With others, a process may read the environments of all processes; a program that it starts has no more."""
+    (tmp_path / "read").mkdir()
+    (tmp_path / "read/held.py").write_text(HELD + "check()\n")
+    done = run(tmp_path, f"{LIMITED}{HELD}check(); subprocess.run([sys.executable, read / 'held.py'], check=True)")
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_text_is_typed_into_a_terminal(tmp_path: Path):
     """The shell of the terminal would execute the text without limits."""
     terminal = "import fcntl, pty, termios; _, terminal = pty.openpty(); name = os.ttyname(terminal)\n"

@@ -118,6 +118,24 @@ def test_functions_of_an_extended_search_path_are_found(tmp_path: Path, monkeypa
     limited_process._known[0].end()
 
 
+def test_tokens_are_not_handed_over(monkeypatch: pytest.MonkeyPatch):
+    for name in ("NIMBUS_POLICY_TOKEN", "AWS_SECRET_ACCESS_KEY", "NIMBUS_NOTE"):
+        monkeypatch.setenv(name, "a value")
+    pool = LimitedPool(1)
+    try:
+        text = pool.run("subprocess:getoutput", {"cmd": "env"}, where="a", seconds=5)
+    finally:
+        pool.close()
+    assert "NIMBUS_NOTE" in text and "TOKEN" not in text and "SECRET" not in text
+
+
+def test_a_link_among_the_results_is_refused(tmp_path: Path):
+    """The caller would follow it, and may open more than the process that left it."""
+    given = {"src": "/etc/passwd", "dst": str(tmp_path / "points.npy")}
+    with pytest.raises(InputError, match="contains links"):
+        run_limited("os:symlink", given, where="a.stl", writes=[tmp_path])
+
+
 def test_a_closed_pool_leaves_no_process():
     """A killed server would leave the process of its call, which then computes up to its limit."""
     pool, words = LimitedPool(1), ["sleep", "31.4159"]

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 import nimbus
-from nimbus.datagen.files.system_calls import c_library, refuse_system_calls
+from nimbus.datagen.files.system_calls import c_library, drop_capabilities, refuse_system_calls
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """Numbers of the system calls, which are the same on x86-64 and AArch64."""
@@ -155,6 +155,7 @@ def limit_access(limits: AccessLimits) -> bool:
             _allow(ruleset, path, _WRITE & handled)
         if c_library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
+        drop_capabilities()
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
         sockets = None if limits.may_connect else () if limits.is_alone else _LOCAL_SOCKETS
         refuse_system_calls(sockets=sockets, is_alone=limits.is_alone)

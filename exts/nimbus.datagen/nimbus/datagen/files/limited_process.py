@@ -16,6 +16,7 @@ import errno
 import importlib
 import json
 import os
+import re
 import resource
 import select
 import shutil
@@ -36,6 +37,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access, python_places
 from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import shared_folders
+from nimbus.datagen.files.own_files import refuse_links
 
 SECONDS = 60
 """Limit of a call's CPU time [s]; the largest accepted mesh takes 20 s."""
@@ -47,6 +49,8 @@ _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
+_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|_KEY")
+"""Parts of the names of variables that a parser does not see."""
 _SIMPLER = "make it smaller or simpler, or export it again"
 
 
@@ -81,8 +85,7 @@ def run_limited(
         InputError: The function raises it, exceeds a limit, or crashes.
         LimitedProcessError: The function raises another error.
     """
-    request = _request(function, arguments, seconds, memory, reads, writes)
-    return _result(_server().call(request), where, arguments)
+    return _call(_server(), function, arguments, where, seconds, memory, reads, tuple(writes))
 
 
 class LimitedPool:
@@ -112,7 +115,7 @@ class LimitedPool:
         """Run a function like :func:`run_limited`, on a free server; waits until one is free."""
         server = self._free.get()
         try:
-            return _result(server.call(_request(function, arguments, seconds, memory, reads, writes)), where, arguments)
+            return _call(server, function, arguments, where, seconds, memory, reads, tuple(writes))
         finally:
             self._free.put(server)
 
@@ -120,6 +123,23 @@ class LimitedPool:
         """End the servers and their children."""
         for server in self._servers:
             server.end()
+
+
+def _call(
+    server: _Server,
+    function: str,
+    arguments: dict[str, Any],
+    where: str,
+    seconds: int,
+    memory: int,
+    reads: Iterable[Path] | None,
+    writes: tuple[Path, ...],
+) -> Any:
+    reply = server.call(_request(function, arguments, seconds, memory, reads, writes))
+    result = _result(reply, where, arguments)
+    for folder in writes:  # this process follows links that a parser, which a file has taken over, could leave there
+        refuse_links(folder.resolve())
+    return result
 
 
 def _request(
@@ -177,7 +197,8 @@ class _Server:
         self._turn = threading.Lock()
         # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
+        environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+        environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         if folder := os.environ.get("TMPDIR"):  # it may be relative to the working folder
             environment["TMPDIR"] = os.path.abspath(os.path.expanduser(folder))
         self._process = subprocess.Popen(

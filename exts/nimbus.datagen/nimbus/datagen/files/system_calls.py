@@ -16,6 +16,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+_CAPABILITY_VERSION = 0x20080522
+_KEPT = 0b101011
+"""Capabilities of limited processes: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER and CAP_KILL."""
 _SET_SECCOMP, _FILTER = 22, 2
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 """Load a word of the call's description, three jumps, and the end."""
@@ -127,6 +130,20 @@ def refuse_system_calls(*, sockets: Sequence[int] | None, is_alone: bool = False
     structure = _Filter(len(program), ctypes.addressof(content))
     if c_library().prctl(_SET_SECCOMP, _FILTER, ctypes.byref(structure), 0, 0) and ctypes.get_errno() != errno.EINVAL:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "seccomp")
+
+
+def drop_capabilities() -> None:
+    """Drop the rights of the superuser that no parser needs; the files of other users stay open to it.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    if c_library().capget(header, sets):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "capget")
+    kept = [number & _KEPT if place < 2 else 0 for place, number in enumerate(sets)]
+    if c_library().capset(header, (ctypes.c_uint32 * 6)(*kept)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "capset")
 
 
 def _beginning() -> list[_Instruction]:
