@@ -19,9 +19,9 @@ def torch_dataset(samples: Samples) -> Any:
 
 @cache
 def _kind() -> Any:
-    from torch.utils.data import IterableDataset, get_worker_info  # pyright: ignore[reportMissingImports]
+    from nimbus.datagen.geometry.torch_library import torch
 
-    class SampleDataset(IterableDataset):
+    class SampleDataset(torch.utils.data.IterableDataset):
         """Dataset with the samples of the rank, or of one of its workers."""
 
         def __init__(self, samples: Samples) -> None:
@@ -42,7 +42,7 @@ def _kind() -> Any:
             self.samples.load_state_dict(state)
 
         def _settle(self) -> None:
-            if info := get_worker_info():
+            if info := torch.utils.data.get_worker_info():
                 self.samples.work(info.id, info.num_workers)
 
         def __reduce__(self) -> Any:
