@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,19 @@ def test_an_editor_that_dies_is_followed_by_another_with_the_same_text(opened: S
     assert len(opened.channels) == 2 and opened.channels[0].closed == 1
     assert opened.text == TASK + "rate: 30\n"
     assert "Killed" in opened.label("problem")
+
+
+def test_an_editor_that_dies_does_not_open_a_file_of_others(started: Started, tmp_path: Path):
+    """A file in the current folder with the name of the open task may be of others."""
+    started.press("open")
+    (tmp_path / "sort_trash.yaml").write_text(TASK)
+    shown = started.text
+    started.channel.dead = "the editor ended: Killed"
+    started.look()
+    started.look()
+    assert len(started.channels) == 2
+    assert started.text == shown != TASK
+    assert started.channel.editor.state()["source"] == "sort_trash"
 
 
 def test_an_editor_that_cannot_be_started_is_one_line(started: Started, monkeypatch: pytest.MonkeyPatch):

@@ -9,6 +9,7 @@ from urllib.request import url2pathname
 
 import pytest
 
+from tests.support.desks import TASK
 from tests.support.started_extension import Started
 
 
@@ -41,6 +42,18 @@ def test_a_task_that_is_not_saved_or_wrong_is_not_run(started: Started, tmp_path
     started.press("run")
     assert "rate" in started.label("problem")
     assert started.jobs == []
+
+
+def test_a_file_of_others_with_the_name_of_the_task_is_not_run(started: Started, tmp_path: Path):
+    (tmp_path / "sort_trash.yaml").write_text(TASK)
+    started.edit("StringField", "task", "sort_trash")
+    started.press("open")
+    started.press("run")
+    assert "the task is not saved" in started.label("problem")
+    assert started.jobs == []
+    started.press("changes Overwrite")
+    started.press("run")
+    assert started.jobs[-1].words[:3] == ["run", "--task", str(tmp_path / "sort_trash.yaml")]
 
 
 def test_cancel_asks_the_run_to_stop(opened: Started):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.files.access_limits import landlock_version
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.robots.model_folder import check_inside, model_folders
 from tests.support.refusals import refusal
 
@@ -60,6 +62,33 @@ def test_a_package_is_its_folders_of_models_and_meshes(tmp_path: Path):
         check_inside(tmp_path / name, folders, name, "arm.urdf")
     for name in ("a.obj", "docs/a.obj", "bank/a.obj"):
         assert "is outside of the robot's folder" in refusal(check_inside, tmp_path / name, folders, name, "arm.urdf")
+
+
+def read_beside(file: str, name: str) -> str:
+    """Read a file beside the folder of a model; this is called in a limited process."""
+    try:
+        return (Path(file).parents[1] / name).read_text()
+    except OSError as error:
+        return error.strerror or ""
+
+
+@pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
+@pytest.mark.parametrize("mark", ["package.xml", "README.md"])
+def test_a_link_in_the_folder_of_a_robot_opens_no_other_folder(tmp_path: Path, mark: str):
+    for name in ("robot/urdf", "robot/meshes", "private"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in (f"robot/{mark}", "robot/meshes/a.txt", "private/a.txt"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "robot/textures").symlink_to(tmp_path / "private")
+    (model := tmp_path / "robot/urdf/arm.urdf").write_text("<robot/>")
+    assert tmp_path / "robot/textures" not in model_folders(model)
+
+    def read(name: str) -> str:
+        given = {"file": model, "name": name}
+        return run_limited(f"{__name__}:read_beside", given, where="arm", reads=model_folders(model))
+
+    assert read("meshes/a.txt") == "robot/meshes/a.txt"
+    assert read("textures/a.txt") == "Permission denied"
 
 
 def test_the_home_folder_is_no_folder_of_a_robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -166,6 +166,26 @@ def test_file_changed_by_another_program_is_kept(editor: TaskEditor):
     assert act(editor, "changes", "Overwrite").path.read_text() == TASK + "rate: 30\n"
 
 
+def test_a_file_with_the_name_of_a_shipped_task_is_opened_only_on_request(editor: TaskEditor, tmp_path: Path):
+    (tmp_path / "stack_blocks.yaml").write_text(TASK)
+    draft = act(editor, "start from", "stack_blocks")
+    assert "A file of this name exists, and is not shown." in controls(editor)["status"].label
+    editor.act("disk", "Reload")
+    assert "press Open" in editor.message and draft.text != TASK
+    assert act(editor, "disk", "Open").text == TASK
+
+
+def test_open_follows_no_link_that_the_user_has_not_named(editor: TaskEditor, tmp_path: Path):
+    """The field shows the place of a task that was opened by name, which may be a link of others."""
+    draft = act(editor, "start from", "stack_blocks")
+    draft.path.symlink_to(tmp_path / "mine.yaml")
+    editor.act("file", str(draft.path))
+    for pressed in (("disk", "Open"), ("disk", "Reload"), ("disk", "Save"), ("changes", "Overwrite")):
+        editor.act(*pressed)
+        assert "this is a link" in editor.message and editor.draft is draft
+    assert (tmp_path / "mine.yaml").read_text() == TASK
+
+
 def test_keystrokes_are_undone_together(editor: TaskEditor):
     for typed in ("1", "10", "10 Hz"):
         act(editor, "rate", typed)

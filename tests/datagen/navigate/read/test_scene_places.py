@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.files import limited_process
 from nimbus.datagen.files.access_limits import landlock_version
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.navigate.read.hssd import TABLES
 from nimbus.datagen.navigate.read.limited import list_limited, open_limited, read_limited_splats
 from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_places
 from nimbus.datagen.splats.training_ply import write_training_ply
-from tests.support.foreign_scenes import write_front, write_hssd
+from tests.support.foreign_scenes import write_front, write_glb, write_hssd
 from tests.support.refusals import refusal
-from tests.support.splat_room import room_cloud
+from tests.support.splat_room import room_cloud, room_corners
 
 CLASSES = {"chair", "dining_table"}
 PRIVATE = "id,main_category\na1b2c3,secret project\nbeef01,secret project\n"
@@ -127,3 +129,19 @@ def test_a_proxy_of_splats_is_read_with_its_dataset(tmp_path: Path):
     splats.parent.mkdir()
     write_training_ply(room_cloud(5000), splats)
     assert "cm away from its splats" in refusal(read_limited_splats, splats, up="z", proxy=proxy)
+
+
+def test_a_proxy_of_splats_is_read_with_the_kernels_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Warp's own folder of kernels is another one, and the process may write neither."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(cache_folder("warp").parent))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("WARP_CACHE_PATH", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(limited_process, "_known", [])  # a new server with this environment
+    write_training_ply(room_cloud(5000), tmp_path / "room.ply")
+    proxy = write_glb(tmp_path / "proxy.glb", {"room": room_corners().astype(float)})
+    try:
+        assert len(read_limited_splats(tmp_path / "room.ply", up="z", proxy=proxy).cloud) == 5000
+    finally:
+        limited_process._known[0].end()
+    assert not (tmp_path / ".cache").exists()

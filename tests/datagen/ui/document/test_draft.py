@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,68 @@ def test_a_command_names_the_task_that_is_open(tmp_path: Path):
     assert TaskDraft("sort_trash", folder=tmp_path).word == "sort_trash"
     own = tmp_path / "sort_trash.yaml"
     assert TaskDraft(str(own)).word == str(own)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_task_that_is_opened_by_name_follows_no_link(there: bool, tmp_path: Path):
+    """The current folder may be of others, with a link of the task's name to a file of the user."""
+    (folder := tmp_path / "foreign").mkdir()
+    private = tmp_path / "private.yaml"
+    if there:
+        private.write_text("token: secret\n")
+    draft = TaskDraft("sort_trash", folder=folder)
+    (folder / "sort_trash.yaml").symlink_to(private)
+    assert draft.is_changed_on_disk and not draft.is_stored
+    assert (draft.word, draft.source) == ("sort_trash", "sort_trash")
+    for touch in (draft.reload, draft.save, partial(draft.save, over_others=True)):
+        with pytest.raises(InputError, match=r"sort_trash\.yaml: this is a link, .* 'sort_trash', opened by its name"):
+            touch()
+    with pytest.raises(InputError, match="this is a link"):
+        TaskDraft("sort_trash", folder=folder)
+    assert draft.text == SORT
+    assert private.read_text() == "token: secret\n" if there else not private.exists()
+
+
+def test_a_link_that_the_user_names_is_opened_and_saved(mine: Path):
+    (link := mine.with_name("link.yaml")).symlink_to(mine)
+    draft = TaskDraft(str(link))
+    draft.set(("rate",), 10)
+    draft.save()
+    assert "rate: 10" in mine.read_text() and link.is_symlink()
+
+
+def test_a_file_is_not_saved_as_a_link(mine: Path):
+    """A link to a missing file would make a file elsewhere."""
+    (link := mine.with_name("link.yaml")).symlink_to("private.yaml")
+    draft = TaskDraft(str(mine))
+    with pytest.raises(InputError, match="this is a link"):
+        draft.save_as(link)
+    assert draft.path == mine and not link.exists()
+
+
+def test_a_file_of_others_is_not_reloaded_as_the_task_that_was_opened_by_name(tmp_path: Path):
+    (other := tmp_path / "sort_trash.yaml").write_text(SORT + "pipeline: evil.yaml\n")
+    draft = TaskDraft("sort_trash", folder=tmp_path)
+    assert draft.is_other_file and not draft.is_stored
+    with pytest.raises(InputError, match="not the file of the task 'sort_trash'"):
+        draft.reload()
+    assert draft.text == SORT
+    draft.save(over_others=True)
+    assert draft.is_stored and not draft.is_other_file
+    assert (other.read_text(), draft.source, draft.word) == (SORT, str(other), str(other))
+    other.write_text(SORT + "rate: 10\n")
+    draft.reload()
+    assert draft.value("rate") == 10
+
+
+def test_a_file_that_cannot_be_read_any_more_is_one_line(mine: Path):
+    """Hosts ask twice a second, in threads that an error would end."""
+    draft = TaskDraft(str(mine))
+    mine.unlink()
+    os.mkfifo(mine)
+    assert draft.is_changed_on_disk
+    with pytest.raises(InputError, match="not a regular file"):
+        draft.reload()
 
 
 def test_every_change_can_be_undone_and_done_again(mine: Path):

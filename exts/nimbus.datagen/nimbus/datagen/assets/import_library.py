@@ -22,12 +22,10 @@ from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_res
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_bytes, read_text
-from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import make_subfolder, open_shared, refuse_links, remove_file, remove_tree
-from nimbus.datagen.geometry.warp_library import kernel_folder
 from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
@@ -307,8 +305,7 @@ def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple
         arguments = {"root": task.source.root, "given": task.given, "add": task.add, "target": target}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
-        writes = [target.parent, kernel_folder(), cache_folder("robots")]
-        return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=writes)
+        return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=[target.parent])
 
     try:
         made = run(task.asset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import ModuleType
 
 from nimbus.datagen.files.cache import cache_folder, named_folder
 from nimbus.datagen.machine import silent_stderr
@@ -20,6 +21,18 @@ def kernel_folder() -> Path:
     """
     named = os.environ.get(_KERNELS)
     return named_folder(_KERNELS, named) if named else cache_folder("warp")
+
+
+def load_kernels(module: ModuleType) -> None:
+    """Load the kernels of a module for the CPU; those that are not in the user's folder are compiled.
+
+    Raises:
+        InputError: See :func:`start_warp`.
+    """
+    import warp
+
+    start_warp()
+    warp.load_module(module, device="cpu")
 
 
 def start_warp() -> None:

@@ -19,9 +19,10 @@ from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import write_atomic
-from nimbus.datagen.files.bounded import check_regular
+from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
+from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
 from nimbus.datagen.robots.model_folder import check_mjcf_files, model_folders
@@ -29,6 +30,8 @@ from nimbus.datagen.robots.urdf import EFFORT, SPEED, Element, set_origin
 
 _LIGHT = (1e-3, 1e-6)
 """Mass [kg] and inertia [kg m²] of links between several joints of one body."""
+_CONVERTED = 1 << 30
+"""Limit of a converted file [bytes]."""
 _HEAD = 1 << 16
 """Part of a file in which its root element begins [bytes]."""
 
@@ -58,10 +61,24 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    function, folder = f"{__name__}:convert_into_cache", cache_folder("mjcf")
-    given = {"file": path, "angles": angles, "cache": str(folder)}
-    made = run_limited(function, given, where=str(path), reads=model_folders(path), writes=[folder])
-    return file_in(folder, os.path.relpath(made, folder))
+    function = f"{__name__}:convert_into_cache"
+    with TemporaryDirectory(prefix="nimbus-mjcf-") as work:
+        given = {"file": path, "angles": angles, "cache": work}
+        made = run_limited(function, given, where=str(path), reads=model_folders(path), writes=[Path(work)])
+        return _keep(file_in(Path(work), os.path.relpath(made, work)))
+
+
+def _keep(made: Path) -> Path:
+    """Copy a URDF and its meshes into the cache, unless they are there; return the path of the URDF."""
+    folder = cache_folder("mjcf") / file_name(made.parent.name)
+    target = folder / made.name
+    if not target.is_file():
+        with writing(folder.parent):
+            folder.mkdir(exist_ok=True)
+            for file in sorted(made.parent.iterdir(), key=lambda one: one == made):  # the URDF last
+                content = read_bytes(file, limit=_CONVERTED, follow=False)
+                write_atomic(folder / file.name, content, durable=False, shared=True)
+    return target
 
 
 def convert_into_cache(file: str, angles: str = "", cache: str = "") -> str:

@@ -48,7 +48,7 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
     Beside a folder such as ``urdf`` they count as well, if the folder around them has no folder that is unusual for a
     robot. Other files around them may be the user's: an archive may have been unpacked among them. None is outside of
     the folder of a dataset, which another user may have made, and none but the model's own is the home folder or above
-    it.
+    it. Links are left out, because a process that reads the model may open all of the folders.
     """
     own = real_path(urdf).parent
     home = Path(os.path.realpath(os.path.expanduser("~")))
@@ -56,13 +56,16 @@ def model_folders(urdf: Path) -> tuple[Path, ...]:
         if home.is_relative_to(folder):
             break
         if (folder / "package.xml").is_file():
-            parts = (folder / name for name in (*_BESIDE, *_MODEL_FOLDERS) if folder != own)
-            return (own, *parts)
+            return (own, *(_without_links(folder, (*_BESIDE, *_MODEL_FOLDERS)) if folder != own else ()))
         if is_dataset(folder):
             break
     is_part = own.name in _MODEL_FOLDERS and not is_dataset(own) and not home.is_relative_to(own.parent)
     beside = _BESIDE if is_part and _is_of_robot(own.parent) else ()
-    return (own, *(own.parent / name for name in beside))
+    return (own, *_without_links(own.parent, beside))
+
+
+def _without_links(folder: Path, names: Iterable[str]) -> Iterator[Path]:
+    return (place for name in names if not (place := folder / name).is_symlink())
 
 
 def _is_of_robot(folder: Path) -> bool:

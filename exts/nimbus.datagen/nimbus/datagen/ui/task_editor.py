@@ -62,8 +62,6 @@ class TaskEditor:
         self.lock = threading.RLock()
         """Held while the task changes."""
         self.draft: TaskDraft | None = None
-        self.source = ""
-        """Name or path as the user gave it."""
         self.activity = self.message = ""
         """Work in progress, and one line about the last action; empty if there is none."""
         self._observers: list[Callable[[], None]] = []
@@ -166,7 +164,7 @@ class TaskEditor:
         draft.joins_typing = self._joins_typing
         draft.observe(self._follow_draft)
         with self.lock:
-            self.draft, self.source, self._typed_path, self._shown = draft, name_or_path.strip(), None, ""
+            self.draft, self._typed_path, self._shown = draft, None, ""
             self._steps.reset()
             self._conditions.reset()
         self._follow_draft()
@@ -250,11 +248,13 @@ class TaskEditor:
     def _task_controls(self, draft: TaskDraft, problems: Sequence[Diagnostic]) -> tuple[Control, ...]:
         lines = [] if problems else ["No mistake found."]
         lines.append("There are unsaved changes." if draft.is_changed else "All changes are saved.")
-        if draft.is_changed_on_disk and draft.path.exists():
+        if draft.is_other_file:
+            lines.append("A file of this name exists, and is not shown. Open opens it; Overwrite replaces it.")
+        elif draft.is_changed_on_disk and draft.path.exists():
             lines.append("The file was changed on disk. Reload loads that version; Undo then restores yours.")
         path = str(draft.path) if self._typed_path is None else self._typed_path
         disk = {
-            "Open": lambda: self.open(path),
+            "Open": lambda: self._open_file(draft, path.strip()),
             "Save": lambda: self._save(draft, Path(path.strip())),
             "Save as": lambda: self._save_as(draft, Path(path.strip())),
             "Reload": draft.reload,
@@ -280,6 +280,11 @@ class TaskEditor:
 
     def _set_path(self, typed: Any) -> None:
         self._typed_path = str(typed)
+
+    def _open_file(self, draft: TaskDraft, path: str) -> None:
+        if path == str(draft.path):
+            draft.check_place()  # the user has not named this path if the task was opened by name
+        self.open(path)
 
     def _save(self, draft: TaskDraft, path: Path) -> None:
         if path == draft.path:

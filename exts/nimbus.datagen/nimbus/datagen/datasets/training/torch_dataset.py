@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -13,7 +14,11 @@ def torch_dataset(samples: Samples) -> Any:
 
     In a worker process of a ``DataLoader``, the dataset iterates over the worker's part of the rank's samples. It has
     the methods ``state_dict`` and ``load_state_dict`` of :class:`Samples`, for torchdata's ``StatefulDataLoader``.
+
+    The environment variable ``PYTHONSAFEPATH`` is set unless it is set already, also to an empty text. Workers that are
+    not forked start as ``python -c``, which would import modules from the current folder; it may be a foreign dataset.
     """
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     return _kind()(samples)
 
 

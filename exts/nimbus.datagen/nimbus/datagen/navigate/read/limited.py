@@ -15,13 +15,14 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.bounded import as_typed
 from nimbus.datagen.files.codec import parse_json, to_json
 from nimbus.datagen.files.limited_process import run_limited
-from nimbus.datagen.geometry.warp_library import kernel_folder
+from nimbus.datagen.geometry.warp_library import kernel_folder, load_kernels, start_warp
 from nimbus.datagen.meshes.triangles import Triangles
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart, SceneRoom
 from nimbus.datagen.navigate.read.open_scene import further_files, open_scene, scene_places
 from nimbus.datagen.navigate.read.splats import SplatScene, read_splat_scene
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES
 from nimbus.datagen.objects.imported.scene_check import check_scene
+from nimbus.datagen.splats import nearest
 from nimbus.datagen.splats.cloud import SplatCloud
 
 _SECONDS = 600
@@ -79,10 +80,17 @@ def read_limited_splats(
     given = {"file": path, "proxy": proxy or ""}
     given |= {"up": up, "scale": scale, "proxy_up": proxy_up}
     files = [path, proxy] if proxy else [path]
-    scene, arrays = _run("write_splats", files, given, writes=[kernel_folder()])  # a kernel finds the nearest surface
+    if proxy:  # kernels are executed by others, so a process that reads foreign files may not write any
+        run_limited(f"{__name__}:compile_kernels", {}, where=str(path), seconds=_SECONDS, writes=[kernel_folder()])
+    scene, arrays = _run("write_splats", files, given)
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
     matrix, is_antialiased = held.pop("matrix"), bool(held.pop("is_antialiased"))
     return SplatScene(scene=scene, cloud=SplatCloud(**held, is_antialiased=is_antialiased), world_T_cloud=matrix)
+
+
+def compile_kernels() -> None:
+    """Compile the kernel that :func:`write_splats` uses; this is called in a limited process."""
+    load_kernels(nearest)
 
 
 def list_limited(paths: Sequence[Path]) -> dict[Path, list[Path]]:
@@ -116,9 +124,7 @@ def list_files(files: list[str]) -> list[list[str]]:
     return found
 
 
-def _run(
-    function: str, paths: Sequence[Path], arguments: dict[str, Any], *, writes: Sequence[Path] = ()
-) -> tuple[NavigationScene, Arrays]:
+def _run(function: str, paths: Sequence[Path], arguments: dict[str, Any]) -> tuple[NavigationScene, Arrays]:
     _check_scenes(paths)
     where = str(paths[0])
     with TemporaryDirectory(prefix="nimbus-scene-") as folder:
@@ -130,8 +136,8 @@ def _run(
             where=where,
             seconds=_SECONDS,
             memory=_MEMORY,
-            reads=scene_places(paths),
-            writes=[Path(folder), *writes],
+            reads=None if (places := scene_places(paths)) is None else (*places, kernel_folder()),
+            writes=[Path(folder)],
         )
         with np.load(target, allow_pickle=False) as file:
             arrays: Arrays = dict(file)
@@ -160,6 +166,8 @@ def write_splats(file: str, proxy: str, up: str, scale: float, proxy_up: str, ta
     Raises:
         InputError: A file is unusable.
     """
+    if proxy:
+        start_warp()  # with the kernels of the user
     found = read_splat_scene(Path(file), proxy=Path(proxy) if proxy else None, up=up, scale=scale, proxy_up=proxy_up)
     held = {field.name: getattr(found.cloud, field.name) for field in fields(found.cloud)}
     held["matrix"] = found.world_T_cloud

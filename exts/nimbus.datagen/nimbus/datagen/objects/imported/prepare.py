@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import io
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import BadZipFile
 
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray, ImageArray, IndexArray
 from nimbus.datagen.files.atomic import write_atomic
+from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.objects.imported.looks import fit_look
@@ -31,6 +31,8 @@ from nimbus.datagen.objects.shapes.contact import Piece
 PREPARATION_VERSION = 6
 """Version of the preparation; raise it when the result for any mesh changes."""
 
+_PREPARED = 1 << 30
+"""Limit of a prepared mesh's file [bytes]."""
 _MASS = 0.2
 """Mass in the simulation that finds rest poses [kg]; the poses do not depend on it."""
 
@@ -71,23 +73,26 @@ def prepare_mesh(path: Path, settings: AssetSettings, *, digest: str, said_in: s
     kept = cache_folder("assets") / f"{key}.npz"
     if (known := _read(kept)) is not None:
         return known
-    arguments = {"mesh": path, "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
-    with writing(kept.parent):
-        given = arguments | {"target": str(kept)}
-        run_limited(f"{__name__}:prepare_into", given, where=str(path), writes=[kept.parent])
+    given = {"mesh": path, "settings": settings.model_dump_json(by_alias=True), "said_in": said_in}
+    with TemporaryDirectory(prefix="nimbus-mesh-") as folder:
+        target = Path(folder, "mesh.npz")
+        given["target"] = str(target)
+        run_limited(f"{__name__}:prepare_into", given, where=str(path), writes=[target.parent])
+        with writing(kept.parent):
+            write_atomic(kept, read_bytes(target, limit=_PREPARED, follow=False), durable=False, shared=True)
     made = _read(kept)
     assert made is not None, kept
     return made
 
 
 def prepare_into(mesh: str, settings: str, said_in: str, target: str) -> None:
-    """Prepare a mesh and write it to a file of the cache; this function runs in a child process.
+    """Prepare a mesh and write it to a file; this function runs in a child process.
 
     Raises:
         InputError: The mesh is unusable as an object.
     """
     path = Path(mesh)
-    _keep(_prepare(path, AssetSettings.model_validate_json(settings, strict=False), said_in), Path(target))
+    _write(_prepare(path, AssetSettings.model_validate_json(settings, strict=False), said_in), Path(target))
 
 
 def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
@@ -115,19 +120,13 @@ def _prepare(path: Path, settings: AssetSettings, said_in: str) -> PreparedMesh:
     )
 
 
-def _keep(made: PreparedMesh, path: Path) -> None:
-    """Write a file atomically; leftovers of killed processes are removed."""
+def _write(made: PreparedMesh, path: Path) -> None:
     arrays = {name: getattr(made, name) for name in _ARRAYS}
     arrays |= {"symmetry": np.array(made.symmetry), "ways": np.array([way.numbers for way in made.ways])}
     for index, (vertices, faces) in enumerate(made.pieces):
         arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
-    content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, **arrays)
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
-        left.unlink(missing_ok=True)
-    # FileNotFoundError: another process has prepared the same mesh and removed our temporary file.
-    with suppress(FileNotFoundError), writing(path.parent):
-        write_atomic(path, content.getvalue(), durable=False, shared=True)
+    with writing(path.parent):
+        np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
 _ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces", "rooms")

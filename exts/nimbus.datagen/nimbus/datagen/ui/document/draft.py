@@ -10,6 +10,7 @@ from typing import Any
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files import yaml_edit
 from nimbus.datagen.files.bounded import read_bytes
+from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.files.scene_files import is_path, scene_file
 from nimbus.datagen.files.strict_yaml import Document, Keys, parse
 from nimbus.datagen.tasks.task import BaseTask, Task, manipulation_of, parse_any_task
@@ -27,7 +28,8 @@ class TaskDraft:
     """Task file opened for editing.
 
     A task that comes with Nimbus is never changed: when it is opened by name, it is saved as a new file in ``folder``.
-    A missing or empty file starts with a minimal task.
+    That folder may come from another user: a file of the name there is another task, and no link there is followed. A
+    missing or empty file starts with a minimal task.
 
     Args:
         name_or_path: A task's name, or the path of its file.
@@ -35,16 +37,17 @@ class TaskDraft:
         allowed: Folders in which files may be opened and saved; all by default.
 
     Raises:
-        InputError: There is no such task, or the file cannot be read, is not YAML, or is outside the allowed folders.
+        InputError: There is no such task, or its file cannot be read, is not YAML, is outside the allowed folders, or
+            is a link that the user has not named.
     """
 
     def __init__(self, name_or_path: str, *, folder: Path = Path(), allowed: AllowedFolders | None = None) -> None:
         own, self._allowed = is_path(name_or_path), allowed
-        if own:
-            self._check_place(Path(name_or_path))
-        source, content = _opened(name_or_path)
-        self.path = source if own else folder / source.name
+        self._name = "" if own else name_or_path
+        self.path = Path(name_or_path) if own else folder / scene_file("tasks", name_or_path, kind="task").name
         """File that the draft is saved to."""
+        self.check_place()
+        source, content = _opened(name_or_path)
         self._saved, self._digest = decoded(content or b"", source), digest(content if own else None)
         self._text = with_template(self._saved)
         self._document = parse(self._text.lstrip(_BOM), str(source))
@@ -55,12 +58,28 @@ class TaskDraft:
         """True to undo consecutive changes of one field together, for a host that reports each keystroke."""
         self._observers: list[Callable[[], None]] = []
 
-    def _check_place(self, path: Path) -> None:
-        """Refuse a path that is not a task file, or outside the allowed folders."""
-        if path.suffix not in (".yaml", ".yml"):
-            raise InputError("not the name of a task file", where=str(path), instead="end it with .yaml")
+    def check_place(self) -> None:
+        """Check that the file may be read and written.
+
+        Raises:
+            InputError: It is not a task file, is outside the allowed folders, or is a link that the user has not named.
+        """
+        if self.path.suffix not in (".yaml", ".yml"):
+            raise InputError("not the name of a task file", where=str(self.path), instead="end it with .yaml")
+        if self._name and self.path.is_symlink():
+            what = f"this is a link, and the task '{self._name}', opened by its name, would be saved through it"
+            raise InputError(what, where=str(self.path), instead="remove the link, or open your file by its path")
         if self._allowed is not None:
-            self._allowed.check(path)
+            self._allowed.check(self.path)
+
+    def _read_disk(self) -> bytes | None:
+        """Return the bytes of the file; None for a missing one.
+
+        Raises:
+            InputError: It may not be read, or cannot be.
+        """
+        self.check_place()  # checked at each access, because a file or a folder may have become a link
+        return read_content(self.path)
 
     # Content
 
@@ -231,16 +250,31 @@ class TaskDraft:
 
     @property
     def is_changed_on_disk(self) -> bool:
-        """True if the file was changed by another program since it was opened or saved."""
-        return digest(read_content(self.path)) != self._digest
+        """True if the file was changed by another program since it was opened or saved, or cannot be read any more."""
+        try:
+            return digest(self._read_disk()) != self._digest
+        except (InputError, OSError):
+            return True  # reading and saving report the reason
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the file on the disk is the one that was opened or saved, and there are no unsaved changes."""
+        return bool(self._digest) and not self.is_changed and not self.is_changed_on_disk
+
+    @property
+    def is_other_file(self) -> bool:
+        """True if the task was opened by name, and its file is another one, which was there before."""
+        return bool(self._name) and not self._digest and self.is_changed_on_disk
+
+    @property
+    def source(self) -> str:
+        """Word that opens the task again: its file, or its name until it is saved."""
+        return str(self.path) if self._digest or not self._name else self._name
 
     @property
     def word(self) -> str:
-        """Task in a command line: its file, or its name if there is no file, or only one that differs from the task.
-
-        A file of that name in the current folder may come from another user.
-        """
-        if not self.path.exists() or self.is_changed_on_disk:
+        """Task in a command line: its file, or its name if there is no file, or only one that differs from the task."""
+        if not self._digest or self.is_changed_on_disk:
             return self.name
         return str(self.path.relative_to(Path.cwd()) if self.path.is_relative_to(Path.cwd()) else self.path)
 
@@ -253,7 +287,7 @@ class TaskDraft:
         Raises:
             InputError: The file was changed by another program, or cannot be written; the draft is not changed.
         """
-        self._check_place(self.path)  # checked again, because a folder may have become a link
+        self.check_place()
         content = self._text.encode()
         try:
             with alone_in(self.path.parent):
@@ -273,24 +307,28 @@ class TaskDraft:
         """Save as another file, and continue editing that one.
 
         Raises:
-            InputError: The file exists, or cannot be written.
+            InputError: The file exists, also as a link, or cannot be written.
         """
-        self._check_place(path)
-        before = self.path, self._digest
-        self.path, self._digest = path, digest(None)
+        before = self.path, self._digest, self._name
+        self.path, self._digest, self._name = path, digest(None), ""
         try:
+            self.check_place()
+            check_own(path)
             self.save()
         except InputError:
-            self.path, self._digest = before
+            self.path, self._digest, self._name = before
             raise
 
     def reload(self) -> None:
         """Load the file from disk; :meth:`undo` restores the previous text.
 
         Raises:
-            InputError: The file no longer exists, or is not YAML.
+            InputError: The file no longer exists, is not YAML, or is another one than that which was opened.
         """
-        content = read_content(self.path)
+        content = self._read_disk()
+        if self.is_other_file:
+            what = f"not the file of the task '{self._name}', which was opened by its name"
+            raise InputError(what, where=str(self.path), instead="press Open to open the file instead, if it is yours")
         if content is None:
             raise InputError("no such file", where=str(self.path), instead="save the draft to restore it")
         text = decoded(content, self.path)

@@ -12,7 +12,6 @@ import select
 import subprocess
 import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import IO, Any, Protocol
 
 from nimbus.datagen.errors import InputError
@@ -216,7 +215,7 @@ class EditorConnection:
         if self._deaths < _MAX_STARTS:
             self._open()
             last = self._last_open
-            if path := last["path"]:
-                self._send("open", path if Path(path).exists() else last["source"])
+            if last["source"]:
+                self._send("open", last["source"])
                 if last["unsaved"]:
                     self._send("text", last["text"])

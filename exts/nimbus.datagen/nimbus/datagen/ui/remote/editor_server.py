@@ -38,9 +38,9 @@ class RemoteEditor(TaskEditor):
             draft, stage = self.draft, self._preview.stage
             return {
                 "path": str(draft.path) if draft else "",
-                "source": self.source,
+                "source": draft.source if draft else "",
                 "text": draft.text if draft else "",
-                "unsaved": draft.is_changed if draft else False,
+                "unsaved": not draft.is_stored if draft else False,
                 "activity": self.activity,
                 "message": self.message,
                 "problems": [problem.in_file for problem in self.problems],

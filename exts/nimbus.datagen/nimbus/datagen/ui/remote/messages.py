@@ -47,9 +47,10 @@ class EditorState(TypedDict):
     path: str
     """Path of the open file; empty while no task is open."""
     source: str
-    """Name or path as it was given."""
+    """Word that opens the task again: its file, or its name until it is saved."""
     text: str
     unsaved: bool
+    """True if the file on the disk is not the task that is shown."""
     activity: str
     message: str
     problems: list[str]

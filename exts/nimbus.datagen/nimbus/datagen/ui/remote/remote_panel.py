@@ -119,7 +119,7 @@ class RemotePanel:
         state, runs = self.state, self.runs
         if not state["path"]:
             self._problem = "no task is open; open one first"
-        elif state["unsaved"] or not Path(state["path"]).exists():
+        elif state["unsaved"]:
             self._problem = f"{state['path']}: the task is not saved; save it: a run reads the file"
         elif state["problems"]:
             self._problem = state["problems"][0]
