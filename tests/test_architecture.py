@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -68,6 +69,12 @@ LAZY += ("nimbus.runner.checks", "nimbus.runner.cell.transport.spec", "nimbus.da
 first."""
 LOOSE_FILES = {"nimbus.datagen": 12, "nimbus.runner": 3}
 """Largest number of modules directly in the folder, outside of its packages."""
+TORCH = "nimbus.datagen.geometry.torch_library"
+"""Module that imports PyTorch for all others."""
+TORCH_IN_ROOT = {modules()[TORCH], modules()["nimbus.datagen.plan.curobo.server"]}
+"""Files that import PyTorch themselves: that module, and the program that starts in the root folder."""
+NEED_TORCH = ("torch.", "torchao.", "torchvision.", "safetensors.torch.", "gsplat.", "lightning.")
+"""PyTorch and packages that import it."""
 LONGEST_CHAIN = 20
 """Number of modules in the longest chain of imports, without imports for types."""
 
@@ -155,6 +162,34 @@ def test_mujoco_is_imported_by_one_module():
     assert found == ["nimbus.datagen.geometry.mujoco_library"]
 
 
+def test_torch_is_imported_by_one_module():
+    """It would execute a library of the current folder. Packages that import it, in other modules, come later."""
+    early = [
+        f"{path.relative_to(ROOT)}:{number} imports {name}"
+        for path in (*modules().values(), *sorted((ROOT / "docs" / "examples").glob("*.py")))
+        if path not in TORCH_IN_ROOT
+        for number, name in _too_early(parse(path))
+    ]
+    assert not early
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "import torch",
+        "from torch import nn",
+        "import numpy, torch.nn",
+        "from safetensors.torch import load_file",
+        f"import gsplat\nfrom {TORCH} import torch",
+        f"def load():\n    import lightning\n    import {TORCH}",
+        "from safetensors import torch",
+    ),
+)
+def test_early_imports_of_torch_are_found(text: str):
+    assert list(_too_early(ast.parse(text)))
+    assert not list(_too_early(ast.parse(f"from {TORCH} import torch\n{text}")))
+
+
 def test_chains_of_imports_are_short():
     names = {name: number for number, name in enumerate(modules())}
     pairs = [(names[arrow.importer], names[arrow.imported]) for arrow in arrows() if not arrow.for_types]
@@ -184,11 +219,28 @@ def _packages(path: Path) -> set[str]:
 
 def _run_time_packages(path: Path) -> set[str]:
     """Return the packages that a module imports, without those for types."""
-    tree = parse(path)
+    return {name.split(".")[0] for _, name in _run_time_imports(parse(path))}
+
+
+def _run_time_imports(tree: ast.Module) -> list[tuple[int, str]]:
+    """Return the lines and names of imported modules, also ``module.name`` of ``from module import name``."""
     for_types = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
     skipped = {id(node) for block in for_types for node in ast.walk(block)}
-    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Import) and id(node) not in skipped)
-    return {alias.name.split(".")[0] for node in nodes for alias in node.names}
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in skipped:
+            module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            found += [(node.lineno, f"{module}{alias.name}") for alias in node.names]
+    return sorted(found)
+
+
+def _too_early(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the imports of PyTorch, or of packages that import it, before that of the module that imports PyTorch."""
+    for number, name in _run_time_imports(tree):
+        if name.startswith(TORCH):
+            return
+        if f"{name}.".startswith(NEED_TORCH):
+            yield number, name
 
 
 def test_importing_datagen_writes_nothing_and_starts_nothing(tmp_path: Path):
@@ -205,8 +257,8 @@ assert not tasks.exists() or len(list(tasks.iterdir())) == 1
 """
     package = DATAGEN.parents[1]
     names = [".".join(path.relative_to(package).with_suffix("").parts) for path in sorted(DATAGEN.rglob("*.py"))]
-    # Loaded by Kit, by cuRobo's process, or by commands that do not fork.
-    apart = (".kit", ".curobo.adapter", ".datasets.")
+    # Loaded by Kit, by cuRobo's process, with PyTorch, or by commands that do not fork.
+    apart = (".kit", ".curobo.adapter", ".torch_library", ".datasets.")
     names = [name.removesuffix(".__init__") for name in names if not any(room in name for room in apart)]
     home, cache = tmp_path / "home", tmp_path / "cache"
     home.mkdir()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from nimbus.datagen.datasets.export import parts
+from nimbus.datagen.datasets.training import torch_dataset
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import process as curobo
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
@@ -156,6 +157,21 @@ def test_spawned_processes_start_safely(tmp_path, monkeypatch):
         process = multiprocessing.get_context("spawn").Process(target=os.mkdir, args=("made",))
         process.start()
         process.join()
+    assert (tmp_path / "made").is_dir()
+
+
+def test_spawned_workers_of_a_loader_start_safely(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch_dataset, "_kind", lambda: list)  # the workers are processes of the standard library
+    monkeypatch.setenv("PYTHONSAFEPATH", "")
+    assert torch_dataset.torch_dataset(()) == []
+    assert os.environ["PYTHONSAFEPATH"] == "", "the user has set it"
+    monkeypatch.delenv("PYTHONSAFEPATH")
+    torch_dataset.torch_dataset(())
+    (tmp_path / "multiprocessing.py").write_text("raise SystemExit('from the folder')")
+    monkeypatch.chdir(tmp_path)
+    process = multiprocessing.get_context("spawn").Process(target=os.mkdir, args=("made",))
+    process.start()
+    process.join()
     assert (tmp_path / "made").is_dir()
 
 

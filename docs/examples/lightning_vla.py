@@ -13,11 +13,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import torch
-
 from nimbus.datagen.datasets.training.samples import Samples
 from nimbus.datagen.datasets.training.torch_dataset import torch_dataset
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.torch_library import torch  # before lightning: runs nothing of the current folder
 from nimbus.train.sequences import make_batch
 from nimbus.train.trainer import Trainer, Training
 

@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional
 
 from nimbus.datagen.datasets.export.source import open_source
 from nimbus.datagen.datasets.training.frames import ACTION, STATE
 from nimbus.datagen.datasets.training.native import StoredFrames
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.torch_library import torch  # runs nothing of the current folder
 from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy
 from nimbus.datagen.policies.trained_policy import TrainedSettings, settings_of, write_policy
 from nimbus.datagen.store.episode_file.read import EpisodeFile
@@ -85,18 +83,18 @@ def _object_names(path: Path) -> set[str]:
         return {one.name for one in episode.layout().physical.objects}
 
 
-class Actor(nn.Module):
+class Actor(torch.nn.Module):
     """An encoder per camera, and a perceptron from their features and the joints to a chunk of actions."""
 
     def __init__(self, cameras: dict[str, tuple[int, int]], *, state: int, action: int, places: int) -> None:
         super().__init__()
-        self.encoders = nn.ModuleList(_make_encoder(*size) for size in cameras.values())
+        self.encoders = torch.nn.ModuleList(_make_encoder(*size) for size in cameras.values())
         features = FEATURE_COUNT * len(self.encoders)
-        layers: list[nn.Module] = []
+        layers: list[torch.nn.Module] = []
         for size in (features + state, WIDTH):
-            layers += [nn.Linear(size, WIDTH), nn.LayerNorm(WIDTH), nn.GELU(approximate="tanh")]
-        self.body = nn.Sequential(*layers, nn.Linear(WIDTH, HORIZON * action))
-        self.places = nn.Linear(features, places)
+            layers += [torch.nn.Linear(size, WIDTH), torch.nn.LayerNorm(WIDTH), torch.nn.GELU(approximate="tanh")]
+        self.body = torch.nn.Sequential(*layers, torch.nn.Linear(WIDTH, HORIZON * action))
+        self.places = torch.nn.Linear(features, places)
 
     def forward(self, pictures: list[torch.Tensor], state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Compute actions (B, 16 A) and positions (B, 3 M) from joints and images (B, 3, H, W) centered at 0."""
@@ -106,13 +104,15 @@ class Actor(nn.Module):
         return self.body(torch.cat([features, state], dim=1)), self.places(features)
 
 
-def _make_encoder(width: int, height: int) -> nn.Sequential:
-    layers: list[nn.Module] = []
+def _make_encoder(width: int, height: int) -> torch.nn.Sequential:
+    layers: list[torch.nn.Module] = []
     before = 3
     for channels, kernel, stride in CONVOLUTIONS:
-        layers += [nn.Conv2d(before, channels, kernel, stride, 1), nn.ReLU()]
+        layers += [torch.nn.Conv2d(before, channels, kernel, stride, 1), torch.nn.ReLU()]
         before, (width, height) = channels, ((size + 2 - kernel) // stride + 1 for size in (width, height))
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * width * height, FEATURE_COUNT), nn.ReLU())
+    return torch.nn.Sequential(
+        *layers, torch.nn.Flatten(), torch.nn.Linear(before * width * height, FEATURE_COUNT), torch.nn.ReLU()
+    )
 
 
 def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, np.ndarray]:
@@ -135,8 +135,8 @@ def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, 
         move = torch.randint(0, 2 * SHIFT + 1, (2,)).tolist()
         pictures = [_varied(data.pictures[name][rows], *move) for name in data.settings.cameras]
         actions, positions = model(pictures, states[rows] + 0.02 * torch.randn(batch, states.shape[1]))
-        loss = functional.l1_loss(actions, targets[rows])
-        total = loss + functional.l1_loss(positions, places[rows]) if places.shape[1] else loss
+        loss = torch.nn.functional.l1_loss(actions, targets[rows])
+        total = loss + torch.nn.functional.l1_loss(positions, places[rows]) if places.shape[1] else loss
         optimizer.zero_grad()
         total.backward()
         optimizer.step()
@@ -153,7 +153,7 @@ def train(data: PictureRows, *, steps: int, batch: int, seed: int) -> dict[str, 
 def _varied(pictures: torch.Tensor, left: int, top: int) -> torch.Tensor:
     """Shift a batch of images, and make each lighter or darker."""
     height, width = pictures.shape[2:]
-    moved = functional.pad(pictures.float() / 255 - 0.5, (SHIFT,) * 4, mode="replicate")
+    moved = torch.nn.functional.pad(pictures.float() / 255 - 0.5, (SHIFT,) * 4, mode="replicate")
     return moved[:, :, top : top + height, left : left + width] * (0.85 + 0.3 * torch.rand(len(pictures), 1, 1, 1))
 
 
@@ -176,8 +176,12 @@ def weights_of(model: Actor, cameras: tuple[str, ...]) -> dict[str, np.ndarray]:
     return found
 
 
-def _of_layers(layers: nn.Module) -> dict[str, np.ndarray]:
-    kinds = {nn.Conv2d: ("kernel", "offset"), nn.Linear: ("weight", "bias"), nn.LayerNorm: ("gain", "shift")}
+def _of_layers(layers: torch.nn.Module) -> dict[str, np.ndarray]:
+    kinds = {
+        torch.nn.Conv2d: ("kernel", "offset"),
+        torch.nn.Linear: ("weight", "bias"),
+        torch.nn.LayerNorm: ("gain", "shift"),
+    }
     found: dict[str, np.ndarray] = {}
     counts = dict.fromkeys(kinds, 0)
     for part in layers.children():

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import torch
 from msgspec import Meta
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import replacing, sync_folder, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.geometry.torch_library import torch
 
 NAME = "checkpoint.json"
 
@@ -64,6 +63,8 @@ def load(folder: Path, *, training: dict[str, str]) -> tuple[dict[str, torch.Ten
 
 def save_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     """Write tensors durably to a safetensors file."""
+    from safetensors.torch import save_file
+
     with replacing(path, durable=True, shared=False) as temporary:
         save_file({name: value.detach().cpu().contiguous() for name, value in tensors.items()}, temporary)
     sync_folder(path.parent)
@@ -75,6 +76,8 @@ def load_tensors(path: Path) -> dict[str, torch.Tensor]:
     Raises:
         InputError: The file does not exist, is not a regular file, or is damaged.
     """
+    from safetensors.torch import load_file
+
     check_regular(path)
     try:
         return load_file(path)

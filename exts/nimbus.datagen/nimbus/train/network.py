@@ -11,10 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
+from nimbus.datagen.geometry.torch_library import torch
 from nimbus.train.sequences import MAX_BYTES
 
 EULER_STEPS = 10
@@ -54,7 +51,7 @@ class VlaSizes:
         return asdict(self)
 
 
-class VlaNetwork(nn.Module):
+class VlaNetwork(torch.nn.Module):
     """Network that scales states and actions itself: its inputs and outputs have the stored units [rad or m].
 
     Args:
@@ -66,21 +63,23 @@ class VlaNetwork(nn.Module):
         super().__init__()
         self.sizes, self.is_packed = sizes, is_packed
         width = sizes.width
-        self.patch_embedding = nn.Conv2d(3, width, sizes.patch, sizes.patch)
-        self.patch_positions = nn.Parameter(0.02 * torch.randn(sizes.cameras * sizes.patches, width))
-        self.byte_embedding = nn.Embedding(257, width)
-        self.byte_positions = nn.Parameter(0.02 * torch.randn(MAX_BYTES, width))
-        self.state_projection = nn.Linear(sizes.state, width)
-        self.action_projection = nn.Linear(sizes.action, width)
-        self.action_positions = nn.Parameter(0.02 * torch.randn(sizes.horizon, width))
-        self.time_embedding = nn.Sequential(nn.Linear(width, width), nn.SiLU(), nn.Linear(width, width))
-        self.blocks = nn.ModuleList(VlaBlock(width, sizes.heads) for _ in range(sizes.depth))
-        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, sizes.action))
+        self.patch_embedding = torch.nn.Conv2d(3, width, sizes.patch, sizes.patch)
+        self.patch_positions = torch.nn.Parameter(0.02 * torch.randn(sizes.cameras * sizes.patches, width))
+        self.byte_embedding = torch.nn.Embedding(257, width)
+        self.byte_positions = torch.nn.Parameter(0.02 * torch.randn(MAX_BYTES, width))
+        self.state_projection = torch.nn.Linear(sizes.state, width)
+        self.action_projection = torch.nn.Linear(sizes.action, width)
+        self.action_positions = torch.nn.Parameter(0.02 * torch.randn(sizes.horizon, width))
+        self.time_embedding = torch.nn.Sequential(
+            torch.nn.Linear(width, width), torch.nn.SiLU(), torch.nn.Linear(width, width)
+        )
+        self.blocks = torch.nn.ModuleList(VlaBlock(width, sizes.heads) for _ in range(sizes.depth))
+        self.head = torch.nn.Sequential(torch.nn.LayerNorm(width), torch.nn.Linear(width, sizes.action))
         for name, count in (("state", sizes.state), ("action", sizes.action)):
             self.register_buffer(f"{name}_mean", torch.zeros(count))
             self.register_buffer(f"{name}_scale", torch.ones(count))
 
-    def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def forward(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the mean squared error (B,) of each sample's velocity; the batch is laid out as in :data:`Arrays`."""
         goal = (batch["action"] - self.action_mean) / self.action_scale
         noise, time = batch["noise"].to(goal.dtype), batch["time"].to(goal.dtype)
@@ -89,7 +88,7 @@ class VlaNetwork(nn.Module):
         return (found.to(goal.dtype) - (goal - noise)).square().mean(dim=(1, 2))
 
     @torch.no_grad()
-    def act(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def act(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the actions (B, K, A) [rad or m], integrated from ``noise`` along the flow."""
         observed, at = self.embed_observation(batch), batch["noise"]
         for step in range(EULER_STEPS):
@@ -97,7 +96,7 @@ class VlaNetwork(nn.Module):
             at = at + self.velocity(observed, batch["text"] > 0, at, time).to(at.dtype) / EULER_STEPS
         return at * self.action_scale + self.action_mean
 
-    def embed_observation(self, batch: Mapping[str, Tensor]) -> Tensor:
+    def embed_observation(self, batch: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Return the tokens (B, L, D) of the images, the instruction and the joints."""
         kind = self.patch_positions.dtype
         pictures = batch["pictures"]
@@ -110,7 +109,9 @@ class VlaNetwork(nn.Module):
         joints = self.state_projection((batch["state"] - self.state_mean) / self.state_scale)
         return torch.cat([observed, instruction, joints[:, None]], dim=1)
 
-    def velocity(self, observed: Tensor, is_byte: Tensor, at: Tensor, time: Tensor) -> Tensor:
+    def velocity(
+        self, observed: torch.Tensor, is_byte: torch.Tensor, at: torch.Tensor, time: torch.Tensor
+    ) -> torch.Tensor:
         """Return the velocity (B, K, A) of the flow.
 
         Args:
@@ -140,17 +141,19 @@ class VlaNetwork(nn.Module):
         return self.head(packed[ends.flatten()]).reshape(count, horizon, -1)
 
 
-class VlaBlock(nn.Module):
+class VlaBlock(torch.nn.Module):
     """Layer of the transformer."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.attention_norm, self.feedforward_norm = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.query_key_value, self.attention_output = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.feedforward = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.attention_norm, self.feedforward_norm = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.query_key_value, self.attention_output = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.feedforward = torch.nn.Sequential(
+            torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width)
+        )
 
-    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+    def forward(self, x: torch.Tensor, which: torch.Tensor) -> torch.Tensor:
         """Transform tokens.
 
         Args:
@@ -164,13 +167,13 @@ class VlaBlock(nn.Module):
         return x + self.feedforward(self.feedforward_norm(x))
 
 
-def attend_padded(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
+def attend_padded(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """Compute the attention (B, L, heads, d) within padded sequences."""
     heads_first = (part.transpose(1, 2) for part in (query, key, value))
-    return functional.scaled_dot_product_attention(*heads_first, attn_mask=mask).transpose(1, 2)
+    return torch.nn.functional.scaled_dot_product_attention(*heads_first, attn_mask=mask).transpose(1, 2)
 
 
-def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) -> Tensor:
+def attend_packed(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     """Compute the attention (T, heads, d) within concatenated sequences.
 
     On a CPU, the sequences are computed one by one, so that no pair of tokens from different sequences is computed. On
@@ -179,16 +182,16 @@ def attend_packed(query: Tensor, key: Tensor, value: Tensor, lengths: Tensor) ->
     if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
         from torch.nn.attention.varlen import varlen_attn
 
-        bounds = functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
+        bounds = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
         longest = int(lengths.max())
         return varlen_attn(query, key, value, bounds, bounds, longest, longest)  # pyright: ignore
     sizes = lengths.tolist()
     pieces = zip(*(part.transpose(0, 1).split(sizes, dim=1) for part in (query, key, value)), strict=True)
-    found = [functional.scaled_dot_product_attention(*(part[None] for part in piece))[0] for piece in pieces]
+    found = [torch.nn.functional.scaled_dot_product_attention(*(part[None] for part in piece))[0] for piece in pieces]
     return torch.cat(found, dim=1).transpose(0, 1)
 
 
-def embed_time(time: Tensor, width: int) -> Tensor:
+def embed_time(time: torch.Tensor, width: int) -> torch.Tensor:
     """Return the sines and cosines (B, D) of times (B,) in [0, 1], with periods from 4e-3 to 4."""
     half = width // 2
     rates = 2 * math.pi / torch.logspace(math.log10(4e-3), math.log10(4.0), half, dtype=time.dtype, device=time.device)

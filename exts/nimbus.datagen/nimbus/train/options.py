@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.torch_library import torch
 from nimbus.train.trainer import DTYPES, Training
 
 
@@ -59,8 +60,6 @@ def training_of(args: argparse.Namespace, **more: object) -> Training:
     if args.width % 8:
         raise InputError(f"{args.width}", where="--width", instead="write a multiple of 8")
     if args.device != "cpu":
-        import torch
-
         if not torch.cuda.is_available():
             raise InputError(f"there is no device '{args.device}'", where="--device", instead="write cpu")
     names = set(Training.__dataclass_fields__) & set(vars(args))

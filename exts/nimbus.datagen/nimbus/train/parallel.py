@@ -9,11 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, distributed, nn
-from torch.nn.parallel import DistributedDataParallel
-
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.torch_library import torch
 from nimbus.train.ranks import RENDEZVOUS
 
 _COLLECTIVE_TIMEOUT = timedelta(minutes=10)
@@ -36,31 +33,31 @@ class Group:
         if self.device != "cpu":
             torch.cuda.set_device(self.device)
         backend = "gloo" if self.device == "cpu" else "nccl"
-        distributed.init_process_group(
+        torch.distributed.init_process_group(
             backend, init_method=rendezvous, rank=self.rank, world_size=self.ranks, timeout=_COLLECTIVE_TIMEOUT
         )
 
     def leave(self) -> None:
         """Leave the process group."""
         if self.ranks > 1:
-            distributed.destroy_process_group()
+            torch.distributed.destroy_process_group()
 
-    def share(self, network: nn.Module, *, is_sharded: bool) -> nn.Module:
+    def share(self, network: torch.nn.Module, *, is_sharded: bool) -> torch.nn.Module:
         """Wrap the network so that its gradients are averaged over the ranks."""
         if self.ranks == 1:
             return network
         if not is_sharded:
-            return DistributedDataParallel(network, gradient_as_bucket_view=True)
+            return torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=True)
         from torch.distributed.fsdp import fully_shard
 
-        mesh = distributed.init_device_mesh(self.device.split(":")[0], (self.ranks,))
+        mesh = torch.distributed.init_device_mesh(self.device.split(":")[0], (self.ranks,))
         for block in network.blocks:  # pyright: ignore[reportGeneralTypeIssues]
             fully_shard(block, mesh=mesh)
         return fully_shard(network, mesh=mesh)
 
-    def gather_gradients(self, model: nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
+    def gather_gradients(self, model: torch.nn.Module, *, is_last: bool) -> AbstractContextManager[Any]:
         """Return a context for a backward pass; only a step's last one averages the gradients over the ranks."""
-        if isinstance(model, DistributedDataParallel):
+        if isinstance(model, torch.nn.parallel.DistributedDataParallel):
             return nullcontext() if is_last else model.no_sync()
         if self.ranks > 1:
             model.set_requires_gradient_sync(is_last)  # pyright: ignore[reportCallIssue]
@@ -71,17 +68,17 @@ class Group:
         if self.ranks == 1:
             return list(values)
         row = torch.tensor(values, dtype=torch.float64, device=self.device)
-        distributed.all_reduce(row)
+        torch.distributed.all_reduce(row)
         return row.tolist()
 
 
-def whole(value: Tensor) -> Tensor:
+def whole(value: torch.Tensor) -> torch.Tensor:
     """Gather a tensor that may be sharded over the ranks; every rank must call this."""
     return value.full_tensor() if hasattr(value, "full_tensor") else value.detach()  # pyright: ignore
 
 
 @torch.no_grad()
-def fill(target: Tensor, value: Tensor) -> None:
+def fill(target: torch.Tensor, value: torch.Tensor) -> None:
     """Copy a complete tensor into one that may be sharded over the ranks."""
     if hasattr(target, "device_mesh"):
         from torch.distributed.tensor import distribute_tensor
@@ -90,7 +87,7 @@ def fill(target: Tensor, value: Tensor) -> None:
     target.copy_(value)
 
 
-def to_fp8(network: nn.Module) -> None:
+def to_fp8(network: torch.nn.Module) -> None:
     """Convert the transformer's layers to FP8; this needs torchao and a suitable GPU.
 
     Raises:

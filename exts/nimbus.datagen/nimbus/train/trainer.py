@@ -13,14 +13,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from nimbus.datagen.datasets.export.source import open_source
 from nimbus.datagen.datasets.training.frames import ACTION, IMAGES, STATE
 from nimbus.datagen.datasets.training.reader import Reader
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.geometry.torch_library import torch
 from nimbus.datagen.policies.trained_policy import settings_of, write_conventions
 from nimbus.runner.system.output import write_out
 from nimbus.train import checkpoint
@@ -210,7 +208,7 @@ class Trainer:
                 self.average[name].lerp_(value, share)
         return loss
 
-    def to_tensors(self, batch: Arrays) -> dict[str, Tensor]:
+    def to_tensors(self, batch: Arrays) -> dict[str, torch.Tensor]:
         """Move a batch to the device; numbers are converted to the type of the weights, images stay unchanged."""
         kind = torch.float64 if self.wanted.dtype == "fp64" else torch.float32
         tensors = {name: torch.from_numpy(value).to(self.wanted.device) for name, value in batch.items()}
@@ -220,7 +218,7 @@ class Trainer:
         is_mixed = self.wanted.dtype == "bf16"
         return torch.autocast(self.wanted.device.split(":")[0], torch.bfloat16) if is_mixed else nullcontext()
 
-    def _tensors(self) -> dict[str, Tensor]:
+    def _tensors(self) -> dict[str, torch.Tensor]:
         """Return a checkpoint's tensors by name: weights, their average, the scaling, and the optimizer's moments."""
         found = {f"model/{name}": value for name, value in (*self.parameters.items(), *self.network.named_buffers())}
         found |= {f"average/{name}": value for name, value in self.average.items()}
@@ -233,7 +231,7 @@ class Trainer:
         if self.group.rank == 0:
             checkpoint.save(self.wanted.out, tensors, step=self.step, training=self._identity)
 
-    def write_policy(self, parameters: Mapping[str, Tensor]) -> None:
+    def write_policy(self, parameters: Mapping[str, torch.Tensor]) -> None:
         """Write the weights as a policy for ``nimbus evaluate``."""
         weights = {name: whole(value) for name, value in parameters.items()} | dict(self.network.named_buffers())
         if self.group.rank == 0:

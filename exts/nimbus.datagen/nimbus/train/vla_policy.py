@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.geometry.torch_library import torch
 from nimbus.datagen.policies.policy import Needs, PolicyEpisode, PolicyObservation
 from nimbus.datagen.policies.trained_policy import TrainedPolicy, TrainedSettings
 from nimbus.datagen.random_streams import generator

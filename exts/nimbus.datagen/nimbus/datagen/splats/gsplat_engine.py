@@ -40,8 +40,8 @@ class GsplatRasterizer:
         if device == "cpu":
             raise InputError("gsplat only renders on a GPU", where="engine: gsplat", instead="write --device cuda")
         try:
+            from nimbus.datagen.geometry.torch_library import torch  # isort: skip - before gsplat
             import gsplat  # pyright: ignore[reportMissingImports]
-            import torch  # pyright: ignore[reportMissingImports]
         except ModuleNotFoundError as error:
             what, instead = f"the package {error.name} is not installed", "pip install gsplat, or use engine: warp"
             raise InputError(what, where="engine: gsplat", instead=instead) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
@@ -13,15 +14,19 @@ def torch_dataset(samples: Samples) -> Any:
 
     In a worker process of a ``DataLoader``, the dataset iterates over the worker's part of the rank's samples. It has
     the methods ``state_dict`` and ``load_state_dict`` of :class:`Samples`, for torchdata's ``StatefulDataLoader``.
+
+    The environment variable ``PYTHONSAFEPATH`` is set unless it is set already, also to an empty text. Workers that are
+    not forked start as ``python -c``, which would import modules from the current folder; it may be a foreign dataset.
     """
+    os.environ.setdefault("PYTHONSAFEPATH", "1")
     return _kind()(samples)
 
 
 @cache
 def _kind() -> Any:
-    from torch.utils.data import IterableDataset, get_worker_info  # pyright: ignore[reportMissingImports]
+    from nimbus.datagen.geometry.torch_library import torch
 
-    class SampleDataset(IterableDataset):
+    class SampleDataset(torch.utils.data.IterableDataset):
         """Dataset with the samples of the rank, or of one of its workers."""
 
         def __init__(self, samples: Samples) -> None:
@@ -42,7 +47,7 @@ def _kind() -> Any:
             self.samples.load_state_dict(state)
 
         def _settle(self) -> None:
-            if info := get_worker_info():
+            if info := torch.utils.data.get_worker_info():
                 self.samples.work(info.id, info.num_workers)
 
         def __reduce__(self) -> Any:

@@ -317,7 +317,8 @@ def _refuse_fork(where: str) -> None:
         _CALLERS.append(os.getpid())
     if _CALLERS[0] != os.getpid():
         what = "this process was forked after its parent had read from a store, so it cannot read from one"
-        instead = "start workers by 'spawn', such as DataLoader(…, multiprocessing_context='spawn')"
+        # Without the variable, a spawned process imports modules from the current folder.
+        instead = "set PYTHONSAFEPATH=1, and start workers by 'spawn': DataLoader(…, multiprocessing_context='spawn')"
         raise InputError(what, where=where, instead=instead)
 
 
