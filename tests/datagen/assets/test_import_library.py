@@ -203,7 +203,12 @@ def test_a_library_with_links_is_not_continued(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "precious"
 
 
-@pytest.mark.parametrize("text", ["- 1", "sources: [1]", "sources: {a: 1}", "[" * 5000, "{"])
+_MERGES = "".join(f"z{i}: &z{i} {{<<: [{', '.join([f'*z{i - 1}'] * 10)}]}}\n" for i in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    "text", ["- 1", "sources: [1]", "sources: {a: 1}", "[" * 5000, "{", f"sources: {{}}\nz0: &z0 {{k: 1}}\n{_MERGES}"]
+)
 def test_a_damaged_description_is_written_again(text: str, things: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "lib"
     shutil.copytree(things[1], out)

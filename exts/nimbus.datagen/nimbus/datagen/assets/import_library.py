@@ -26,6 +26,7 @@ from nimbus.datagen.files.codec import from_plain, to_json
 from nimbus.datagen.files.folder_lock import LOCK_NAME, lock_folder
 from nimbus.datagen.files.limited_process import LimitedPool, run_limited
 from nimbus.datagen.files.own_files import make_subfolder, open_shared, refuse_links, remove_file, remove_tree
+from nimbus.datagen.files.strict_yaml import parse
 from nimbus.datagen.objects.library import kind_name
 from nimbus.datagen.objects.prepared.index import (
     CARD_NAME,
@@ -355,8 +356,9 @@ def _write_library(
 ) -> None:
     """Write ``library.yaml`` with the hash, licenses and counts of each source."""
     content: dict[str, dict[str, Any]] = {}
-    with suppress(InputError, yaml.YAMLError, ValueError, RecursionError):  # a damaged file is written again
-        content = from_plain(_LibraryFile, yaml.safe_load(read_text(out / LIBRARY_NAME, follow=False))).sources
+    with suppress(InputError, ValueError):  # a damaged file is written again
+        before = parse(read_text(out / LIBRARY_NAME, follow=False), LIBRARY_NAME)
+        content = from_plain(_LibraryFile, before.data).sources
     for source in sources:
         content[source.name] = {"sha256": digest_source(source.path, digests[source.name])}
     for name in list(content):
