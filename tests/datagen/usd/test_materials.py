@@ -137,6 +137,20 @@ def test_a_stage_without_surfaces_shares_files_of_objects_that_are_alike(tmp_pat
     assert found.bodies["items_0"].name.startswith("trash_")
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_an_export_keeps_no_image_that_was_there_before(is_link: bool, tmp_path: Path):
+    """The current folder may be of others, who know the name of an image."""
+    stage, robot, shown = read_stage("tabletop"), load_robot("panda"), layout(surfaces=SURFACES)
+    write_layout_stage(tmp_path / "first.usda", stage, robot, shown)
+    (picture,) = (tmp_path / "first_textures").iterdir()
+    (private := tmp_path / "private.png").write_text("private")
+    (other := tmp_path / "again_textures" / picture.name).parent.mkdir()
+    other.symlink_to(private) if is_link else other.write_text("another")
+    write_layout_stage(tmp_path / "again.usda", stage, robot, shown)
+    assert not other.is_symlink() and other.read_bytes() == picture.read_bytes()
+    assert private.read_text() == "private"
+
+
 def test_an_exported_layout_wears_what_was_drawn(tmp_path: Path):
     shown, path = layout(surfaces=SURFACES), tmp_path / "layout.usda"
     write_layout_stage(path, read_stage("tabletop"), load_robot("panda"), shown)

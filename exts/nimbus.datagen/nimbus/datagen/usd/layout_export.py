@@ -31,6 +31,7 @@ from nimbus.datagen.usd.physics_schemas import (
 )
 from nimbus.datagen.usd.stacked_stage import add_light, define_camera, refer, set_pose
 from nimbus.datagen.usd.stage import StageInfo, layout_stage
+from nimbus.datagen.usd.stage_meshes import PictureFolder
 
 SCENE, ROBOT, OBJECTS = "/World/scene", "/World/robot", "/World/objects"
 _FAR = 100.0
@@ -150,7 +151,7 @@ def _add_things(written: Any, path: Path, stage: StageInfo, robot: Robot, layout
 
 def _dress(written: Any, path: Path, stage: StageInfo, layout: Layout) -> None:
     """Apply tints and textures of the layout; images are written to a folder beside the file."""
-    surfaces, folder = layout.visual.surfaces, path.with_name(f"{path.stem}_textures")
+    surfaces, folder = layout.visual.surfaces, PictureFolder(path.with_name(f"{path.stem}_textures"))
     for name, look in surfaces.items():
         fixture = stage.fixtures.get(name)
         places = (fixture.prim_path,) if fixture else stage.roles.get(name, ())

@@ -7,7 +7,6 @@ Materials are UsdPreviewSurface, which every USD renderer supports; for MDL mate
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +16,9 @@ import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.episode.layout import SurfaceLook
-from nimbus.datagen.files.own_files import check_own, create_file, make_subfolder
 from nimbus.datagen.textures.color import linear
 from nimbus.datagen.textures.procedural import surface_image, texture_period
+from nimbus.datagen.usd.stage_meshes import PictureFolder
 
 _LOOKS = "dressed"
 """Name of the prim that contains the added materials of a thing, below that thing."""
@@ -29,7 +28,7 @@ _WHITEST = 0.92
 _ROUGHNESS = 0.7
 
 
-def apply_materials(root: Any, surface: SurfaceLook, *, textures: Path, role: str = "") -> None:
+def apply_materials(root: Any, surface: SurfaceLook, *, textures: PictureFolder, role: str = "") -> None:
     """Apply a layout's look to everything below a prim, which must include its material prims.
 
     Geometry with a plain color and no material gets a material, so that its color equals that of the default renderer.
@@ -60,7 +59,7 @@ def _bindable(root: Any) -> Iterator[Any]:
 class _Painter:
     """Painter of a thing's surfaces; each material is made and tinted once."""
 
-    def __init__(self, root: Any, surface: SurfaceLook, textures: Path, *, role: str) -> None:
+    def __init__(self, root: Any, surface: SurfaceLook, textures: PictureFolder, *, role: str) -> None:
         self._root, self._surface, self._textures, self._period = root, surface, textures, texture_period(role)
         self._stage = root.GetStage()
         self._image = surface_image(surface, role)
@@ -134,16 +133,7 @@ class _Painter:
 
     def _picture(self) -> str:
         """Return the path of the texture, relative to the edited layer."""
-        from PIL import Image
-
-        self._textures.parent.mkdir(parents=True, exist_ok=True)
-        make_subfolder(self._textures)
-        pixels = np.asarray(self._image)
-        path = self._textures / f"{hashlib.sha256(pixels.tobytes()).hexdigest()[:16]}.png"
-        check_own(path)
-        if not path.exists():
-            with os.fdopen(create_file(path), "wb") as file:
-                Image.fromarray(pixels).save(file, "PNG")
+        path = self._textures.path / self._textures.keep(np.asarray(self._image))
         layer = Path(self._stage.GetEditTarget().GetLayer().realPath).absolute().parent
         relative = os.path.relpath(path.absolute(), layer)
         return relative if relative.startswith(".") else f"./{relative}"

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from nimbus.datagen.arrays import ImageArray
-from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.navigate.navigation_scene import NavigationScene, ScenePart
-from nimbus.datagen.usd.stage_meshes import add_mesh, keep_picture
+from nimbus.datagen.usd.stage_meshes import PictureFolder, add_mesh
 
 SCENE = "/World/scene"
 _LOOKS = "/World/looks"
@@ -102,15 +101,12 @@ class _Looks:
 
     def __init__(self, stage: Any, path: Path) -> None:
         self._stage = stage
-        self._folder = path.with_name(f"{path.stem}_textures")
+        self._pictures = PictureFolder(path.with_name(f"{path.stem}_textures"))
         self._made: dict[tuple[str, bool], Any] = {}
 
     def material(self, image: ImageArray | None, *, shines: bool) -> Any:
         """Return the material with an image, or with the vertex colors."""
-        name = ""
-        if image is not None:
-            make_subfolder(self._folder)
-            name = keep_picture(self._folder, image)
+        name = "" if image is None else self._pictures.keep(image)
         if (name, shines) not in self._made:
             self._made[name, shines] = self._make(name, shines)
         return self._made[name, shines]
@@ -131,7 +127,7 @@ class _Looks:
         if picture:
             image = UsdShade.Shader.Define(self._stage, f"{path}/image")
             image.CreateIdAttr("UsdUVTexture")
-            image.CreateInput("file", types.Asset).Set(Sdf.AssetPath(f"./{self._folder.name}/{picture}"))
+            image.CreateInput("file", types.Asset).Set(Sdf.AssetPath(f"./{self._pictures.path.name}/{picture}"))
             image.CreateInput("sourceColorSpace", types.Token).Set("sRGB")
             for wrap in ("wrapS", "wrapT"):
                 image.CreateInput(wrap, types.Token).Set("repeat")

@@ -1,4 +1,4 @@
-"""Meshes, collision boxes and images of stages that are written to the cache."""
+"""Meshes, collision boxes and images of stages."""
 # The stubs of pxr say that every Define and Apply returns None.
 # pyright: reportAttributeAccessIssue=false, reportArgumentType=false
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from nimbus.datagen.arrays import AnyArray, FloatArray, ImageArray
 from nimbus.datagen.files.atomic import replacing
+from nimbus.datagen.files.own_files import make_subfolder
 from nimbus.datagen.version import versioned_hash
 
 
@@ -46,11 +47,47 @@ def add_contact(stage: Any, path: str, middle: FloatArray, extent: FloatArray) -
 
 
 def keep_picture(folder: Path, image: ImageArray) -> str:
-    """Write an image unless it exists already; return the name of its file."""
+    """Write an image into the cache unless it exists already; return the name of its file."""
+    name = _picture_name(image)
+    if not (folder / name).is_file():
+        _write_picture(folder / name, image)
+    return name
+
+
+class PictureFolder:
+    """Folder of the images of a stage outside of the cache, in which each image is written once.
+
+    A file that is there already is replaced, because it may come from another user.
+
+    Args:
+        path: The folder, which is made with the first image.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._written: set[str] = set()
+
+    def keep(self, image: ImageArray) -> str:
+        """Write an image; return the name of its file.
+
+        Raises:
+            InputError: The folder is a link, or a file has its name.
+        """
+        name = _picture_name(image)
+        if name not in self._written:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_subfolder(self.path)
+            _write_picture(self.path / name, image)
+            self._written.add(name)
+        return name
+
+
+def _picture_name(image: ImageArray) -> str:
+    return f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
+
+
+def _write_picture(path: Path, image: ImageArray) -> None:
     from PIL import Image as PillowImage
 
-    name = f"{versioned_hash(image.tobytes() + str(image.shape).encode(), 1)}.png"
-    if not (folder / name).is_file():
-        with replacing(folder / name, durable=False, shared=True) as temporary:
-            PillowImage.fromarray(image).save(temporary, format="PNG")
-    return name
+    with replacing(path, durable=False, shared=True) as temporary:
+        PillowImage.fromarray(image).save(temporary, format="PNG")

@@ -18,6 +18,7 @@ from nimbus.datagen.geometry.transforms import quat_to_matrix
 from nimbus.datagen.objects.articulated.usd import BASE
 from nimbus.datagen.textures.procedural import surface_image
 from nimbus.datagen.usd.materials import apply_materials, boxes_as_meshes
+from nimbus.datagen.usd.stage_meshes import PictureFolder
 
 _LOOKS = "looks"
 
@@ -82,7 +83,7 @@ def _dress(
     """Apply a layout's looks to the files."""
     from pxr import Usd
 
-    textures = scene.parent / "textures"
+    textures = PictureFolder(scene.parent / "textures")
     for name, path in bodies.items():
         stage: Any = Usd.Stage.Open(str(path))
         apply_materials(stage.GetDefaultPrim(), surfaces.get(name.partition(".")[0], SurfaceLook()), textures=textures)
