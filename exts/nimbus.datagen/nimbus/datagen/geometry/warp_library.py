@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from nimbus.datagen.files.cache import cache_folder, named_folder
 from nimbus.datagen.machine import silent_stderr
@@ -54,3 +55,22 @@ def start_warp() -> None:
     warp.config.use_precompiled_headers = False
     with silent_stderr():  # Warp also reports a missing GPU, without using its log
         warp.init()
+    _compile_in_folder_of_warp()
+
+
+def _compile_in_folder_of_warp() -> None:
+    """Let the compiler for GPUs search the headers of a kernel in Warp's folder.
+
+    It searches in the folder of the program's name first. Warp gives a name without one, which stands for the current
+    folder: code of a ``builtin.h`` there would be part of the kernel. A second call changes nothing.
+    """
+    from warp._src.build import warp_home
+    from warp._src.context import runtime
+
+    core: Any = runtime.core
+    folder, compile_program = os.fsencode(os.path.join(warp_home, "native")), core.wp_cuda_compile_program
+
+    def compile_in_folder(source: bytes, name: bytes, *more: object) -> int:
+        return compile_program(source, os.path.join(folder, name), *more)
+
+    core.wp_cuda_compile_program = compile_in_folder
