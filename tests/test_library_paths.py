@@ -16,7 +16,7 @@ if sys.platform != "linux":
     pytest.skip("libraries of other systems have another format", allow_module_level=True)
 
 KNOWN = {
-    "nvidia/cusparselt/": "PyTorch loads it; nimbus.datagen.files.torch_finder imports PyTorch in the root folder",
+    "nvidia/cusparselt/": "PyTorch loads it; nimbus.datagen.files.root_imports imports PyTorch in the root folder",
     "triton/plugins/": "plug-ins of Triton's compiler, which nothing loads",
 }
 """Folders of packages with such libraries, and the reasons why the current folder is not searched nevertheless."""

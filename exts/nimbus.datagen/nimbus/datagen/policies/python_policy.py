@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.torch_finder import find_torch_in_root
+from nimbus.datagen.files.root_imports import import_in_root
 from nimbus.datagen.policies.policy import Needs, Policy, PolicyEpisode, PolicyFault, PolicyObservation, PolicyTask
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 
@@ -163,7 +163,7 @@ def _made(path: Path, function: str, checkpoint: Path | None, *, where: str) -> 
         raise InputError("not a Python file", where=where, instead="give the path of a .py file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    find_torch_in_root()
+    import_in_root()
     sys.path.insert(0, str(path.parent.absolute()))
     try:
         spec.loader.exec_module(module)

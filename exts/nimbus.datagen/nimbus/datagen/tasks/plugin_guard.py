@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from nimbus.datagen.files.torch_finder import find_torch_in_root
+from nimbus.datagen.files.root_imports import import_in_root
 
 IMPORT_SECONDS = (30.0, 120.0)
 """Longest CPU and wall-clock time of an import [s]; PyTorch takes 5 and 20 on a slow machine."""
@@ -43,7 +43,7 @@ def guarded_import() -> Iterator[None]:
     """
     kept = {name: getattr(os, name) for name in _ENDS if hasattr(os, name)}
     own = os.getpid()
-    find_torch_in_root()
+    import_in_root()
 
     def replaced(name: str) -> Any:
         def refuse(*arguments: Any) -> NoReturn:

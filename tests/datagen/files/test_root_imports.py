@@ -1,15 +1,16 @@
-"""PyTorch, which is a stand-in here, is imported in the root folder, whoever imports it."""
+"""Packages that read the current folder are imported in the root folder, whoever imports them."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.files.torch_finder import find_torch_in_root
+from nimbus.datagen.files.root_imports import import_in_root
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.tasks.plugin_guard import guarded_import
 
@@ -21,7 +22,7 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "site" / "torch" / "__init__.py").write_text("import os; FOLDER = os.getcwd(); from torch import nn\n")
     (tmp_path / "site" / "torch" / "nn.py").write_text("import os; FOLDER = os.getcwd()\n")
     monkeypatch.syspath_prepend(tmp_path / "site")
-    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if "torch_finder" not in type(one).__module__])
+    monkeypatch.setattr(sys, "meta_path", [one for one in sys.meta_path if "root_imports" not in type(one).__module__])
     for name in [name for name in sys.modules if name.partition(".")[0] == "torch"]:
         monkeypatch.delitem(sys.modules, name)
     (tmp_path / "foreign").mkdir()
@@ -43,15 +44,24 @@ def test_without_the_finder_it_is_imported_in_the_current_folder(foreign: Path):
 
 def test_it_is_imported_in_the_root_folder(foreign: Path):
     for _ in range(2):
-        find_torch_in_root()
+        import_in_root()
     assert folders() == ("/", "/")
     assert Path.cwd() == foreign
-    assert len([one for one in sys.meta_path if "torch_finder" in type(one).__module__]) == 1
+    assert len([one for one in sys.meta_path if "root_imports" in type(one).__module__]) == 1
+
+
+def test_matplotlib_reads_no_settings_of_the_current_folder(foreign: Path):
+    """Versions before 3.11 evaluate an expression in them."""
+    (foreign / "matplotlibrc").write_text("lines.linewidth: 47.11\n")
+    code = "import matplotlib; print(matplotlib.matplotlib_fname(), matplotlib.rcParams['lines.linewidth'])"
+    safe = f"from nimbus.datagen.files.root_imports import import_in_root; import_in_root(); {code}"
+    lines = [subprocess.check_output([sys.executable, "-P", "-c", one], text=True) for one in (code, safe)]
+    assert "47.11" in lines[0] and "47.11" not in lines[1]
 
 
 def test_an_import_that_fails_returns_to_the_current_folder(foreign: Path):
     (foreign.parent / "site" / "torch" / "nn.py").write_text("raise OSError('no library')\n")
-    find_torch_in_root()
+    import_in_root()
     with pytest.raises(OSError, match="no library"):
         folders()
     assert Path.cwd() == foreign

@@ -1,0 +1,48 @@
+"""Finder that lets packages be imported while the root folder is the current folder.
+
+These packages read the current folder while they are imported, which may be a dataset of others:
+
+- PyTorch for Linux installs cuSPARSELt, whose search path of libraries has an empty entry. The loader takes this entry
+  for the current folder: without NVIDIA's driver, an import would execute a file ``libcuda.so.1`` there.
+- Matplotlib reads ``matplotlibrc`` of the current folder, and versions before 3.11 evaluate an expression in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+_PACKAGES = ("matplotlib", "torch")
+
+
+def import_in_root() -> None:
+    """Let every later first import of these packages in this process happen in the root folder, whoever imports them.
+
+    The current folder is one of the whole process: during that import, other threads should open no relative paths.
+    """
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+class _Finder(MetaPathFinder):
+    """Finder of the packages themselves; others find their submodules, which open later files by full paths."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return a package with a loader that executes it in the root folder; None for other modules."""
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in _PACKAGES else None
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_in_root(module: ModuleType) -> None:
+                with contextlib.chdir(os.sep):
+                    execute(module)
+
+            spec.loader.exec_module = execute_in_root
+        return spec
