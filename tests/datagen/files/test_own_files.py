@@ -101,6 +101,25 @@ def test_a_place_has_its_folders_and_none_is_a_link_or_file(tmp_path: Path, mine
     assert [*mine.parent.iterdir()] == [mine]
 
 
+@pytest.mark.parametrize(("mode", "links"), [(0o644, 2), (0o666, 1)])
+def test_a_file_that_others_can_change_is_copied(tmp_path: Path, mode: int, links: int):
+    """They would change the copy, too, even in a private folder."""
+    source = tmp_path / "theirs"
+    source.write_text("content")
+    source.chmod(mode)
+    copy_new(source, tmp_path, "mine", may_link=True)
+    assert source.stat().st_nlink == links
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can give a file away")
+def test_a_file_of_another_user_is_copied(tmp_path: Path):
+    source = tmp_path / "theirs"
+    source.write_text("content")
+    os.chown(source, 65534, 65534)
+    copy_new(source, tmp_path, "mine", may_link=True)
+    assert source.stat().st_nlink == 1 and (tmp_path / "mine").stat().st_uid == 0
+
+
 @pytest.mark.parametrize("may_link", [False, True])
 def test_a_copy_replaces_nothing_and_stays_below(tmp_path: Path, mine: Path, may_link: bool):
     data, new = tmp_path / "data", tmp_path / "new"

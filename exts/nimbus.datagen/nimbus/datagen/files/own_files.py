@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -172,14 +173,14 @@ def copy_new(source: Path, folder: Path, name: str, *, may_link: bool = False) -
         source: The file.
         folder: An existing folder.
         name: Path below it, with slashes; its parent folders are made.
-        may_link: Make a hard link instead, if the file system can.
+        may_link: Make a hard link instead, if the file system can, and no other user can change the file.
 
     Raises:
         InputError: The name leads out of the folder, passes through a link or a file, or is taken.
     """
     target = make_place(folder, name)
     try:
-        if may_link:
+        if may_link and _is_private(source):
             with suppress(OSError):
                 link_file(source, target)
                 return
@@ -188,6 +189,12 @@ def copy_new(source: Path, folder: Path, name: str, *, may_link: bool = False) -
     except FileExistsError:
         instead = "restore the dataset from a copy"
         raise InputError(f"two files would be named {name!a}", where=str(folder), instead=instead) from None
+
+
+def _is_private(path: Path) -> bool:
+    """Return True if a file belongs to this user and not all users may write it."""
+    state = path.lstat()
+    return (not hasattr(os, "getuid") or state.st_uid == os.getuid()) and not state.st_mode & stat.S_IWOTH
 
 
 def remove_file(path: Path | str) -> None:
