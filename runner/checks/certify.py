@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -109,8 +110,8 @@ def certify(folder: Path, *, sample: int | None = 8, skills: list[Path] | None =
     count = len(stored) if sample is None else min(sample, len(stored))
     chosen = [stored[row] for row in np.unique(np.linspace(0, len(stored) - 1, count).round().astype(int))]
     paths = [folder / attempt.path for attempt in chosen]
-    for episode in _opened(paths):
-        episode.layout()  # a damaged layout is an error; a check that this machine cannot run is not
+    for path in paths:
+        _check_layout(path)
     prepare_libraries(skill_folders=skills or [])
     made = [
         account(folder, attempts, states),
@@ -220,6 +221,22 @@ def _opened(paths: list[Path]) -> Iterator[Any]:
     for path in paths:
         with EpisodeFile(path) as episode:
             yield episode
+
+
+def _check_layout(path: Path) -> None:
+    """Read the layout of an episode; a file that cannot be opened is a finding of the accounting.
+
+    Raises:
+        InputError: The layout is wrong.
+    """
+    from nimbus.datagen.store.episode_file.read import EpisodeFile
+
+    with ExitStack() as stack:
+        try:
+            episode = stack.enter_context(EpisodeFile(path))
+        except InputError:
+            return
+        episode.layout()
 
 
 def _moments(step_count: int) -> NDArray[np.int64]:

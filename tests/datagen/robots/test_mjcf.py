@@ -150,19 +150,22 @@ def test_a_height_field_of_any_size_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    (tmp_path / "private").write_text("mine")
-    (tmp_path / "MUJOCO_LOG.TXT").symlink_to("private")
+    private, foreign = tmp_path / "home/private", tmp_path / "foreign"
+    private.parent.mkdir()
+    foreign.mkdir()
+    private.write_text("mine")
+    (foreign / "MUJOCO_LOG.TXT").symlink_to(private)
     model = tmp_path / "arm.xml"
     model.write_text('<mujoco><compiler settotalmass="3"/>' + ARM.removeprefix("<mujoco>"))
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.chdir(foreign)
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     pool = LimitedPool(1)  # a new server starts in this folder
     try:
         function = f"{convert_into_cache.__module__}:convert_into_cache"
-        pool.run(function, {"file": model}, where="arm", seconds=20, writes=[cache_folder("mjcf"), tmp_path])
+        pool.run(function, {"file": model}, where="arm", seconds=20, writes=[cache_folder("mjcf"), private.parent])
     finally:
         pool.close()
-    assert (tmp_path / "private").read_text() == "mine"
+    assert private.read_text() == "mine"
 
 
 INSIDE = '<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody/></mujoco>'
