@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -163,10 +164,11 @@ def test_spawned_processes_start_safely(tmp_path, monkeypatch):
 def test_spawned_workers_of_a_loader_start_safely(tmp_path, monkeypatch):
     monkeypatch.setattr(torch_dataset, "_kind", lambda: list)  # the workers are processes of the standard library
     monkeypatch.setenv("PYTHONSAFEPATH", "")
-    assert torch_dataset.torch_dataset(()) == []
+    samples: Any = ()
+    assert torch_dataset.torch_dataset(samples) == []
     assert os.environ["PYTHONSAFEPATH"] == "", "the user has set it"
     monkeypatch.delenv("PYTHONSAFEPATH")
-    torch_dataset.torch_dataset(())
+    torch_dataset.torch_dataset(samples)
     (tmp_path / "multiprocessing.py").write_text("raise SystemExit('from the folder')")
     monkeypatch.chdir(tmp_path)
     process = multiprocessing.get_context("spawn").Process(target=os.mkdir, args=("made",))

@@ -21,15 +21,15 @@ _PACKAGES = ("matplotlib", "torch")
 
 
 def import_in_root() -> None:
-    """Let every later first import of these packages in this process happen in the root folder, whoever imports them.
+    """Let every later first import of these packages in this process happen in the root folder.
 
     The current folder is one of the whole process: during that import, other threads should open no relative paths.
     """
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    if not any(isinstance(finder, _RootFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _RootFinder())
 
 
-class _Finder(MetaPathFinder):
+class _RootFinder(MetaPathFinder):
     """Finder of the packages themselves; others find their submodules, which open later files by full paths."""
 
     def find_spec(
