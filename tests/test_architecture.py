@@ -156,6 +156,12 @@ def test_imports_in_functions_are_of_heavy_modules():
     assert not light
 
 
+def test_av_is_imported_by_one_module():
+    """Its libraries would read a file in ``/tmp`` that any user of the machine can put there."""
+    found = [name for name, path in modules().items() if "av" in _run_time_packages(path)]
+    assert found == ["nimbus.datagen.files.av_library"]
+
+
 def test_mujoco_is_imported_by_one_module():
     """It would append its warnings to a file in the current folder, which may be a link in the folder of others."""
     found = [name for name, path in modules().items() if "mujoco" in _run_time_packages(path)]

@@ -108,7 +108,7 @@ def write_video(path: Path, target: Path) -> Path:
 
 def encode_video(pictures: Iterable[ImageArray], target: Path, *, rate: float) -> Path:
     """Write images (H, W, 3) as an H.264 video; height and width must be even, and the rate is in Hz."""
-    import av
+    from nimbus.datagen.files.av_library import av
 
     with replacing(target, durable=False, shared=True) as temporary:
         options = {"movflags": "+faststart"}

@@ -184,6 +184,6 @@ def _own_places() -> Iterator[Path]:
 
 
 def _existing(path: Path) -> Path:
-    """Return a path if it exists, or the nearest folder above it, in which it will be made."""
+    """Return a folder if it exists, or the nearest folder above an output, in which it is made or replaced."""
     path = path.absolute()
-    return next(place for place in (path, *path.parents) if place.is_dir() or (place == path and path.is_file()))
+    return next(place for place in (path, *path.parents) if place.is_dir())

@@ -79,6 +79,16 @@ def test_a_bad_asset_costs_one_line(things: tuple[Path, Path]) -> None:
     assert "unknown kind 'aple'; did you mean 'apple'?" in refusal(library.model, "aple", 0)
 
 
+def test_a_library_of_the_same_name_does_not_stand_for_another(things: tuple[Path, Path], tmp_path: Path) -> None:
+    """Somebody may publish a library again with other masses; its USD files lie in the same cache."""
+    shutil.copytree(things[1], tmp_path / "lib")
+    own, other = (open_library(f"{folder}/") for folder in (things[1], tmp_path / "lib"))
+    assert isinstance(other, PreparedLibrary) and own.name == other.name
+    entry = other.entries["apple"]
+    other.entries["apple"] = replace(entry, mass=9.0)
+    assert other.usd_path("apple", 0) != own.usd_path("apple", 0)
+
+
 def test_units_and_masses_are_decided(things: tuple[Path, Path]) -> None:
     library = open_library(f"{things[1]}/")
     sizes = {kind: np.ptp(library.model(kind, 0).bounds, axis=0) for kind in library.kinds}

@@ -144,6 +144,18 @@ def test_the_hash_follows_the_images(tmp_path: Path):
         robot_hash(mine)
 
 
+def test_bytes_that_move_to_another_file_change_the_hash(tmp_path: Path):
+    """Another robot of the same hash would stand for this one in the cache and in datasets."""
+    looks = "".join(f'<material name="m{i}"><texture filename="{i}.png"/></material>' for i in range(2))
+    (tmp_path / "mine.urdf").write_text(f'<robot name="mine">{looks}<link name="a"/></robot>')
+    mine, hashes = changed(package="", urdf=str(tmp_path / "mine.urdf")), set()
+    for contents in ((b"one", b"two"), (b"onet", b"wo")):
+        for number, content in enumerate(contents):
+            (tmp_path / f"{number}.png").write_bytes(content)
+        hashes.add(robot_hash(mine))
+    assert len(hashes) == 2
+
+
 def test_the_hash_follows_the_urdf():
     panda = load_robot("panda")
     piece = panda.pieces[0]

@@ -155,6 +155,17 @@ def test_an_output_is_made_in_the_nearest_folder(cache: Path):
     assert limits is not None and cache.parent in limits.write
 
 
+@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
+def test_an_output_file_can_be_written_again(tmp_path: Path):
+    given = os.environ | {"NIMBUS_CACHE": str(tmp_path / "cache")}
+    (tmp_path / "out").mkdir()
+    words = ["export-usd", "stack_blocks", "--out", str(tmp_path / "out/scene.usda")]
+    for _ in range(2):
+        command = [sys.executable, "-P", "-m", "nimbus.runner.runner", *words]
+        done = subprocess.run(command, env=given, capture_output=True, text=True, cwd="/", check=False)
+        assert done.returncode == 0, done.stderr
+
+
 def _reads(command: str, given: dict[str, Path]) -> tuple[Path, ...] | None:
     limits = command_limits(command, given)
     assert limits is not None

@@ -106,7 +106,7 @@ class KitViewport:
     def open_page(self, page: str) -> None:
         """Open an HTML page in the browser."""
         path = cache_folder("temporary") / f"page-{os.getpid()}.html"
-        write_atomic(path, page, durable=False, shared=False)
+        write_atomic(path, f"<!doctype html><meta charset=utf-8>{page}", durable=False, shared=False)
         webbrowser.open(path.as_uri())
 
     def close(self) -> None:

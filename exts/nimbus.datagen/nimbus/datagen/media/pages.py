@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -42,9 +42,16 @@ def render_html(template: Path, **values: object) -> Markup:
     return Markup(_html(template.parent).get_template(template.name).render(values))
 
 
-def restrict_page(page: str) -> str:
-    """Return a page that may come from others, so that a browser loads and runs nothing for it."""
-    return f"<!doctype html>{_POLICY}{page}"
+def frame_page(page: str, *, height: str) -> str:
+    """Return a frame for a page that may come from others: it loads and runs nothing, and leads to no other page.
+
+    Args:
+        page: The page.
+        height: Height of the frame, in CSS.
+    """
+    source = escape(f"<!doctype html>{_POLICY}{page}")
+    style = f"width: 100%; height: {height}; border: 0; background: white"
+    return f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>'
 
 
 def render_markdown(template: Path, **values: object) -> str:

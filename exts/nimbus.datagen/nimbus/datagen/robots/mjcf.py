@@ -107,7 +107,7 @@ def convert_into_cache(file: str, angles: str = "", cache: str = "") -> str:
     digest = hashlib.sha256(text)
     for vertices, faces in conversion.meshes.values():
         digest.update(vertices.tobytes() + faces.tobytes())
-    folder = (Path(cache) if cache else cache_folder("mjcf")) / digest.hexdigest()[:12]
+    folder = (Path(cache) if cache else cache_folder("mjcf")) / digest.hexdigest()[:32]
     target = folder / f"{path.stem}.urdf"
     if not target.is_file():
         with writing(folder.parent):

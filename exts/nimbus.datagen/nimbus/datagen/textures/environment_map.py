@@ -73,7 +73,7 @@ def _decoded(content: bytes) -> NDArray[np.float32]:
 
 def _decode_frame(content: bytes) -> NDArray[np.float32]:
     """Return the pixels (H, W, 3) that FFmpeg decodes."""
-    import av
+    from nimbus.datagen.files.av_library import av
 
     try:
         with av.open(io.BytesIO(content), mode="r", format="hdr_pipe") as container:

@@ -83,13 +83,14 @@ def robot_hash(robot: Robot) -> str:
     said = robot.model_dump_json(exclude={"description": True, "pieces": {"__all__": {"urdf"}}})
     content = [said.encode()]
     for piece in robot.pieces:
-        path = piece_path(piece, robot=robot.name)
-        content.append(path.read_bytes())
+        urdf = piece_path(piece, robot=robot.name).read_bytes()
         if piece.package:
-            content.append(importlib.metadata.version(piece.package).encode())
+            content += [urdf, importlib.metadata.version(piece.package).encode()]
         else:
-            files = find_files(piece, robot=robot.name)
-            content += [read_bytes(file, limit=MODEL_BYTES) for file in (*files.meshes, *files.looks)]
+            found = find_files(piece, robot=robot.name)
+            files = [urdf, *(read_bytes(file, limit=MODEL_BYTES) for file in (*found.meshes, *found.looks))]
+            # With its length before each, no bytes of one file can stand for the beginning of the next.
+            content += [part for file in files for part in (len(file).to_bytes(8, "big"), file)]
     content.append(importlib.metadata.version("urdf-usd-converter").encode())
     if not all(np.array_equal(arm.tool.link_T_hand, np.eye(4)) for arm in robot.arms):
         content.append(b"cameras on the hand have the axes of the tool")  # before, those of the link

@@ -206,9 +206,10 @@ def _converted(
 
 def _versions() -> dict[str, str]:
     """Return the versions of the libraries that determine the bytes of a conversion."""
-    import av
     import numpy as np
     import pyarrow
+
+    from nimbus.datagen.files.av_library import av
 
     libraries = {"av": av, "numpy": np, "pyarrow": pyarrow}
     return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}

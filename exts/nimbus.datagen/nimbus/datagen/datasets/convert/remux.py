@@ -105,7 +105,7 @@ class _Joined:
     """Video file that grows by one episode at a time."""
 
     def __init__(self, path: Path, template: Any, *, fps: int, indexed: bool) -> None:
-        import av
+        from nimbus.datagen.files.av_library import av
 
         options = {"movflags": _INDEXED if indexed else "+faststart", "video_track_timescale": str(fps * _TICKS)}
         if indexed:
@@ -143,7 +143,7 @@ class _opened:
         self._cut = cut
 
     def __enter__(self) -> tuple[Any, Any]:
-        from av.error import FFmpegError
+        from nimbus.datagen.files.av_library import FFmpegError
 
         try:
             self._container: Any = open_mp4(self._cut.clip.path, quick=False)
@@ -156,7 +156,7 @@ class _opened:
             raise _unreadable(self._cut, error) from None
 
     def __exit__(self, kind: object, error: object, _: object) -> None:
-        from av.error import FFmpegError
+        from nimbus.datagen.files.av_library import FFmpegError
 
         self._container.close()
         if isinstance(error, FFmpegError):

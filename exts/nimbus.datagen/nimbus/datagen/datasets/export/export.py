@@ -167,10 +167,11 @@ def _exported(out: Path, source: Source, manifest: Manifest, *, is_new: bool) ->
 
 def versions() -> dict[str, str]:
     """Return the versions of Nimbus and of the libraries that determine the bytes of an export."""
-    import av
     import h5py
     import numpy as np
     import pyarrow
+
+    from nimbus.datagen.files.av_library import av
 
     libraries = {"av": av, "h5py": h5py, "numpy": np, "pyarrow": pyarrow}
     return {"nimbus": nimbus_version()} | {name: library.__version__ for name, library in libraries.items()}

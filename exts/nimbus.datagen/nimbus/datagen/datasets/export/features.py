@@ -32,7 +32,7 @@ def join(parts: Iterable[Path], target: Path, *, fps: int, flags: str = INDEXED)
     Raises:
         InputError: A file cannot be read, or its encoder settings differ from those of the first file.
     """
-    import av
+    from nimbus.datagen.files.av_library import av
 
     tick = Fraction(1, fps * TICKS)
     frame = 0

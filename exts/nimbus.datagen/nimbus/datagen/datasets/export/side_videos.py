@@ -107,7 +107,7 @@ def _place(item: ExportItem, kind: str, camera: str) -> str:
 
 
 def _write(episode: EpisodeFile, kind: str, camera: str, target: Path, *, fps: int) -> None:
-    import av
+    from nimbus.datagen.files.av_library import av
 
     path, pixels = f"observations/{kind}/{camera}", _ABOUT[kind]["pix_fmt"]
     count, height, width = episode.shape(path)[:3]

@@ -75,7 +75,7 @@ class VideoPictures:
 
     @contextmanager
     def _open(self) -> Iterator[tuple[Any, Any]]:
-        from av.error import FFmpegError
+        from nimbus.datagen.files.av_library import FFmpegError
 
         try:
             with open_mp4(self._path) as container:

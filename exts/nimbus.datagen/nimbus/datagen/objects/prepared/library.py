@@ -13,6 +13,7 @@ from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.files.asset_folders import check_all_below
 from nimbus.datagen.files.bounded import read_bytes
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.objects.library import GENERATOR_VERSION, Kind, ObjectLibrary, kind_name
 from nimbus.datagen.objects.model import ObjectModel
 from nimbus.datagen.objects.prepared.index import AGAIN, CARD_NAME, INDEX_NAME, SHAPE_NAME, AssetEntry, read_index
@@ -117,4 +118,5 @@ def _painter(texture: ImageArray) -> Callable[[], ImageArray]:
 
 
 def _identity(entry: AssetEntry) -> str:
-    return hashlib.sha256(f"{entry.shape} {entry.card}".encode()).hexdigest()[:16]
+    """Return a hash of all that a model consists of, so that no library of the same name stands for another."""
+    return hashlib.sha256(to_json(entry).encode()).hexdigest()[:32]

@@ -32,7 +32,7 @@ def rgb_reader() -> Callable[[Any], NDArray[np.uint8]]:
     One converter serves all frames. A new converter for each frame would build its tables and threads each time, which
     takes ten times as long.
     """
-    from av.video.reformatter import VideoReformatter
+    from nimbus.datagen.files.av_library import VideoReformatter
 
     converter: Any = VideoReformatter()
     return lambda frame: converter.reformat(frame, format="rgb24", threads=1).to_ndarray()
@@ -77,7 +77,7 @@ class VideoReader:
 
     def _wake(self) -> None:
         """Open the video, if it is not open."""
-        from av.error import FFmpegError
+        from nimbus.datagen.files.av_library import FFmpegError
 
         if self._container is not None:
             return
@@ -153,7 +153,7 @@ class VideoReader:
 
     def _from(self, start: int, stop: int) -> Iterator[Any]:
         """Yield the frames of a range; missing frames raise an error."""
-        from av.error import FFmpegError
+        from nimbus.datagen.files.av_library import FFmpegError
 
         if start >= stop:
             return

@@ -62,7 +62,7 @@ class Encoder:
     """
 
     def __init__(self, target: Path | File, *, fps: int, size: tuple[int, int], flags: str = PLAIN) -> None:
-        import av
+        from nimbus.datagen.files.av_library import av
 
         file: Any = str(target) if isinstance(target, Path) else target
         self._container: Any = av.open(file, "w", format="mp4", options=container_options(fps, flags))
@@ -73,7 +73,7 @@ class Encoder:
 
     def write(self, images: NDArray[np.uint8]) -> None:
         """Append (T, H, W, 3) sRGB images."""
-        import av
+        from nimbus.datagen.files.av_library import av
 
         for image in images:
             self._container.mux(self._stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))

@@ -46,7 +46,7 @@ def open_mp4(file: Path | IO[bytes] | io.RawIOBase, *, quick: bool = True) -> An
         InputError: The path is not a regular file.
         OSError: The file cannot be read; FFmpeg's errors for other formats are among these.
     """
-    import av
+    from nimbus.datagen.files.av_library import av
 
     if isinstance(file, Path):
         check_regular(file)

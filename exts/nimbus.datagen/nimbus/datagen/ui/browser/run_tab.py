@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,10 +110,9 @@ class RunTab:
     def _show_report(self) -> str:
         if not self._panel.task:
             self._panel.set_task(str(self._draft().path))
-        source = html.escape(self._panel.read_report(), quote=True)
+        frame = self._panel.frame_report(height="70vh")
         with self._server.gui.add_modal(f"Report of {self._panel.report.parent.name}") as modal:
-            style = "width: 100%; height: 70vh; border: 0; background: white"
-            self._server.gui.add_html(f'<iframe class="report" sandbox="" srcdoc="{source}" style="{style}"></iframe>')
+            self._server.gui.add_html(frame)
             self._server.gui.add_button("Close").on_click(lambda _: modal.close())
         return ""
 

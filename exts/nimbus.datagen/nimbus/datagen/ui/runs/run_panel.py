@@ -171,17 +171,21 @@ class RunPanel:
         """
         return self.out_folder / "report.html"
 
-    def read_report(self) -> str:
-        """Return the run's report as a page for which a browser loads nothing: the dataset may come from others.
+    def frame_report(self, *, height: str) -> str:
+        """Return the run's report in a frame for which a browser loads nothing: the dataset may come from others.
+
+        Args:
+            height: Height of the frame, in CSS.
 
         Raises:
             InputError: There is no report, or its folder is a link or outside the allowed folders.
         """
-        from nimbus.datagen.media.pages import restrict_page
+        from nimbus.datagen.media.pages import frame_page
 
         if not self.report.is_file():
             raise InputError("there is no report yet", where=str(self.report), instead="wait for the end of the run")
-        return restrict_page(read_bytes(self.report, limit=_MOST_REPORT, follow=False).decode(errors="replace"))
+        page = read_bytes(self.report, limit=_MOST_REPORT, follow=False).decode(errors="replace")
+        return frame_page(page, height=height)
 
     def observe(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call a function after every change; return a function that stops this."""
@@ -248,7 +252,7 @@ class RunPanel:
         """Show the report of the last run."""
         try:
             if self._viewer is not None:
-                self._viewer.open_page(self.read_report())
+                self._viewer.open_page(self.frame_report(height="97vh"))
             return
         except InputError as error:
             self.problem = str(error)

@@ -1,0 +1,16 @@
+"""PyAV; all modules import it from here.
+
+The libraries of its wheel were built for a folder in ``/tmp``. When they are loaded, GnuTLS reads a file of settings
+there, which any user of the machine can put there; a pipe would block the import.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["FFmpegError", "VideoReformatter", "av"]
+
+os.environ.setdefault("GNUTLS_SYSTEM_PRIORITY_FILE", os.devnull)
+import av  # noqa: E402
+from av.error import FFmpegError  # noqa: E402
+from av.video.reformatter import VideoReformatter  # noqa: E402
