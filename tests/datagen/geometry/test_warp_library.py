@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from nimbus.datagen.geometry.warp_library import start_warp
 from nimbus.datagen.splats import nearest
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Warp compiles for GPUs on this system only")
 @pytest.mark.parametrize("name", ["builtin.h", "deterministic.h"])
 def test_a_kernel_for_a_gpu_has_no_code_of_the_current_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

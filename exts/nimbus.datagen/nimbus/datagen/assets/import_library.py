@@ -300,23 +300,26 @@ def _prepare(
 
 def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple[AssetEntry, float]:
     """Prepare one asset; if its process crashes, the asset is refused with the reason."""
-    target = out / _MADE / task.entry.kind
+    work = out / _MADE / task.entry.kind  # of this asset alone, because its reader writes there
+    target = work / "made"
 
     def run(asset: FoundAsset) -> Any:
         arguments = {"root": task.source.root, "given": task.given, "add": task.add, "target": target}
         arguments |= {"asset": asdict(asset), "entry": asdict(task.entry)}
         function = "nimbus.datagen.assets.prepare_asset:prepare_asset"
-        return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=[target.parent])
+        work.mkdir()
+        return call(function, arguments, where=asset.path, seconds=_SECONDS, writes=[work])
 
     try:
         made = run(task.asset)
     except InputError as error:
-        remove_tree(target)
+        remove_tree(work)
         made = run(replace(task.asset, refused=error.what))
     entry = from_plain(AssetEntry, made["entry"], strict=False)
-    place = out / entry.kind
+    place = out / task.entry.kind
     remove_tree(place)
     target.rename(place)
+    remove_tree(work)
     return entry, float(made["seconds"])
 
 

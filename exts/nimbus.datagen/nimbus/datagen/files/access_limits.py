@@ -113,7 +113,7 @@ class AccessLimits:
     """Files and folders that it may read and change."""
     may_connect: bool = False
     """True if it may use the network."""
-    is_alone: bool = False
+    is_isolated: bool = False
     """True if it exchanges nothing with other processes: it has no shared memory and creates no sockets."""
 
 
@@ -148,7 +148,7 @@ def limit_access(limits: AccessLimits) -> bool:
             _allow(ruleset, path, _RUN & handled)
         for path in (*map(Path, _SETTINGS), *(limits.read or ())):
             _allow(ruleset, path, _READ & handled)
-        shared = () if limits.is_alone else (_SHARED_MEMORY,)
+        shared = () if limits.is_isolated else (_SHARED_MEMORY,)
         for path in (*map(Path, (*_DEVICES, *shared)), *(one for name in _NVIDIA for one in Path("/dev").glob(name))):
             _allow(ruleset, path, _WRITE & handled)
         for path in limits.write:
@@ -157,8 +157,8 @@ def limit_access(limits: AccessLimits) -> bool:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
         drop_capabilities()
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
-        sockets = None if limits.may_connect else () if limits.is_alone else _LOCAL_SOCKETS
-        refuse_system_calls(sockets=sockets, is_alone=limits.is_alone)
+        sockets = None if limits.may_connect else () if limits.is_isolated else _LOCAL_SOCKETS
+        refuse_system_calls(sockets=sockets, is_isolated=limits.is_isolated)
     finally:
         os.close(ruleset)
     _in_force.append(limits)

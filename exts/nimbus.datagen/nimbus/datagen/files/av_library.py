@@ -10,7 +10,12 @@ import os
 
 __all__ = ["FFmpegError", "VideoReformatter", "av"]
 
-os.environ.setdefault("GNUTLS_SYSTEM_PRIORITY_FILE", os.devnull)
+_SETTINGS = "GNUTLS_SYSTEM_PRIORITY_FILE"
+_given = os.environ.get(_SETTINGS)
+os.environ.setdefault(_SETTINGS, os.devnull)
 import av  # noqa: E402
 from av.error import FFmpegError  # noqa: E402
 from av.video.reformatter import VideoReformatter  # noqa: E402
+
+if _given is None:  # programs that this process starts follow the settings of the system
+    del os.environ[_SETTINGS]

@@ -49,8 +49,9 @@ _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
-_SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|_KEY")
-"""Parts of the names of variables that a parser does not see."""
+_SECRET = re.compile("TOKEN|SECRET|PASS|CREDENTIAL|API_?KEY|_KEY(_|$)", re.IGNORECASE)
+"""Parts of the names of variables that a parser does not see; nor does it see addresses with a password."""
+_PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
 _SIMPLER = "make it smaller or simpler, or export it again"
 
 
@@ -68,7 +69,7 @@ def run_limited(
     reads: Iterable[Path] | None = (),
     writes: Iterable[Path] = (),
 ) -> Any:
-    """Run a function in a child process with limits.
+    """Run a function in a child process with limits; it has no shared memory, so no locks and pools of processes.
 
     Args:
         function: ``package.module:name``; it takes and returns plain JSON values.
@@ -138,7 +139,10 @@ def _call(
     reply = server.call(_request(function, arguments, seconds, memory, reads, writes))
     result = _result(reply, where, arguments)
     for folder in writes:  # this process follows links that a parser, which a file has taken over, could leave there
-        refuse_links(folder.resolve())
+        try:
+            refuse_links(folder.resolve())
+        except InputError:
+            raise InputError("its reader left a link or a pipe", where=where, instead="do not use this file") from None
     return result
 
 
@@ -189,6 +193,10 @@ def _result(reply: dict[str, Any], where: str, arguments: dict[str, Any]) -> Any
     return reply["result"]
 
 
+def _is_secret(name: str, value: str) -> bool:
+    return bool(_SECRET.search(name) or _PASSWORD.search(value))
+
+
 class _Server:
     """Server process that forks a child for each call; calls of several threads run one after another."""
 
@@ -197,7 +205,7 @@ class _Server:
         self._turn = threading.Lock()
         # The search path may have been extended, as in Isaac Sim's Python. Relative entries such as "" are left out.
         path = os.pathsep.join(place for place in sys.path if os.path.isabs(place))
-        environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
+        environment = {name: value for name, value in os.environ.items() if not _is_secret(name, value)}
         environment |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
         if folder := os.environ.get("TMPDIR"):  # it may be relative to the working folder
             environment["TMPDIR"] = os.path.abspath(os.path.expanduser(folder))
@@ -316,7 +324,7 @@ def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> No
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         reads = None if request["reads"] is None else tuple(map(Path, request["reads"]))
-        limit_access(AccessLimits(reads, (Path(folder), *map(Path, request["writes"])), is_alone=True))
+        limit_access(AccessLimits(reads, (Path(folder), *map(Path, request["writes"])), is_isolated=True))
         pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + request["memory"])
         _limit(resource.RLIMIT_CPU, request["seconds"])

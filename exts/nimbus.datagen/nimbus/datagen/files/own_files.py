@@ -173,7 +173,8 @@ def copy_new(source: Path, folder: Path, name: str, *, may_link: bool = False) -
         source: The file.
         folder: An existing folder.
         name: Path below it, with slashes; its parent folders are made.
-        may_link: Make a hard link instead, if the file system can, and no other user can change the file.
+        may_link: Make a hard link instead, if the file system can. A file of another user, or one that all may
+            write, is copied.
 
     Raises:
         InputError: The name leads out of the folder, passes through a link or a file, or is taken.

@@ -9,12 +9,12 @@ These packages read the current folder while they are imported, which may be a d
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _PACKAGES = ("matplotlib", "torch")
@@ -36,13 +36,34 @@ class _RootFinder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return a package with a loader that executes it in the root folder; None for other modules."""
-        spec = PathFinder.find_spec(fullname, path, target) if fullname in _PACKAGES else None
+        spec = self._find(fullname, path, target) if fullname in _PACKAGES else None
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
             def execute_in_root(module: ModuleType) -> None:
-                with contextlib.chdir(os.sep):
+                with _in_root():
                     execute(module)
 
             spec.loader.exec_module = execute_in_root
         return spec
+
+    def _find(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(fullname, path, target)) is not None:
+                return spec
+        return None
+
+
+@contextmanager
+def _in_root() -> Iterator[None]:
+    try:
+        before = os.open(".", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # the current folder was removed
+        before = None
+    os.chdir(os.sep)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.fchdir(before)
+            os.close(before)

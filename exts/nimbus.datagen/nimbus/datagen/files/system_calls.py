@@ -1,7 +1,7 @@
 """Filter of system calls for limited processes, in the instructions of the kernel's packet filter (seccomp).
 
 Landlock limits files and TCP. This filter refuses what Landlock does not know: other sockets, typing into a terminal,
-whose shell would execute the text without limits, and, for a process that works alone, changes of modes and owners and
+whose shell would execute the text without limits, and, for an isolated process, changes of modes and owners and
 calls that reach other processes or rarely used parts of the kernel.
 """
 
@@ -17,7 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 _CAPABILITY_VERSION = 0x20080522
-_KEPT = 0b101011
+_KEPT_CAPABILITIES = 0b101011
 """Capabilities of limited processes: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER and CAP_KILL."""
 _SET_SECCOMP, _FILTER = 22, 2
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -25,9 +25,9 @@ _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0
 _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
 """Places in the description of a call [bytes]."""
 _ALLOW, _RESULT = 0x7FFF0000, 0x00050000
-_OTHER_CONVENTION = 0x40000000
+_X32 = 0x40000000
 """Calls with this bit have the x32 convention of x86-64, and numbers of their own."""
-_TYPE, _TYPE_ON_CONSOLE = 0x5412, 0x541C
+_PUT_INPUT, _PUT_INPUT_ON_CONSOLE = 0x5412, 0x541C
 """Requests to ``ioctl`` that put text into the input of a terminal (TIOCSTI, TIOCLINUX)."""
 _NAMESPACES = 0x7E020000
 """Flags of ``clone`` for new namespaces, in which a process has rights that it does not have otherwise."""
@@ -41,15 +41,18 @@ _CALLS: dict[str, _Numbers] = {
     "io_uring_setup": (425, 425),
     "ioctl": (16, 29),
     "prlimit64": (302, 261),
-    "sched_setaffinity": (203, 122),
     "socket": (41, 198),
 }
 _CHANGES_OF_FILES: dict[str, _Numbers] = {
     "chmod": (90, None),
     "chown": (92, None),
+    "fchmod": (91, 52),
     "fchmodat": (268, 53),
     "fchmodat2": (452, 452),
+    "fchown": (93, 55),
     "fchownat": (260, 54),
+    "fremovexattr": (199, 16),
+    "fsetxattr": (190, 7),
     "file_setattr": (469, 469),
     "futimesat": (261, None),
     "lchown": (94, None),
@@ -63,8 +66,10 @@ _CHANGES_OF_FILES: dict[str, _Numbers] = {
     "utimensat": (280, 88),
     "utimes": (235, None),
 }
-"""Calls that change what the kernel states about a file with a path: its mode, owner, times and attributes."""
-_OUTSIDE: dict[str, _Numbers] = {
+"""Calls that change what the kernel states about a file: its mode, owner, times and attributes."""
+_CORES: dict[str, _Numbers] = {"sched_setaffinity": (203, 122)}
+"""Call that binds a process or a thread to cores; libraries end if it fails for their own threads."""
+_ON_OTHERS: dict[str, _Numbers] = {
     "add_key": (248, 217),
     "bpf": (321, 280),
     "fanotify_init": (300, 262),
@@ -113,19 +118,19 @@ class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
 
-def refuse_system_calls(*, sockets: Sequence[int] | None, is_alone: bool = False) -> None:
+def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = False) -> None:
     """Refuse system calls to this thread, and to all threads and processes that it starts afterwards.
 
     The process must have given up new privileges. A kernel that was built without filters refuses nothing.
 
     Args:
         sockets: Address families of the sockets that may be created; None for all.
-        is_alone: True for a process that exchanges nothing with others.
+        is_isolated: True for a process that exchanges nothing with others.
 
     Raises:
         OSError: The kernel refuses the filter.
     """
-    program = [*_beginning(), *_for_all(sockets), *(_for_lone() if is_alone else ()), _end()]
+    program = [*_beginning(), *_for_all(sockets), *(_for_isolated() if is_isolated else ()), _end()]
     content = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     structure = _Filter(len(program), ctypes.addressof(content))
     if c_library().prctl(_SET_SECCOMP, _FILTER, ctypes.byref(structure), 0, 0) and ctypes.get_errno() != errno.EINVAL:
@@ -133,7 +138,7 @@ def refuse_system_calls(*, sockets: Sequence[int] | None, is_alone: bool = False
 
 
 def drop_capabilities() -> None:
-    """Drop the rights of the superuser that no parser needs; the files of other users stay open to it.
+    """Drop the rights of the superuser, except CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER and CAP_KILL.
 
     Raises:
         OSError: The kernel refuses.
@@ -141,7 +146,7 @@ def drop_capabilities() -> None:
     header, sets = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     if c_library().capget(header, sets):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "capget")
-    kept = [number & _KEPT if place < 2 else 0 for place, number in enumerate(sets)]
+    kept = [number & _KEPT_CAPABILITIES if place < 2 else 0 for place, number in enumerate(sets)]
     if c_library().capset(header, (ctypes.c_uint32 * 6)(*kept)):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "capset")
 
@@ -153,29 +158,28 @@ def _beginning() -> list[_Instruction]:
         _Instruction(_IF_EQUAL, 1, 0, _MACHINES[platform.machine()][1]),
         _end(errno.ENOSYS),  # the 32-bit convention, whose calls have other numbers
         _load(_NUMBER),
-        _Instruction(_IF_AT_LEAST, 0, 1, _OTHER_CONVENTION),
+        _Instruction(_IF_AT_LEAST, 0, 1, _X32),
         _end(errno.ENOSYS),
     ]
 
 
 def _for_all(sockets: Sequence[int] | None) -> list[_Instruction]:
-    typing = [_Instruction(_IF_EQUAL, 0, 1, _TYPE), _end(errno.EPERM)]
-    typing += [_Instruction(_IF_EQUAL, 0, 1, _TYPE_ON_CONSOLE), _end(errno.EPERM)]
+    typing = [_Instruction(_IF_EQUAL, 0, 1, _PUT_INPUT), _end(errno.EPERM)]
+    typing += [_Instruction(_IF_EQUAL, 0, 1, _PUT_INPUT_ON_CONSOLE), _end(errno.EPERM)]
     rules = _when("ioctl", 1, [*typing, _end()])
     # A queue of requests could create sockets past this filter; libraries do without one.
     rules += _refuse([_CALLS["io_uring_setup"]], errno.ENOSYS)
     return rules if sockets is None else rules + _allow_only("socket", sockets)
 
 
-def _for_lone() -> list[_Instruction]:
+def _for_isolated() -> list[_Instruction]:
     # Libraries copy modes and times with files and fail if they cannot. These calls have no effect, but succeed.
     return [
-        *_refuse(_CHANGES_OF_FILES.values(), 0),
-        *_refuse(_OUTSIDE.values(), errno.EPERM),
+        *_refuse((*_CHANGES_OF_FILES.values(), *_CORES.values()), 0),
+        *_refuse(_ON_OTHERS.values(), errno.EPERM),
         *_refuse([_CALLS["clone3"]], errno.ENOSYS),  # its flags are in memory; the C library then uses clone
         *_when("clone", 0, [_Instruction(_IF_ANY_BIT, 0, 1, _NAMESPACES), _end(errno.EPERM), _end()]),
         *_allow_only("prlimit64", [0], errno.EPERM),  # limits of the process itself
-        *_allow_only("sched_setaffinity", [0], errno.EPERM),
     ]
 
 

@@ -64,10 +64,14 @@ def _compile_in_folder_of_warp() -> None:
     It searches in the folder of the program's name first. Warp gives a name without one, which stands for the current
     folder: code of a ``builtin.h`` there would be part of the kernel. A second call changes nothing.
     """
-    from warp._src.build import warp_home
-    from warp._src.context import runtime
-
+    try:
+        from warp._src.build import warp_home
+        from warp._src.context import runtime
+    except ImportError:  # an older Warp, such as that of Isaac Sim, which starts in a private folder
+        return
     core: Any = runtime.core
+    if getattr(core.wp_cuda_compile_program, "__name__", "") == "compile_in_folder":
+        return
     folder, compile_program = os.fsencode(os.path.join(warp_home, "native")), core.wp_cuda_compile_program
 
     def compile_in_folder(source: bytes, name: bytes, *more: object) -> int:

@@ -22,7 +22,6 @@ from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import run_limited
-from nimbus.datagen.files.own_files import file_name
 from nimbus.datagen.geometry.transforms import make_transform, quat_from_axis_angle, quat_to_matrix
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
 from nimbus.datagen.robots.model_folder import check_mjcf_files, model_folders
@@ -69,15 +68,20 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
 
 
 def _keep(made: Path) -> Path:
-    """Copy a URDF and its meshes into the cache, unless they are there; return the path of the URDF."""
-    folder = cache_folder("mjcf") / file_name(made.parent.name)
+    """Copy a URDF and its meshes into the cache, in a folder named by their content; return the path of the URDF.
+
+    A parser that a file has taken over cannot choose the folder, and so not stand for another robot.
+    """
+    files = sorted(made.parent.iterdir(), key=lambda one: (one == made, one.name))  # the URDF last
+    contents = {file.name: read_bytes(file, limit=_CONVERTED, follow=False) for file in files}
+    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents.values()))
+    folder = cache_folder("mjcf") / digest.hexdigest()[:32]
     target = folder / made.name
     if not target.is_file():
         with writing(folder.parent):
             folder.mkdir(exist_ok=True)
-            for file in sorted(made.parent.iterdir(), key=lambda one: one == made):  # the URDF last
-                content = read_bytes(file, limit=_CONVERTED, follow=False)
-                write_atomic(folder / file.name, content, durable=False, shared=True)
+            for name, content in contents.items():
+                write_atomic(folder / name, content, durable=False, shared=True)
     return target
 
 

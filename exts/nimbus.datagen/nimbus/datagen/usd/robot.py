@@ -116,6 +116,10 @@ def _convert(robot: Robot, target: Path) -> None:
                 reads = [place for piece in pieces for place in model_folders(model_path(piece, robot=robot.name))]
                 function, name = f"{__name__}:write_usd", f"robot {robot.name}"
                 run_limited(function, given, where=name, seconds=_SECONDS, reads=reads, writes=[work])
+                # USD saves files for this user and group, and changes their modes, which has no effect in that process.
+                mode = next(work.glob("*.urdf")).stat().st_mode
+                for file in (work / "usd").rglob("*.*"):
+                    file.chmod(mode)
         try:
             os.rename(work / "usd", target)
         except OSError:
@@ -141,13 +145,7 @@ def write_usd(robot: str, folder: str) -> None:
     """
     place, given = Path(folder), Robot.model_validate_json(robot, strict=False)
     with listed_textures_only(given):
-        urdf = _one_urdf(given, place)
-        _to_usd(urdf, place)
-    # USD saves files for this user and group, and then changes their modes by path, which has no effect here.
-    for path in (place / "usd").rglob("*"):
-        if path.is_file() and not path.is_symlink():
-            with path.open("rb") as file:
-                os.fchmod(file.fileno(), urdf.stat().st_mode)
+        _to_usd(_one_urdf(given, place), place)
 
 
 def _write(robot: Robot, folder: Path) -> None:

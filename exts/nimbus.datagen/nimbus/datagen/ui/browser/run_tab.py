@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from nimbus.datagen.ui.document.draft import TaskDraft
     from nimbus.datagen.ui.runs.run_panel import RunPanel
 
-"""Size above which a report is not shown in the page [bytes]."""
-
 
 class RunTab:
     """Tab that starts and monitors runs of the open task.

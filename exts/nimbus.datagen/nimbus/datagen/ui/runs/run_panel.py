@@ -251,9 +251,9 @@ class RunPanel:
     def open_report(self) -> None:
         """Show the report of the last run."""
         try:
+            page, self.problem = self.frame_report(height="97vh"), ""
             if self._viewer is not None:
-                self._viewer.open_page(self.frame_report(height="97vh"))
-            return
+                self._viewer.open_page(page)
         except InputError as error:
             self.problem = str(error)
         self._changed()
