@@ -23,14 +23,14 @@ _PACKAGES = ("matplotlib", "torch")
 def import_in_root() -> None:
     """Let every later first import of these packages in this process happen in the root folder.
 
-    The current folder is one of the whole process: during that import, other threads should open no relative paths.
+    All threads share the current folder: during such an import, other threads should open no relative paths.
     """
     if not any(isinstance(finder, _RootFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _RootFinder())
 
 
 class _RootFinder(MetaPathFinder):
-    """Finder of the packages themselves; others find their submodules, which open later files by full paths."""
+    """Finder of these packages, but not of their submodules, which read no relative paths."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -164,17 +164,17 @@ def _beginning() -> list[_Instruction]:
 
 
 def _for_all(sockets: Sequence[int] | None) -> list[_Instruction]:
-    typing = [_Instruction(_IF_EQUAL, 0, 1, _PUT_INPUT), _end(errno.EPERM)]
-    typing += [_Instruction(_IF_EQUAL, 0, 1, _PUT_INPUT_ON_CONSOLE), _end(errno.EPERM)]
-    rules = _when("ioctl", 1, [*typing, _end()])
+    requests = (_PUT_INPUT, _PUT_INPUT_ON_CONSOLE)
+    tests = [one for value in requests for one in (_Instruction(_IF_EQUAL, 0, 1, value), _end(errno.EPERM))]
+    rules = _when("ioctl", 1, [*tests, _end()])
     # A queue of requests could create sockets past this filter; libraries do without one.
     rules += _refuse([_CALLS["io_uring_setup"]], errno.ENOSYS)
     return rules if sockets is None else rules + _allow_only("socket", sockets)
 
 
 def _for_isolated() -> list[_Instruction]:
-    # Libraries copy modes and times with files and fail if they cannot. These calls have no effect, but succeed.
     return [
+        # Libraries copy modes and times with files and fail if they cannot. These calls have no effect, but succeed.
         *_refuse((*_CHANGES_OF_FILES.values(), *_CORES.values()), 0),
         *_refuse(_ON_OTHERS.values(), errno.EPERM),
         *_refuse([_CALLS["clone3"]], errno.ENOSYS),  # its flags are in memory; the C library then uses clone

@@ -46,7 +46,7 @@ TABLES = (
     "semantics/objects.csv",
 )
 """Tables of categories in HSSD, the first of which is used. No other is read: an archive may be unpacked in a folder of
-the user, with tables of his own in ``metadata`` or ``semantics``."""
+the user, with private tables in ``metadata`` or ``semantics``."""
 
 
 @dataclass(frozen=True, kw_only=True)

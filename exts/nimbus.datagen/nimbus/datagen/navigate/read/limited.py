@@ -80,7 +80,7 @@ def read_limited_splats(
     given = {"file": path, "proxy": proxy or ""}
     given |= {"up": up, "scale": scale, "proxy_up": proxy_up}
     files = [path, proxy] if proxy else [path]
-    if proxy:  # kernels are executed by others, so a process that reads foreign files may not write any
+    if proxy:  # later commands execute kernels, so a process that reads foreign files writes none
         run_limited(f"{__name__}:compile_kernels", {}, where=str(path), seconds=_SECONDS, writes=[kernel_folder()])
     scene, arrays = _run("write_splats", files, given)
     held = {name.removeprefix(_CLOUD): array for name, array in arrays.items() if name.startswith(_CLOUD)}
