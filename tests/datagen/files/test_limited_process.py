@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -12,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import limited_process
+from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.limited_process import LimitedPool, LimitedProcessError, run_limited
 
 
@@ -35,6 +39,29 @@ def test_beyond_a_limit_is_bad_input(function: str, arguments: dict[str, object]
     with pytest.raises(InputError, match=message):
         run_limited(function, arguments, where="model.xml", seconds=1, memory=1 << 29)
     assert run_limited("json:loads", {"s": "3"}, where="text") == 3
+
+
+def cut_short(full: str, says: bool) -> None:
+    """Fail in a limited process as libraries fail on a full disk, which is that of a folder, or else of TMPDIR."""
+    usage, folder = type(shutil.disk_usage("/")), Path(full or tempfile.gettempdir())
+    shutil.disk_usage = lambda path: usage(1 << 40, 0, 0 if path == folder else 1 << 40)
+    raise OSError(errno.ENOSPC, "No space left on device") if says else RuntimeError("possibly truncated")
+
+
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", f"{tempfile.gettempdir()}: the disk of the folder of temporary files is full.*set TMPDIR"),
+        ("cache/robots", "cache/robots: the disk of the cache folder is full.*set NIMBUS_CACHE"),
+    ],
+)
+def test_a_full_disk_is_named(name: str, told: str, says: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It was called a bug in the reader, or a full disk of another folder."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    given = {"full": str(tmp_path / name) if name else "", "says": says}
+    with pytest.raises(StorageError, match=told):
+        run_limited(f"{__name__}:cut_short", given, where="a.stl", writes=[cache_folder("robots")])
 
 
 def test_a_bug_keeps_its_traceback() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.cache import full_disk
 from nimbus.datagen.files.limited_process import LimitedPool
+from nimbus.datagen.robots import mjcf
 from nimbus.datagen.robots.mjcf import convert_into, convert_to_urdf, keep_urdf
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
 from nimbus.datagen.robots.model_folder import MjcfFiles, check_mjcf_files
@@ -126,6 +129,17 @@ def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):
     (tmp_path / "of_mjcf.yaml").write_text(FILE)
     told = refusal(load_robot, str(tmp_path / "of_mjcf.yaml"))
     assert "of_mjcf.yaml:2:7: urdf: not an MJCF that MuJoCo reads" in told
+
+
+def test_a_full_disk_is_not_said_of_the_robot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fill(*_: object, **__: object) -> None:
+        raise full_disk(Path(tempfile.gettempdir(), "nimbus-mjcf-a"))
+
+    monkeypatch.setattr(mjcf, "run_limited", fill)
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "of_mjcf.yaml").write_text(FILE)
+    with pytest.raises(StorageError, match=f"^{tempfile.gettempdir()}: the disk of the folder of temporary files"):
+        load_robot(str(tmp_path / "of_mjcf.yaml"))
 
 
 def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

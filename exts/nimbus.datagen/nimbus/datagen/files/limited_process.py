@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access, python_places
 from nimbus.datagen.files.asset_folders import folders_of
-from nimbus.datagen.files.cache import shared_folders
+from nimbus.datagen.files.cache import full_disk, full_folder, shared_folders
 from nimbus.datagen.files.own_files import refuse_links
 
 SECONDS = 60
@@ -84,6 +84,7 @@ def run_limited(
 
     Raises:
         InputError: The function raises it, exceeds a limit, or crashes.
+        StorageError: The disk of a folder into which it writes is full.
         LimitedProcessError: The function raises another error.
     """
     return _call(_server(), function, arguments, where, seconds, memory, reads, tuple(writes))
@@ -186,6 +187,8 @@ def _result(reply: dict[str, Any], where: str, arguments: dict[str, Any]) -> Any
     if "refused" in reply:
         what, there, instead = reply["refused"]
         raise InputError(what, where=_as_given(there, arguments), instead=instead)
+    if "full" in reply:
+        raise full_disk(Path(reply["full"]))
     if "failed" in reply:
         raise InputError(f"cannot be read: {reply['failed']}", where=where, instead=_SIMPLER)
     if "traceback" in reply:
@@ -352,6 +355,8 @@ def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # any bug is reported; run_limited raises it in the caller, with this traceback
         if _is_out_of_memory(error):
             return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
+        if full := full_folder(error, [Path(tempfile.gettempdir()), *map(Path, request["writes"])]):
+            return {"full": str(full)}
         return {"traceback": traceback.format_exc()}
 
 

@@ -111,8 +111,7 @@ def convert_into(file: str, target: str, angles: str = "") -> None:
     root = Element("robot", name="mjcf")
     conversion = _Conversion(model, root)
     conversion.convert(where=str(path))
-    with writing(Path(target).parent):
-        conversion.write(Path(target))
+    conversion.write(Path(target))
 
 
 def _read(path: Path, copy: MjcfCopy, angles: str) -> Any:
