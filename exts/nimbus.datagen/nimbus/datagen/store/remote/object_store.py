@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.files.timed_connection import use_literal_hosts
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress, local_folder
@@ -353,6 +354,7 @@ def _open(address: StoreAddress) -> Any:
         except OSError as error:  # the error number is cut off, because the library does not return it separately
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
+    use_literal_hosts()
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)
