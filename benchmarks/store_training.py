@@ -68,13 +68,13 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
     urls: list[str] = []
     for cache in caches:
         env = os.environ | {"NIMBUS_CACHE": str(cache), "NIMBUS_CACHE_TOKEN": TOKEN}
-        words = [sys.executable, "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())"]
+        words = [sys.executable, "-P", "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())"]
         server = subprocess.Popen([*words, "warm", address, "--serve", "0"], env=env, stderr=subprocess.PIPE, text=True)
         assert server.stderr
         urls.append(server.stderr.readline().split(" at ")[1].split(";")[0])
         servers.append(server)
     env = os.environ | {"NIMBUS_CACHE_TOKEN": TOKEN, "NIMBUS_CACHE_PEERS": ",".join(urls)}
-    words = [sys.executable, "-m", "benchmarks.store_training", "--epoch", address]
+    words = [sys.executable, "-P", __file__, "--epoch", address]
     readers = [
         subprocess.Popen(
             [*words, str(number)], env=env | {"NIMBUS_CACHE": str(cache)}, stdout=subprocess.PIPE, text=True

@@ -32,7 +32,7 @@ def install() -> None:
     if (HOME / "bin" / "swift-proxy-server").exists():
         return
     sys.stderr.write(f"installing Swift into {HOME}, about a minute\n")
-    subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "venv", str(HOME)], check=True)
     subprocess.run([str(HOME / "bin" / "pip"), "install", "--quiet", *PACKAGES], check=True)
 
 

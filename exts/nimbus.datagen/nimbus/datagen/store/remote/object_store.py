@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.bounded import TEXT_BYTES
+from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.publish import write_object
-from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.address import StoreAddress, local_folder
 from nimbus.datagen.store.remote.objects import (
     LARGEST_OBJECT,
     MissingBucketError,
@@ -48,6 +49,9 @@ T = TypeVar("T")
 class ObjectStore:
     """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
 
+    In a folder (``file://``), no object is a link out of it, a pipe or a device: calls for such a name raise an
+    ``InputError``.
+
     Args:
         address: Address of the objects; :class:`WebStore` reads those of web servers.
 
@@ -65,6 +69,8 @@ class ObjectStore:
         self.address = address
         self._store: Any = _open(address)
         self._client: Any = None
+        folder = local_folder(address)
+        self._paths = DatasetPaths(folder) if folder else None
 
     def create(self, name: str, content: Path | bytes) -> bool:
         """Create an object atomically.
@@ -210,7 +216,10 @@ class ObjectStore:
             if (count := count + len(page)) > MOST_NAMES:
                 what = f"the store lists more than {MOST_NAMES} objects"
                 raise InputError(what, where=self.place(folder), instead="give the address of one dataset")
-            yield from ((item["path"], item["size"]) for item in page)
+            for item in page:
+                if self._paths:
+                    self._paths.path(item["path"])
+                yield item["path"], item["size"]
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
         """Make a URL that grants one operation on one object for a limited time; a ``PUT`` to S3 cannot replace it.
@@ -238,14 +247,24 @@ class ObjectStore:
         )
         return MissingBucketError(what, where=str(self.address), instead=instead)
 
+    def _check_own(self, name: str) -> None:
+        """Refuse a name in a folder at which the library would follow a link out of it, or open a pipe.
+
+        Raises:
+            InputError: The name leads out of the folder, or is neither a file nor a folder.
+        """
+        if self._paths and os.path.exists(path := self._paths.path(name)) and not path.is_dir():
+            check_regular(path)
+
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
-        """Convert the library's errors to one line each; refuse calls that would never return."""
+        """Convert the library's errors to one line each; refuse calls that would never return or leave a folder."""
         from obstore import exceptions
 
         where = self.place(name)
         _refuse_fork(where)
         try:
+            self._check_own(name)
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             raise
@@ -282,7 +301,7 @@ def check_creates_once(store: ObjectStore) -> None:
             folder with links.
         StoreAwayError: The store does not answer.
     """
-    if store.address.scheme == "file" and (folder := Path("/") / store.address.prefix).exists():
+    if (folder := local_folder(store.address)) and folder.exists():
         refuse_links(folder)
     name = "journal/probe"
     store.create(name, b"probe")
