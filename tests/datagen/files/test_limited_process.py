@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 import shutil
 import subprocess
@@ -193,6 +194,29 @@ def test_a_closed_pool_leaves_no_process():
     pool.close()
     assert wait(False)
     thread.join()
+
+
+def answer(text: str, count: int) -> None:
+    """Answer in place of the process, as a parser that a file has taken over can."""
+    pipe = next(one for one in range(3, 64) if Path(f"/proc/self/fd/{one}").is_fifo())
+    with os.fdopen(pipe, "wb") as file:
+        for _ in range(count):
+            file.write(text.encode())
+    os._exit(0)
+
+
+def test_an_answer_of_any_depth_is_one_line() -> None:
+    """It ended the server."""
+    with pytest.raises(InputError, match=r"^a\.stl: cannot be read: its reader crashed"):
+        run_limited(f"{__name__}:answer", {"text": "[", "count": 5000}, where="a.stl")
+
+
+def test_an_answer_has_a_limit() -> None:
+    """The process that collects it would otherwise use up the memory of the machine."""
+    told = r"^a\.stl: cannot be read: its reader returns more than 512 MB; make it smaller or simpler"
+    with pytest.raises(InputError, match=told):
+        run_limited(f"{__name__}:answer", {"text": "x" * (1 << 20), "count": 600}, where="a.stl")
+    assert run_limited("json:loads", {"s": "3"}, where="text") == 3
 
 
 def test_a_call_cannot_answer_in_place_of_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
