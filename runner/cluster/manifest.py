@@ -88,16 +88,20 @@ def ray_job(
     }
 
 
-def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: int = 6379) -> str:
-    """Return a batch script for ``sbatch``. Each node starts Ray, and the first one also starts the run.
+def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str) -> str:
+    """Return a batch script for ``sbatch``. The first node starts Ray's head and the run, the others join it.
+
+    Nodes may have other users, who can listen on any free port and create any folder in ``/tmp``. The token is
+    therefore one of the job, Ray's head binds a free port before any node hears of it, and folders are private.
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
         shape: Shape of the nodes.
         name: Name of the job.
-        port: Port on which Ray's head listens.
     """
     gpus = f"#SBATCH --gpus-per-node={shape.gpus}\n" if shape.gpus else ""
+    # Ray's default port of its agents may be taken on a shared node; with 0, it chooses one.
+    node = f"--num-cpus {shape.cpus} --dashboard-agent-listen-port 0"
     return f"""\
 #!/bin/bash
 #SBATCH --job-name={kubernetes_name(name)}
@@ -108,21 +112,52 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str, port: 
 {gpus}#SBATCH --signal=B:TERM@120
 #SBATCH --requeue
 set -euo pipefail
-export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
-(umask 077; mkdir -p ~/.ray; [ -s ~/.ray/auth_token ] || ray get-auth-token --generate > /dev/null)
+# A token of this job alone. It is passed on in the environment, which other users cannot read.
+RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -dc 0-9a-f)
+# A new private folder, because anyone can create /tmp/ray. Its path is short, because it becomes those of sockets.
+RAY_TMPDIR=$(mktemp -d /tmp/nimbus-XXXXXXXX)
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_TMPDIR RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
+ray= nodes=
+finish() {{ # the other nodes end before the head, whose port is free for other users afterwards
+    if [ -n "$nodes" ]; then
+        scancel --signal=TERM "$SLURM_JOB_ID.0" || true # a signal to srun kills its tasks at once
+        for _ in {{1..30}}; do kill -0 "$nodes" 2> /dev/null || break; sleep 1; done
+        kill "$nodes" 2> /dev/null || true
+    fi
+    [ -z "$ray" ] || {{ kill "$ray"; wait "$ray"; }} || true
+    rm -rf "$RAY_TMPDIR"
+}}
+trap finish EXIT
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 # An address, because Ray does not look names up in /etc/hosts, where a node's own name may also mean loopback.
 address=$(getent ahostsv4 "$head" | awk '$1 !~ /^127[.]/ {{print $1; exit}}' || true)
 address=${{address:-$(hostname -I | awk '{{print $1}}')}}
-export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
+# With port 0 the head binds a port that nobody else has, and writes it into the private folder. Nobody uses the others.
+ray start --head --block --node-ip-address "$address" --port 0 {node} \\
+    --include-dashboard false --ray-client-server-port $((20000 + RANDOM % 10000)) &
+ray=$!
+until [ -s "$RAY_TMPDIR/ray/ray_current_cluster" ]; do
+    kill -0 "$ray" 2> /dev/null || {{ echo "the head of Ray did not start; see above" >&2; exit 1; }}
+    sleep 1
+done
+RAY_ADDRESS=$(cat "$RAY_TMPDIR/ray/ray_current_cluster")
+export RAY_ADDRESS
+others=$((SLURM_JOB_NUM_NODES - 1))
+if [ "$others" -gt 0 ]; then
+    srun --relative=1 --nodes="$others" --ntasks="$others" --ntasks-per-node=1 --cpus-per-task={shape.cpus} \\
+        --export=ALL bash -c '
+            mkdir -m 700 "$RAY_TMPDIR" || exit # Ray takes the path of the head, which another user may have seen
+            trap "rm -rf $RAY_TMPDIR" EXIT
+            trap : TERM # Ray gets it as well, and ends before the folder is removed
+            ray start --block --address "$RAY_ADDRESS" {node}' &
+    nodes=$!
+fi
+{shlex.join(["nimbus", "run", *words, "--cluster", "auto"])} &
+run=$!
 # Slurm's signal, two minutes before the end, reaches only this shell. The run gets it, and finishes its episodes.
-run=$(mktemp)
-trap 'is_signaled=1; kill -TERM "$(cat "$run")" || true' TERM
-srun ray symmetric-run --address "$address:{port}" --min-nodes "$SLURM_JOB_NUM_NODES" --num-cpus {shape.cpus} -- \\
-    bash -c 'echo $$ > "$0"; exec "$@"' "$run" \\
-    {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])} &
-code=0; wait $! || code=$?
-while [ -n "${{is_signaled:-}}" ]; do is_signaled=; code=0; wait $! || code=$?; done # a trap ends a wait
+trap 'is_signaled=1; kill -TERM "$run" || true' TERM
+code=0; wait "$run" || code=$?
+while [ -n "${{is_signaled:-}}" ]; do is_signaled=; code=0; wait "$run" || code=$?; done # a trap ends a wait
 exit $code
 """
 
