@@ -98,7 +98,7 @@ def test_missing_credentials_are_one_line(address: str, monkeypatch: pytest.Monk
 
 def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"nimbus-datagen\[store\]"):
+    with pytest.raises(InputError, match=r"type: .*pip install -e \S+\[store\]"):
         store_at("s3://b/x")
 
 

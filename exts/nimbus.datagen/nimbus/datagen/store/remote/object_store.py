@@ -13,7 +13,9 @@ from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.files.timed_connection import use_literal_hosts
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress, local_folder
@@ -38,7 +40,6 @@ _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
-EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
 MOST_NAMES = 10_000_000
@@ -65,7 +66,7 @@ class ObjectStore:
             what = f"{address.scheme}:// is read-only"
             raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
         if importlib.util.find_spec("obstore") is None:
-            raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
+            raise InputError("object stores need an extra", where=str(address), instead=add_extra("store"))
         self.address = address
         self._store: Any = _open(address)
         self._client: Any = None
@@ -353,6 +354,7 @@ def _open(address: StoreAddress) -> Any:
         except OSError as error:  # the error number is cut off, because the library does not return it separately
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
+    use_literal_hosts()
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)
