@@ -16,7 +16,7 @@ from typing import Any
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access
 from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import cache_folder, shared_folders
-from nimbus.datagen.files.scene_files import is_path, scene_names
+from nimbus.datagen.files.scene_files import is_path
 from nimbus.datagen.files.variables import variable_path
 from nimbus.datagen.geometry.warp_library import kernel_folder
 
@@ -47,7 +47,7 @@ _OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
 """Parameters with the path of an output."""
 SCHEMES = {"layouts": ("train",), "policy": ("replay", "state")}
 """Parameters with a text that names a folder after one of these words and a colon."""
-_OWN_CODE = ("job", "pipeline", "robot", "skills", "stored_task", "task", "task_name")
+_OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
 """Parameters that may name code or task files of the user."""
 _OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
 """Parameters that start other programs, or use a GPU, unless they have this value."""
@@ -106,19 +106,11 @@ def _is_unlimited(command: str, given: Mapping[str, Any]) -> bool:
         return True
     if command == "run" and "://" in (given.get("out") or ""):  # senders to stores have settings anywhere
         return True
-    return names_own_code(given)
+    own = (text for name in _OWN_CODE for text in _listed(given.get(name)))
+    return any(isinstance(text, Path) or is_path(text) for text in own) or is_code(given.get("policy") or "")
 
 
-def names_own_code(given: Mapping[str, Any]) -> bool:
-    """Return True for parameters with skills, a policy in Python, or files or folders of tasks, jobs or robots."""
-    own = [text for name in _OWN_CODE for text in _listed(given.get(name))]
-    task = given.get("task")
-    if isinstance(task, str) and task not in scene_names("tasks") and Path(task).is_dir():
-        return True
-    return any(isinstance(text, Path) or is_path(text) for text in own) or _is_code(given.get("policy") or "")
-
-
-def _is_code(policy: str) -> bool:
+def is_code(policy: str) -> bool:
     """Return True for a policy that is Python code: ``FILE.py:FUNCTION``, or a folder with a ``policy.py``."""
     if not policy or policy == DEMONSTRATOR:
         return False

@@ -1,7 +1,7 @@
 """Commands work in the root folder, because libraries open files of the current one, which may be a dataset of others.
 
-Commands with code or task files of the user stay in the folder in which they were started: this code may open files
-relative to it.
+Commands with skills or a policy in Python stay in the folder in which they were started: this code of the user may open
+files relative to it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.files.scene_files import resolve_from
+from nimbus.datagen.files.scene_files import resolve_from, scene_names
 from nimbus.datagen.files.start_folder import leave_start_folder, start_folder
-from nimbus.runner.system.file_access import DEMONSTRATOR, SCHEMES, names_own_code
+from nimbus.runner.system.file_access import DEMONSTRATOR, SCHEMES, is_code
 
 _STAYING = frozenset(["cluster", "studio"])
 """Commands that print paths of other machines, or in which the user writes more paths."""
-_NAMES = ("file", "libraries", "library_name", "scene")
+_NAMES = frozenset("file libraries library_name pipeline robot scene stored_task task task_name".split())
 """Parameters with a name or a path."""
-_PATHS = ("compare", "name_map", "out", "source", "target")
+_PATHS = frozenset("compare name_map out source target".split())
 """Parameters with texts that are paths or addresses."""
 
 
@@ -29,7 +29,7 @@ def work_in_root(command: str, given: Mapping[str, Any]) -> dict[str, Any]:
         command: Name of the command.
         given: Values of its parameters, by name; addresses are texts.
     """
-    if command in _STAYING or names_own_code(given):
+    if command in _STAYING or given.get("skills") or is_code(given.get("policy") or ""):
         return {}
     here = start_folder()
     moved = {name: _absolute(here, name, value) for name, value in given.items()}
@@ -48,6 +48,8 @@ def _absolute(here: Path, name: str, value: Any) -> Any:
     if not isinstance(value, str) or not value or "://" in value:
         return value
     if name in _PATHS:
+        return str(here / value)
+    if name == "task" and value not in scene_names("tasks") and Path(value).is_dir():
         return str(here / value)
     if name in _NAMES:
         return resolve_from(here, value)

@@ -73,6 +73,11 @@ HERE = "HERE"
         ("view d --sheet s.png", {"folder": f"{HERE}/d", "sheet": f"{HERE}/s.png"}),
         ("run --task sort_trash --out d", {"out": f"{HERE}/d"}),
         ("run --task sort_trash --out s3://bucket/d", {}),
+        ("run --task mine.yaml", {"task": f"{HERE}/mine.yaml"}),
+        ("run --task tasks", {"task": f"{HERE}/tasks"}),
+        ("run --job night.yaml", {"job": f"{HERE}/night.yaml"}),
+        ("run --task sort_trash --robot mine.yaml", {"robot": f"{HERE}/mine.yaml"}),
+        ("replay d --task mine.yaml", {"folder": f"{HERE}/d", "task": f"{HERE}/mine.yaml"}),
         ("export-usd --episode d an-id", {"episode": f"({HERE}/d, an-id)"}),
         ("lineage d an-id", {"folder": f"{HERE}/d"}),
         ("evaluate sort_trash --policy replay:d", {"policy": f"replay:{HERE}/d"}),
@@ -91,6 +96,7 @@ HERE = "HERE"
 def test_paths_of_the_user_begin_where_he_started(tmp_path: Path, monkeypatch, line: str, changed: dict[str, object]):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(root_folder, "leave_start_folder", lambda: None)
+    (tmp_path / "tasks").mkdir()
     (tmp_path / "trained").mkdir()
     (tmp_path / "sort_trash").mkdir()  # a name of Nimbus stays a name
     (tmp_path / "trash").mkdir()
@@ -112,23 +118,17 @@ def _plain(value: object) -> str:
 @pytest.mark.parametrize(
     "line",
     [
-        "run --task mine.yaml",
-        "run --task tasks",
-        "run --job night.yaml",
-        "run --task sort_trash --robot mine.yaml",
         "verify d --skills mine",
         "evaluate sort_trash --policy mine.py:make",
-        "rerender d id --out e --pipeline other.yaml",
         "studio sort_trash",
     ],
 )
-def test_code_and_tasks_of_the_user_keep_their_folder(tmp_path: Path, monkeypatch, line: str):
+def test_code_of_the_user_keeps_its_folder(tmp_path: Path, monkeypatch, line: str):
     def leave() -> None:
         raise AssertionError
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(root_folder, "leave_start_folder", leave)
-    (tmp_path / "tasks").mkdir()
     words = line.split()
     context = parse_command(words)
     assert context and work_in_root(words[0], parameters(context)) == {}
