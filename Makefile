@@ -13,7 +13,7 @@ export OPENBLAS_NUM_THREADS := 1
 # pip leaves bytecode to the first import; where Python may not write it, each process would compile its libraries again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: bytecode warm-cache docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu chaos-then-tests short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension chaos fuzz test-cluster clean
+.PHONY: bytecode warm-cache docs docs-commands messages gallery short-gpu run quick test fast-tests all-tests test-all beside-chaos short-fuzz-then-gpu chaos-then-tests short-chaos short-cluster short-fuzz test-tasks test-long lint format bench paper gpu gpu-bundle extension wheel chaos fuzz test-cluster clean
 
 run: .venv/installed
 	$(BIN)/python runner/runner.py --task sort_trash --episodes 4 --out out/sort_trash
@@ -158,6 +158,10 @@ docs-commands: .venv/installed-dev
 
 gallery: .venv/installed
 	$(BIN)/python -m tools.docs_site.gallery
+
+# dist/nimbus_datagen-<version>-py3-none-any.whl, for machines without a checkout.
+wheel: .venv/installed
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 
 extension:
 	$(PYTHON) exts/nimbus.datagen/pack.py

@@ -22,7 +22,7 @@ from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.runner.cluster.forecast import TaskCosts, forecast_cluster
 
 TASK = Path(__file__).parents[1] / "tests" / "support" / "tiny.yaml"
-COMMAND = (sys.executable, "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())")
+COMMAND = (sys.executable, "-P", "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())")
 WARM = 8
 """Number of first episodes that are left out, because workers start one after the other."""
 

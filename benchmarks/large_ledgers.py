@@ -136,7 +136,7 @@ def main() -> int:
         for count in given.rows:
             make(folder := Path(place) / f"{count}", count)
             for name in READINGS:
-                words = [sys.executable, "-m", "benchmarks.large_ledgers", "--measure", name, str(folder)]
+                words = [sys.executable, "-P", __file__, "--measure", name, str(folder)]
                 environment = os.environ | {"NIMBUS_CACHE": f"{place}/cache-{count}"}
                 done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, env=environment)
                 found = json.loads(done.stdout.splitlines()[-1])

@@ -1,6 +1,6 @@
 """Policies from multiplied demonstrations and from scripted ones, compared on the same held-out layouts.
 
-    python benchmarks/multiplied_policies.py --out /tmp/policies [--demos 5] [--episodes 200] [--layouts 100]
+    python benchmarks/multiplied_policies.py --out out/policies [--demos 5] [--episodes 200] [--layouts 100]
 
 A scripted operator (``tests/support/shown_tasks``) shows docs/examples/cube_to_goal.yaml through the teleoperation
 input. ``nimbus multiply`` makes episodes from these demonstrations, ``nimbus run`` makes as many with scripted skills.

@@ -1,6 +1,6 @@
 """Multiplication of teleoperated demonstrations: yield of every task at new layouts.
 
-    python benchmarks/multiply.py --out /tmp/multiply [--tasks insert_peg,open_drawer] [--demos 5] [--episodes 20]
+    python benchmarks/multiply.py --out out/multiply [--tasks insert_peg,open_drawer] [--demos 5] [--episodes 20]
 
 A scripted operator (``tests/support/shown_tasks``) performs each task through the teleoperation input at the speed of a
 person, with trembling, lost periods and pauses, and without planning. ``nimbus demonstrate`` records its episodes,

@@ -104,7 +104,7 @@ def main() -> int:
     chaos = RayChaos(nodes, spec, seed=given.seed)
     kinds = tuple(kind for kind in KINDS if kind != "gcs" or not given.without_gcs)
     try:
-        run = subprocess.Popen([sys.executable, "-c", RUN, spec.to_text()])
+        run = subprocess.Popen([sys.executable, "-P", "-c", RUN, spec.to_text()])
         due = even_steps(given.kills, given.episodes)
         while run.poll() is None:
             time.sleep(0.2)

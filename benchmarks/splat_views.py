@@ -94,7 +94,7 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory(prefix="nimbus-splats-") as folder:
         make_inputs(Path(folder), words.splats, words.views)
-        line = [sys.executable, "-m", "benchmarks.splat_views", "--draw", folder, "--size", *map(str, words.size)]
+        line = [sys.executable, "-P", __file__, "--draw", folder, "--size", *map(str, words.size)]
         return subprocess.run(line, cwd=ROOT, check=False).returncode
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from tests.support.synthetic import make_rendered, write_dataset  # noqa: E402
 STEP = 0.04
 """Duration of a step, as on a GPU [s]."""
 BATCH = 8
-TOKEN = "word-of-the-benchmark"
+TOKEN = secrets.token_urlsafe(24)
 
 
 def epoch(data: str, *, seed: int = 0) -> dict[str, float]:
@@ -68,13 +69,13 @@ def pool(root: Path, address: str, *, nodes: int = 4, kill: bool = False) -> dic
     urls: list[str] = []
     for cache in caches:
         env = os.environ | {"NIMBUS_CACHE": str(cache), "NIMBUS_CACHE_TOKEN": TOKEN}
-        words = [sys.executable, "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())"]
+        words = [sys.executable, "-P", "-c", "import sys; from nimbus.runner.cli import main; sys.exit(main())"]
         server = subprocess.Popen([*words, "warm", address, "--serve", "0"], env=env, stderr=subprocess.PIPE, text=True)
         assert server.stderr
         urls.append(server.stderr.readline().split(" at ")[1].split(";")[0])
         servers.append(server)
     env = os.environ | {"NIMBUS_CACHE_TOKEN": TOKEN, "NIMBUS_CACHE_PEERS": ",".join(urls)}
-    words = [sys.executable, "-m", "benchmarks.store_training", "--epoch", address]
+    words = [sys.executable, "-P", __file__, "--epoch", address]
     readers = [
         subprocess.Popen(
             [*words, str(number)], env=env | {"NIMBUS_CACHE": str(cache)}, stdout=subprocess.PIPE, text=True

@@ -1,14 +1,17 @@
 """S3 server for tests and benchmarks: OpenStack Swift with s3api, in a separate environment.
 
 ``python -m benchmarks.swift_server install`` makes the environment, ``… run`` starts a server and prints the variables
-to export.
+to export. Other users of the machine can connect to its ports. The proxy asks for a key that is new for each server;
+the other processes ask for nothing, but each of their requests must name the disk, whose name is as secret.
 """
 
 from __future__ import annotations
 
 import argparse
 import getpass
+import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -21,8 +24,20 @@ from pathlib import Path
 
 PACKAGES = ("swift==2.38.0",)
 HOME = Path(os.environ.get("NIMBUS_SWIFT", Path(__file__).parents[1] / "build" / "swift-env"))
-USER, KEY = "test:tester", "testing"
+USER = "test:tester"
 _KINDS = ("account", "container", "object")
+_RINGS = """
+import json, sys
+from swift.common.ring import RingBuilder
+device, ports = json.load(sys.stdin)
+for kind, port in ports.items():
+    builder = RingBuilder(4, 1, 0)
+    place = {"ip": "127.0.0.1", "port": port, "replication_ip": "127.0.0.1", "replication_port": port}
+    builder.add_dev({"region": 1, "zone": 1, "device": device, "weight": 1.0, "meta": "", **place})
+    builder.rebalance()
+    builder.get_ring().save(f"{kind}.ring.gz")
+"""
+"""Script that writes the rings. It reads the name of the disk from a pipe, because all users see command lines."""
 _UP = 60.0
 """Longest time until the proxy answers [s]."""
 
@@ -32,8 +47,8 @@ def install() -> None:
     if (HOME / "bin" / "swift-proxy-server").exists():
         return
     sys.stderr.write(f"installing Swift into {HOME}, about a minute\n")
-    subprocess.run([sys.executable, "-m", "venv", str(HOME)], check=True)
-    subprocess.run([str(HOME / "bin" / "pip"), "install", "--quiet", *PACKAGES], check=True)
+    subprocess.run([sys.executable, "-P", "-m", "venv", str(HOME)], check=True)
+    subprocess.run([str(HOME / "bin" / "pip"), "install", "--quiet", *PACKAGES], check=True, cwd=HOME)
 
 
 class SwiftServer:
@@ -46,8 +61,10 @@ class SwiftServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self.ports = {kind: _free_port() for kind in (*_KINDS, "proxy")}
+        self._key, self._device = secrets.token_urlsafe(24), secrets.token_hex(24)
         self._processes: list[subprocess.Popen[bytes]] = []
-        (self.folder / "devices" / "sda1").mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self.folder / "devices" / self._device).mkdir(parents=True)
         self._write()
 
     @property
@@ -61,7 +78,7 @@ class SwiftServer:
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": USER,
-            "AWS_SECRET_ACCESS_KEY": KEY,
+            "AWS_SECRET_ACCESS_KEY": self._key,
             "AWS_REGION": "us-east-1",
             "AWS_EC2_METADATA_DISABLED": "true",
         }
@@ -105,19 +122,14 @@ class SwiftServer:
         """Make a bucket."""
         import boto3
 
-        keys = {"aws_access_key_id": USER, "aws_secret_access_key": KEY, "region_name": "us-east-1"}
+        keys = {"aws_access_key_id": USER, "aws_secret_access_key": self._key, "region_name": "us-east-1"}
         boto3.client("s3", endpoint_url=self.endpoint, **keys).create_bucket(Bucket=name)
 
     def _write(self) -> None:
         """Write rings and settings."""
-        for kind in _KINDS:
-            builder = self.folder / f"{kind}.builder"
-            if builder.exists():
-                continue
-            place = f"r1z1-127.0.0.1:{self.ports[kind]}/sda1"
-            for words in (("create", "4", "1", "0"), ("add", place, "1"), ("rebalance",)):
-                command = [str(HOME / "bin" / "swift-ring-builder"), str(builder), *words]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, env=_environment())
+        given = json.dumps([self._device, {kind: self.ports[kind] for kind in _KINDS}])
+        command = [str(HOME / "bin" / "python"), "-P", "-c", _RINGS]
+        subprocess.run(command, check=True, input=given, text=True, cwd=self.folder, env=_environment())
         common = f"""[DEFAULT]
 swift_dir = {self.folder}
 devices = {self.folder / "devices"}
@@ -127,23 +139,25 @@ workers = 0
 user = {getpass.getuser()}
 fallocate_reserve = 0
 """
-        (self.folder / "swift.conf").write_text(
-            "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
-            "[storage-policy:0]\nname = default\ndefault = yes\n"
-        )
+        swift = "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
+        self._write_private("swift.conf", f"{swift}[storage-policy:0]\nname = default\ndefault = yes\n")
         for kind in _KINDS:
             tail = f"[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
-            (self.folder / f"{kind}.conf").write_text(f"{common}bind_port = {self.ports[kind]}\n{tail}")
-        stages = "catch_errors gatekeeper healthcheck cache listing_formats bulk s3api tempauth slo dlo proxy-server"
-        filters = {
-            name: f"[filter:{name}]\nuse = egg:swift#{'memcache' if name == 'cache' else name}\n"
-            for name in stages.split()[:-1]
-        }
+            self._write_private(f"{kind}.conf", f"{common}bind_port = {self.ports[kind]}\n{tail}")
+        # Without "cache": any user can serve memcached at its port, and tempauth would take forged tokens from there.
+        stages = "catch_errors gatekeeper healthcheck listing_formats bulk s3api tempauth slo dlo proxy-server"
+        filters = {name: f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in stages.split()[:-1]}
         filters["s3api"] += "location = us-east-1\n"
-        filters["tempauth"] += "user_test_tester = testing .admin\n"
+        filters["tempauth"] += f"user_test_tester = {self._key} .admin\n"
         app = "[app:proxy-server]\nuse = egg:swift#proxy\naccount_autocreate = true\n"
         text = f"{common}bind_port = {self.ports['proxy']}\n[pipeline:main]\npipeline = {stages}\n{app}"
-        (self.folder / "proxy.conf").write_text(text + "".join(filters.values()))
+        self._write_private("proxy.conf", text + "".join(filters.values()))
+
+    def _write_private(self, name: str, text: str) -> None:
+        """Write a file that only this user may read."""
+        path = self.folder / name
+        path.touch(mode=0o600)
+        path.write_text(text)
 
 
 def _environment() -> dict[str, str]:

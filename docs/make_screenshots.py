@@ -32,7 +32,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         env = os.environ | {"NIMBUS_SCREENSHOTS": folder}
         test = ROOT / "tests/datagen/ui/browser/test_browser.py"
-        done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-rs", str(test)], env=env, cwd=ROOT)
+        done = subprocess.run([sys.executable, "-P", "-m", "pytest", "-q", "-rs", str(test)], env=env, cwd=ROOT)
         return done.returncode or shrink_all(Path(folder))
 
 

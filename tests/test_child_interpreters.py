@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +20,13 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import process as curobo
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.runner.isaac import find
-from tools.sources import modules
+from tools.sources import ROOT, modules, other_sources, relative
 
 FOREIGN = {"nimbus.datagen.plan.curobo.process", "nimbus.runner.isaac.find"}
 """Modules that start Python interpreters of other versions, which may not support ``-P``; their scripts are tested
 below."""
+IN_CHECKOUT = {"benchmarks/convert.py", "tools/contract/curobo_python.py"}
+"""The first starts such an interpreter in the checkout, whose modules it imports; the second is one."""
 
 
 def unsafe_commands(tree: ast.AST) -> Iterator[str]:
@@ -88,11 +91,31 @@ def test_curobo_starts_elsewhere(tmp_path, monkeypatch):
     assert (tmp_path / "folder").read_text() == "/\n"
 
 
-def test_commands_leave_out_current_folder():
-    texts = {name: path.read_text() for name, path in modules().items()}
+def unsafe_files(files: dict[str, Path]) -> set[str]:
+    """Return the names of files with unsafe commands."""
+    texts = {name: path.read_text() for name, path in files.items()}
     likely = [name for name, text in texts.items() if any(word in text for word in ('"-m"', '"-c"', "multiprocessing"))]
-    unsafe = {name for name in likely if list(unsafe_commands(ast.parse(texts[name])))}
-    assert unsafe == FOREIGN | {"nimbus.datagen.datasets.export.parts"}
+    return {name for name in likely if list(unsafe_commands(ast.parse(texts[name])))}
+
+
+def test_commands_leave_out_current_folder():
+    assert unsafe_files(modules()) == FOREIGN | {"nimbus.datagen.datasets.export.parts"}
+
+
+def test_commands_of_benchmarks_and_tools_leave_out_current_folder():
+    """The installer of the GPU suite runs on machines of several users, in a folder that it is given."""
+    places = [*other_sources(), *(ROOT / "docs").glob("*.py")]
+    names = {relative(path): path for path in places}
+    files = {name: path for name, path in names.items() if name.startswith(("benchmarks/", "tools/", "docs/"))}
+    assert len(files) > 100 and unsafe_files(files) == IN_CHECKOUT
+
+
+def test_no_page_or_script_names_a_folder_that_all_users_may_make():
+    """Another user can make a folder of a known name in ``/tmp`` first, and keeps it."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "Makefile", *(ROOT / "docs").glob("*.md")]
+    texts = [*pages, *(ROOT / "docs").glob("*.py"), *(path for path in other_sources() if "tests" not in path.parts)]
+    named = re.compile(r"(?<![\w.])/(?:var/)?tmp/\w")
+    assert [relative(path) for path in texts if named.search(path.read_text())] == []
 
 
 def test_unsafe_commands_are_found():

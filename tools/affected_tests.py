@@ -216,7 +216,7 @@ def main() -> int:
     sources = [path for path in changes if path.suffix == ".py" and found.get(path) == 0]
     failed = bool(sources) and _call("pyright", "--pythonpath", sys.executable, *_names(sources))
     if choice.run:
-        words = ("-m", "pytest", "-q", "-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow")
+        words = ("-P", "-m", "pytest", "-q", "-n", str(WORKERS), "--dist", "worksteal", "-m", "not slow")
         failed |= _call("python", *words, *_names(choice.run))
     names = _names(choice.left_out)
     sys.stdout.write(f"{len(changes)} changed files, {len(choice.run)} test files run, {len(names)} left out\n")

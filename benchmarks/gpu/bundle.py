@@ -97,7 +97,7 @@ def download(folder: Path, packages: Sequence[str], *flags: str) -> None:
         packages: Requirements.
         flags: Further options of pip.
     """
-    line = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--implementation", "cp"]
+    line = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--only-binary=:all:", "--implementation", "cp"]
     line += ["--python-version", "3.12", "--constraint", str(ROOT / "constraints.txt"), "--dest", str(folder)]
     line += [word for version in _PLATFORMS for word in ("--platform", f"manylinux_{version}_x86_64")]
     line += ["--platform", "manylinux2014_x86_64"]

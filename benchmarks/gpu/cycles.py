@@ -106,7 +106,7 @@ def _render(python: str, device: str, processes: int, frames: int) -> tuple[list
         running = []
         for number in range(processes):
             (place := Path(folder) / str(number)).mkdir()
-            line = [python, "-c", _SCRIPT, str(place), device, str(frames), *size]
+            line = [python, "-P", "-c", _SCRIPT, str(place), device, str(frames), *size]
             running.append(subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         found, problems, end = [], [], time.monotonic() + _LONGEST
         for one in running:

@@ -1,7 +1,8 @@
 """Installs the GPU bundle offline and runs the suite: ``python3 install.py [--into DIR] [--device D] [PART ...]``.
 
 It is in the folder of ``manifest.json`` and the parts of the bundle, needs only Python 3.12 with pip, and installs into
-a separate folder. Parts may be missing: their files are left out, and the checks that need them are SKIPPED.
+a separate folder of this user, by default ``nimbus-gpu`` in the home folder. Parts may be missing: their files are left
+out, and the checks that need them are SKIPPED.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PIECE = 1 << 20
 
 
 class BundleError(Exception):
-    """Raised for a bundle that this program may not unpack."""
+    """Raised for a bundle that this program may not unpack, or a folder that it may not use."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,23 +201,51 @@ def unpack(archive: Path, target: Path) -> None:
             path.write_bytes(file.read(entry))
 
 
+def make_private(folder: Path) -> None:
+    """Make the folder to install into, unless it exists; its code is executed.
+
+    An existing folder may have been made by another user of the machine, who can also have put a folder such as
+    ``site`` or ``warp`` into a folder that all may write.
+
+    Raises:
+        BundleError: It, its parent or an entry of it belongs to another user, or others can write there.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    above, user = folder.parent.stat(), os.getuid()
+    is_sticky = bool(above.st_mode & stat.S_ISVTX)  # as /tmp: others can add entries there, but replace none
+    if above.st_uid not in (user, 0) or (above.st_mode & stat.S_IWOTH and not is_sticky):
+        raise _not_own(folder.parent)
+    for place in (folder, *sorted(folder.iterdir())):
+        state = place.stat()
+        if user != state.st_uid or user != place.lstat().st_uid or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise _not_own(place)
+
+
+def _not_own(place: Path) -> BundleError:
+    why = "it belongs to another user, or others can write there, and their code would run"
+    return BundleError(f"{place}: {why}; write --into with a new folder in your home folder")
+
+
 def install(wheels: Sequence[Path], target: Path) -> None:
     """Install wheels into a folder, without a network and without their dependencies."""
-    line = [sys.executable, "-m", "pip", "--isolated", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
-    line += ["--disable-pip-version-check", "--no-cache-dir", "--upgrade", "--target", str(target)]
-    subprocess.run([*line, *map(str, wheels)], check=True)
+    line = [sys.executable, "-P", "-m", "pip", "--isolated", "install", "--quiet", "--no-index", "--no-deps"]
+    line += ["--no-compile", "--disable-pip-version-check", "--no-cache-dir", "--upgrade", "--target", str(target)]
+    subprocess.run([*line, *map(str, wheels)], check=True, cwd=target.parent)
 
 
 def main() -> int:
     """Install the transferred files and run the suite; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help="parts of the suite (default: all)")
-    parser.add_argument("--into", type=Path, default=Path("nimbus-gpu"), help="folder to install into")
+    parser.add_argument("--into", type=Path, help="folder to install into (default: nimbus-gpu in the home folder)")
     parser.add_argument("--device", default="cuda", help="cuda (default) or cpu")
     options = parser.parse_args()
-    here, into = Path(__file__).resolve().parent, options.into.resolve()
-    begin, record = time.perf_counter(), into / "installed.json"
+    here, begin = Path(__file__).resolve().parent, time.perf_counter()
+    os.umask(0o077)  # with another one, members of a group could change the code
     try:
+        into = (options.into or Path.home() / "nimbus-gpu").resolve()
+        make_private(into)
+        record = into / "installed.json"
         manifest = Manifest.from_json((here / "manifest.json").read_text(encoding="utf-8"))
         absent = find_absent(here, manifest)
         known = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else []
@@ -225,7 +254,7 @@ def main() -> int:
         for file in files:
             if not file.packages:
                 unpack(paths[file.name], into / "source")
-    except (BundleError, OSError, ValueError) as error:
+    except (BundleError, OSError, RuntimeError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     _say("".join(f"left out: {name}: {reason}\n" for name, reason in left_out.items()))
@@ -248,7 +277,7 @@ def main() -> int:
     env["PYTHONDONTWRITEBYTECODE"] = ""  # where it is set, every worker would compile all packages again
     env |= {"PYTHONUNBUFFERED": "1", "WARP_CACHE_PATH": str(into / "warp"), "NIMBUS_CACHE": str(into / "cache")}
     words = ["--device", options.device, "--json", str(into / "gpu.json"), "--absent", str(into / "absent.json")]
-    line = [sys.executable, "-m", "benchmarks.gpu", *words, *options.parts]
+    line = [sys.executable, "-P", "-m", "benchmarks.gpu", *words, *options.parts]
     return subprocess.run(line, cwd=into, env=env).returncode
 
 

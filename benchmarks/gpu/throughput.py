@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 
 from benchmarks.gpu.recording import Recording, load
 from benchmarks.gpu.result import PartResult, Row
@@ -23,6 +24,7 @@ _PROCESSES, _CPU_PROCESSES, _TOGETHER_STACK = (2, 4, 8), (2,), 8
 _TOGETHER_SECONDS = 3.0
 """Shortest time for which each of several renderers measures [s]; it is so long that the renderers overlap almost all
 the time."""
+_START = "import sys; sys.path.insert(0, sys.argv[3]); from benchmarks.gpu.throughput import main; main()"
 
 
 def measure(device: str) -> PartResult:
@@ -100,7 +102,7 @@ def measure_together(device: str, processes: int, *, stack: int) -> Row:
     Raises:
         RuntimeError: A renderer stopped.
     """
-    line = [sys.executable, "-m", "benchmarks.gpu.throughput", device, str(stack)]
+    line = [sys.executable, "-P", "-c", _START, device, str(stack), str(Path(__file__).parents[2])]
     with ExitStack() as exits:
         running = [
             exits.enter_context(subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))

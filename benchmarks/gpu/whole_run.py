@@ -66,7 +66,7 @@ def _nimbus(*words: str) -> list[str]:
 
     It has no time limit, because kernels may have to be compiled; the run itself ends workers that hang.
     """
-    done = subprocess.run([sys.executable, "-c", _COMMAND, *words], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", _COMMAND, *words], capture_output=True, text=True)
     if done.returncode == 0:
         return []
     return [f"nimbus {words[0]} exits with {done.returncode}: {ascii(done.stderr[-300:])}"]

@@ -1,6 +1,6 @@
 """The network of train_vla.py as a Lightning module, for users of Lightning's training loop.
 
-    pip install 'nimbus-datagen[train]' lightning
+    pip install -e '.[train]' lightning -c constraints.txt    # in the checkout
     python docs/examples/lightning_vla.py out/cube --steps 2000 --out out/vla
 
 It trains on one device. Only the policy is written, because Lightning's checkpoints are pickle files. train_ddp.py also

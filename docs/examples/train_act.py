@@ -4,8 +4,8 @@
     python docs/examples/train_act.py out/cube --out out/policy
     nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/policy
 
-The dataset is a Nimbus dataset with small images, which are all kept in memory. Training needs torch: pip install
-'nimbus-datagen[train]'. The trained policy runs in NumPy.
+The dataset is a Nimbus dataset with small images, which are all kept in memory. Training needs torch: in the
+checkout, type pip install -e '.[train]' -c constraints.txt. The trained policy runs in NumPy.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 Ranks average their gradients with gloo on a CPU and nccl on GPUs. After a kill or a stop, the same command continues
 from the last checkpoint, also with another number of ranks, because each step has the same samples on any number of
 ranks. With torchrun, torchrun monitors the ranks. On several machines, each needs access to the dataset and the folder.
-Training needs torch: pip install 'nimbus-datagen[train]'.
+Training needs torch: in the checkout, type pip install -e '.[train]' -c constraints.txt.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     nimbus evaluate docs/examples/cube_to_goal.yaml --policy out/vla/policy
 
 It trains in one process; the network is in ``nimbus/train/network.py``. After a stop, the same command continues.
-Sequences are packed if padding costs more than 10 %. Training and evaluation need torch: pip install
-'nimbus-datagen[train]'.
+Sequences are packed if padding costs more than 10 %. Training and evaluation need torch: in the
+checkout, type pip install -e '.[train]' -c constraints.txt.
 """
 
 from __future__ import annotations

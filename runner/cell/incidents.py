@@ -11,8 +11,8 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import nimbus
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.installation import PACKAGE_FOLDER
 from nimbus.datagen.files.own_files import make_subfolder, remove_tree, write_new
 
 _log = logging.getLogger(__name__)
@@ -22,8 +22,6 @@ KEPT = 200
 _LONGEST_TEXT = 256 << 10
 """Longest text written to a file [characters]; of a longer text, only the end is written."""
 _ATTEMPTS = 100
-PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
-"""Parent folder of the package."""
 
 
 def write_incident(

@@ -40,8 +40,12 @@ FedActions = Literal["executed", "recorded"]
 """Actions for a replay: the ``executed`` ones, with execution noise, or the commands ``recorded`` for training."""
 
 
-class _Unplayable(Exception):
-    """Raised for a layout that does not belong to its trajectory, or whose physics would take hours."""
+class _ForeignLayout(Exception):
+    """Raised for a layout that does not belong to its robot or its trajectory."""
+
+
+class _TooMuchWork(Exception):
+    """Raised for a layout whose physics would take hours."""
 
 
 class _LimitedSimulation(NewtonSimulation):
@@ -58,7 +62,7 @@ class _LimitedSimulation(NewtonSimulation):
             observe: Called several times during the period.
 
         Raises:
-            _Unplayable: There are too many contacts, or the sum over all periods is too large.
+            _TooMuchWork: There are too many contacts, or the sum over all periods is too large.
         """
 
         def measure() -> None:
@@ -73,9 +77,9 @@ class _LimitedSimulation(NewtonSimulation):
         contacts = self.data.ncon
         self._work += contacts**2 + _LINEAR * (contacts + self.model.nv)
         if contacts > _MOST_CONTACTS:
-            raise _Unplayable(f"{contacts} contacts in a step; the limit is {_MOST_CONTACTS}")
+            raise _TooMuchWork(f"{contacts} contacts in a step; the limit is {_MOST_CONTACTS}")
         if self._work > _MOST_WORK:
-            raise _Unplayable(f"its contacts need more than {_MOST_WORK:,} units of work")
+            raise _TooMuchWork(f"its contacts need more than {_MOST_WORK:,} units of work")
 
 
 def replay_actions(
@@ -90,15 +94,15 @@ def replay_actions(
         actions: ``executed`` reproduces the stored states to the last bit; ``recorded`` omits execution noise.
 
     Raises:
-        _Unplayable: The layout names other joints than the robot's, or other bodies than the trajectory's, or physics
-            needs too much work.
+        _ForeignLayout: The layout names other joints than the robot's, or other bodies than the trajectory's.
+        _TooMuchWork: Its physics would take hours.
     """
     simulation = _LimitedSimulation(read_stage(task.scene), load_robot(task.robot), rate=stored.rate)
     if odd := sorted(layout.robot.start.keys() - {*simulation.robot.joint_names}):
-        raise _Unplayable(f"the robot has no joint {odd[0]}")
+        raise _ForeignLayout(f"its layout is of another robot: robot {simulation.robot.name} has no joint {odd[0]!a}")
     simulation.load(layout)
     if odd := sorted({*simulation.body_names} ^ {*stored.body_names}):
-        raise _Unplayable(f"its bodies are not those of the trajectory, for example {odd[0]}")
+        raise _ForeignLayout(f"its layout and its trajectory have different bodies, for example {odd[0]!a}")
     simulation.restore(stored.start)
     planner = make_motion_planner("ompl", simulation.robot, rate=stored.rate)
     cell = SimulatedWorkcell(simulation, planner, layout, streams=partial(generator, 0), regions=task.regions)
@@ -155,7 +159,6 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
     import numpy as np
 
     from nimbus.datagen.store.episode_file.read import EpisodeFile
-    from nimbus.runner.checks.replay import replay_actions
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
@@ -170,7 +173,10 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
                 again = drive_again(task, assets, layout.physical, stored)
             else:
                 again = replay_actions(task, layout.physical, stored, actions=actions)
-        except (mujoco.FatalError, _Unplayable) as error:  # for example, more contacts than its memory holds
+        except _ForeignLayout as error:
+            instead = "restore the dataset from a copy, or check where it comes from"
+            raise InputError(str(error), where=str(path), instead=instead) from None
+        except (mujoco.FatalError, _TooMuchWork) as error:  # for example, more contacts than its memory holds
             what = f"physics cannot compute its layout: {str(error).splitlines()[0][:160]!a}"
             raise InputError(what, where=str(path), instead="check where the dataset comes from") from None
         return Replay(

@@ -118,7 +118,10 @@ export RAY_SYMMETRIC_RUN_CLUSTER_WAIT_TIMEOUT=600
 # Slurm's signal, two minutes before the end, reaches only this shell. The run gets it, and finishes its episodes.
 run=$(mktemp)
 trap 'is_signaled=1; kill -TERM "$(cat "$run")" || true' TERM
-srun ray symmetric-run --address "$address:{port}" --min-nodes "$SLURM_JOB_NUM_NODES" --num-cpus {shape.cpus} -- \\
+# On each node a private folder: all users may write in those that Ray makes, with its sockets and the code of jobs.
+start='RAY_TMPDIR=$(mktemp -d -p /tmp) && export RAY_TMPDIR && exec ray symmetric-run --temp-dir "$RAY_TMPDIR/ray" "$@"'
+srun bash -c "$start" ray \\
+    --address "$address:{port}" --min-nodes "$SLURM_JOB_NUM_NODES" --num-cpus {shape.cpus} -- \\
     bash -c 'echo $$ > "$0"; exec "$@"' "$run" \\
     {shlex.join(["nimbus", "run", *words, "--cluster", "auto"])} &
 code=0; wait $! || code=$?

@@ -69,7 +69,7 @@ def command(
         write_out(slurm_script(words, shape, name=f"nimbus-{Path(task).stem}"))
         return 0
     if not image:
-        instead = "give --image NAME of an image with 'nimbus-datagen[cluster]'; docs/cluster.md has a Dockerfile"
+        instead = "give --image NAME of an image with Nimbus and its extra 'cluster'; docs/cluster.md has a Dockerfile"
         raise InputError("a manifest needs an image", where="--image", instead=instead)
     write_out(
         to_yaml(ray_job(words, shape, name=f"nimbus-{Path(task).stem}", image=image, service_account=service_account))

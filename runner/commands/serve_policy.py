@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.installation import add_extra
 from nimbus.runner.commands.options import whole
 from nimbus.runner.system.output import write_out
 
@@ -29,12 +30,12 @@ def command(
     ] = 8000,
 ) -> int:
     """Serve a policy until Ctrl-C."""
-    from nimbus.datagen.policies.open_policy import INSTALL, open_policy
+    from nimbus.datagen.policies.open_policy import open_policy
 
     try:
         from nimbus.datagen.policies.wires.server import PolicyServer
     except ImportError as error:
-        raise InputError(f"needs the package {error.name}", where="serve-policy", instead=INSTALL) from None
+        raise InputError(f"needs the package {error.name}", where="serve-policy", instead=add_extra("policy")) from None
     options = {} if checkpoint is None else {"checkpoint": checkpoint}
     server = PolicyServer(partial(open_policy, policy, options=options), port=port)
     write_out(f"{policy} answers on {server.address}; clients other than nimbus send the token {server.token}\n")

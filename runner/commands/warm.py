@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from typing import Annotated
@@ -55,13 +54,13 @@ def command(
             "a local folder does not need to be fetched", where=str(folder), instead="give the address of a dataset"
         )
     if serve:
-        from nimbus.datagen.files.server_tokens import new_token
+        from nimbus.datagen.files.server_tokens import given_token, new_token
         from nimbus.datagen.local_server import is_loopback
         from nimbus.datagen.store.remote.block_peers import TOKEN
         from nimbus.datagen.store.remote.block_server import BlockServer
         from nimbus.datagen.store.remote.cache_root import address_of
 
-        token = os.environ.get(TOKEN, "")
+        token = given_token(TOKEN)
         made = new_token() if not token and is_loopback(serve.host) else ""
         with BlockServer(serve.host, serve.port, [address_of(folder)], token=token or made) as server:
             told = f"; readers set {TOKEN}={made}" if made else ""

@@ -17,10 +17,10 @@ from nimbus.datagen.datasets.quality.signals import ACTION, STATE
 from nimbus.datagen.datasets.quality.view import EpisodeView, View
 from nimbus.datagen.episode.layout import Camera
 from nimbus.datagen.errors import Diagnostic, InputError
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.render.camera_model.point_cloud import point_cloud
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 
-INSTALL = "type: pip install 'nimbus-datagen[view]', or give --sheet FILE.png"
 _QUALITY = 85
 _CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
 """Steps between two point clouds, pixels between two of a cloud's points, and radius of a point [m]."""
@@ -36,7 +36,8 @@ def load_rerun() -> Any:
     try:
         import rerun  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise InputError("Rerun is not installed", where="nimbus view", instead=INSTALL) from None
+        instead = f"give --sheet FILE.png, or {add_extra('view')}"
+        raise InputError("Rerun is not installed", where="nimbus view", instead=instead) from None
     return rerun
 
 

@@ -8,6 +8,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from nimbus.datagen.errors import quote_words
+from nimbus.datagen.files.installation import install_command
+
 OLDEST = (3, 11)
 _WITHOUT = {"--help", "-h", "--version"}
 """First arguments that work without any packages."""
@@ -24,19 +27,17 @@ def requirements_error(words: list[str], *, checkout: Path) -> str:
         return ""
     if sys.version_info < OLDEST:
         found = ".".join(map(str, sys.version_info[:3]))
-        return f"Nimbus needs Python 3.11 or 3.12, this is {found}; type 'make run PYTHON=python3.12' in {checkout}"
+        make = quote_words("make", "-C", checkout, "run", "PYTHON=python3.12")
+        return f"Nimbus needs Python 3.11 or 3.12, this is {found}; type: {make}"
     names = missing_requirements(requirements(checkout / "pyproject.toml"))
     if not names:
         return ""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     what = f"not installed in {sys.executable}: {', '.join(names[:3])}{more}"
     ready = checkout / ".venv" / "bin" / "python"
-    setup = (
-        f"use {ready}"
-        if ready.is_file() and ready.parent != Path(sys.executable).parent
-        else f"type 'make -C {checkout} run'"
-    )
-    return f"{what}; {setup}, or '{sys.executable} -m pip install -e {checkout}'"
+    is_ready = ready.is_file() and ready.parent != Path(sys.executable).parent
+    setup = f"use {quote_words(ready)}" if is_ready else f"type: {quote_words('make', '-C', checkout, 'run')}"
+    return f"{what}; {setup}, or type: {install_command(checkout, checkout / 'constraints.txt')}"
 
 
 def requirements(project: Path) -> list[str]:

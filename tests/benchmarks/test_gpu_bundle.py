@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import random
 import stat
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,15 +160,68 @@ def test_sources_hold_package_and_suite(tmp_path: Path):
 
 def test_installer_skips_without_sources(bundle: tuple[Path, Manifest], tmp_path: Path):
     """The installer needs no other file of the project, and exits with 0 if there is nothing to check."""
-    folder, _ = bundle
-    script = folder / "install.py"
-    script.write_bytes(Path(install.__file__).read_bytes())
-    (folder / "part-1.bin").unlink()
-    line = [sys.executable, "-I", str(script), "--into", str(tmp_path / "into")]
-    done = subprocess.run(line, capture_output=True, text=True)
+    done = run_installer(bundle[0], tmp_path / "into")
     assert (done.returncode, done.stderr) == (0, "")
     assert "part-1.bin of the bundle did not arrive" in done.stdout
     assert "every check SKIPPED" in done.stdout
+
+
+def run_installer(folder: Path, into: Path) -> subprocess.CompletedProcess[str]:
+    """Run the installer without its sources, which ends before the suite."""
+    script = folder / "install.py"
+    script.write_bytes(Path(install.__file__).read_bytes())
+    (folder / "part-1.bin").unlink(missing_ok=True)
+    line = [sys.executable, "-I", str(script)]
+    env = {**os.environ, "HOME": str(into.parent)}
+    words = ["--into", str(into)] if into.name != "nimbus-gpu" else []
+    return subprocess.run([*line, *words], env=env, capture_output=True, text=True)
+
+
+def test_default_folder_is_private_and_in_the_home_folder(bundle: tuple[Path, Manifest], tmp_path: Path):
+    (home := tmp_path / "home").mkdir()
+    for _ in range(2):
+        assert run_installer(bundle[0], home / "nimbus-gpu").returncode == 0
+    assert stat.S_IMODE((home / "nimbus-gpu").stat().st_mode) == 0o700
+    assert not {path.name for path in home.rglob("*") if path.stat().st_mode & 0o077}
+
+
+@pytest.mark.parametrize("name", ["", "site", "warp", ".."])
+@pytest.mark.parametrize("is_foreign", [False, True])
+def test_folder_of_others_is_not_used(bundle: tuple[Path, Manifest], tmp_path: Path, name: str, is_foreign: bool):
+    """Another user can make the folder first, with a ``sitecustomize.py``, which ran as the user of the installer."""
+    into = tmp_path / "home/into"
+    (place := into / name).mkdir(parents=True, exist_ok=True)
+    if not is_foreign:
+        place.chmod(0o777)
+    elif os.getuid():
+        pytest.skip("only the superuser can give a folder away")
+    else:
+        os.chown(place, 12345, 12345)
+    done = run_installer(bundle[0], into)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"{place.resolve()}: it belongs to another user, or others can write there")
+
+
+def test_suite_starts_without_the_current_folder(
+    bundle: tuple[Path, Manifest], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its interpreter imports from the unpacked sources, and pip works in the folder of the installation."""
+    folder, seen = bundle[0], []
+    monkeypatch.setattr(install, "__file__", str(folder / "install.py"))
+    monkeypatch.setattr(sys, "argv", ["install.py", "--into", str(tmp_path / "into")])
+
+    def run(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        seen.append((line[1:4], options["cwd"]))
+        return subprocess.CompletedProcess(line, 3)
+
+    monkeypatch.setattr(install.subprocess, "run", run)
+    mask = os.umask(0o022)
+    try:
+        assert install.main() == 3
+    finally:
+        os.umask(mask)
+    into = (tmp_path / "into").resolve()
+    assert seen == [(["-P", "-m", "pip"], into), (["-P", "-m", "benchmarks.gpu"], into)]
 
 
 def make_checkout(folder: Path, *, license_text: str = "Apache License\nVersion 2.0") -> Path:

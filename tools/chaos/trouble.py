@@ -183,7 +183,7 @@ def _nameless_orphan() -> None:
 def _daemon() -> None:
     """Leave a process whose parent ends at once, and continue."""
     code = f"import subprocess; subprocess.Popen(['sleep', '{ORPHAN}'], start_new_session=True)"
-    subprocess.run([sys.executable, "-S", "-c", code], check=True)
+    subprocess.run([sys.executable, "-P", "-S", "-c", code], check=True)
     _kill()
 
 

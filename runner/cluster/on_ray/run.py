@@ -13,6 +13,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.codec import from_json, to_json
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.owned_folder import make_owned
 from nimbus.datagen.version import nimbus_version
 from nimbus.runner.cluster.cluster_address import ClusterAddress
@@ -28,7 +29,6 @@ from nimbus.runner.system.processes import Interruption
 
 _FAREWELL = 10.0
 """Time limit for the child program to exit after its last line [s]."""
-EXTRA = "pip install 'nimbus-datagen[cluster]'"
 
 
 def check_ray(address: ClusterAddress) -> None:
@@ -38,7 +38,7 @@ def check_ray(address: ClusterAddress) -> None:
         InputError: Ray is not installed, no head answers, or a token is missing.
     """
     if address.kind != "http" and importlib.util.find_spec("ray") is None:
-        raise InputError("Ray is not installed", where=f"--cluster {address}", instead=EXTRA)
+        raise InputError("Ray is not installed", where=f"--cluster {address}", instead=add_extra("cluster"))
     check_reachable(address)
     warn_of_plain_token(address)
 

@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 import trimesh
 
+from nimbus.datagen.assets import import_library
 from nimbus.datagen.assets.import_library import import_assets
 from nimbus.datagen.doctor.case import Case
 from nimbus.datagen.doctor.grasps import check_grasps
+from nimbus.datagen.errors import StorageError
+from nimbus.datagen.files.cache import full_disk
+from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.load.scene_loader import load_assets
 from nimbus.datagen.objects.libraries import open_library
 from nimbus.datagen.objects.prepared import shape_file
@@ -69,6 +73,24 @@ def things(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
     root = make_once(tmp_path_factory, "assets", make)
     return root / "things", root / "lib"
+
+
+@pytest.mark.parametrize("failing", ["recognize", "prepare_asset"])
+def test_a_full_disk_refuses_no_asset(failing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, the library would state that the file is unusable."""
+    asked: list[str] = []
+
+    def fill(function: str, arguments: dict[str, Any], **options: Any) -> Any:
+        asked.append(function.rpartition(":")[2])
+        if asked[-1] == failing and asked.count(failing) == 1:
+            raise full_disk(Path("/somewhere"))
+        return run_limited(function, arguments, **options)
+
+    monkeypatch.setattr(import_library, "run_limited", fill)
+    trimesh.creation.box((0.05, 0.04, 0.06)).export(tmp_path / "block.glb")
+    with pytest.raises(StorageError, match="^/somewhere: the disk of the folder is full"):
+        import_assets([tmp_path / "block.glb"], tmp_path / "lib", jobs=1)
+    assert asked[-1] == failing
 
 
 def test_a_bad_asset_costs_one_line(things: tuple[Path, Path]) -> None:

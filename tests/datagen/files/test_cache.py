@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +15,61 @@ from nimbus.datagen.files import cache
 from nimbus.datagen.files.kept_arrays import read_arrays
 from tests.support.refusals import refusal
 
+CACHE, TEMPORARY = "the disk of the cache folder is full", "the disk of the folder of temporary files is full"
 
-def test_a_full_disk_is_one_line_that_names_the_cache(tmp_path: Path):
-    with pytest.raises(StorageError, match="the disk of the cache folder is full; free space there, or set NIMBUS"):
-        with cache.writing(tmp_path):
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of the cache, beside a folder for temporary files."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    return cache.cache_folder("objects")
+
+
+def test_a_full_disk_is_one_line_that_names_the_cache(folder: Path):
+    with pytest.raises(StorageError, match=f"{folder}: {CACHE}; free space there, or set NIMBUS_CACHE to a folder on"):
+        with cache.writing(folder):
             raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_whatever_a_library_says_of_a_file_that_was_cut_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cache, "_LEAST", 1 << 60)  # a disk with less room than that counts as full
-    with pytest.raises(StorageError, match="is full"), cache.writing(tmp_path):
+@pytest.mark.parametrize("name", ["temporary", "temporary/nimbus-mesh-a"])
+def test_a_full_disk_of_temporary_files_is_not_said_of_the_cache(
+    name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    fill_disk(tmp_path / name, monkeypatch)
+    told = f"{tmp_path}/temporary: {TEMPORARY}; free space there, or set TMPDIR to a folder on"
+    with pytest.raises(StorageError, match=told), cache.writing(folder if name == "temporary" else tmp_path / name):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def fill_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = type(shutil.disk_usage("/"))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(1 << 40, 0, 0 if Path(path) == folder else 1 << 40))
+
+
+def test_whatever_a_library_says_of_a_file_that_was_cut_short(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    fill_disk(folder, monkeypatch)
+    with pytest.raises(StorageError, match=CACHE), cache.writing(folder):
         raise RuntimeError("possibly truncated: table of contents at offset 3086442")
 
 
-def test_any_other_error_goes_on_as_it_is(tmp_path: Path):
-    with pytest.raises(RuntimeError, match="a bug"), cache.writing(tmp_path):
+def test_the_folder_that_an_inner_error_names_stays(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fill_disk(folder, monkeypatch)
+    with pytest.raises(StorageError, match=TEMPORARY), cache.writing(folder):
+        raise cache.full_disk(tmp_path / "temporary/nimbus-mesh-a")
+
+
+def test_a_folder_that_no_variable_sets_is_named_alone(folder: Path, tmp_path: Path):
+    assert (
+        str(cache.full_disk(tmp_path / "mine")) == f"{tmp_path}/mine: the disk of the folder is full; free space there"
+    )
+
+
+def test_any_other_error_goes_on_as_it_is(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A full disk of temporary files is no reason for an error about a file in the cache."""
+    fill_disk(tmp_path / "temporary", monkeypatch)
+    with pytest.raises(RuntimeError, match="a bug"), cache.writing(folder):
         raise RuntimeError("a bug")
 
 

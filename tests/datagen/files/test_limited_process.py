@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -12,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import limited_process
+from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import LimitedPool, LimitedProcessError, run_limited
 
 
@@ -35,6 +40,41 @@ def test_beyond_a_limit_is_bad_input(function: str, arguments: dict[str, object]
     with pytest.raises(InputError, match=message):
         run_limited(function, arguments, where="model.xml", seconds=1, memory=1 << 29)
     assert run_limited("json:loads", {"s": "3"}, where="text") == 3
+
+
+def cut_short(full: str, says: bool) -> None:
+    """Fail in a limited process as libraries fail on a full disk, which is that of a folder, or else of TMPDIR."""
+    usage, folder = type(shutil.disk_usage("/")), Path(full or tempfile.gettempdir())
+    shutil.disk_usage = lambda path: usage(1 << 40, 0, 0 if path == folder else 1 << 40)
+    raise OSError(errno.ENOSPC, "No space left on device") if says else RuntimeError("possibly truncated")
+
+
+def write_into_cache(folder: str) -> None:
+    with writing(Path(folder)):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_that_a_writer_names_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    folder = cache_folder("meshes")
+    with pytest.raises(StorageError, match=f"^{folder}: the disk of the cache folder is full"):
+        run_limited(f"{__name__}:write_into_cache", {"folder": str(folder)}, where="a.stl")
+
+
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", f"{tempfile.gettempdir()}: the disk of the folder of temporary files is full.*set TMPDIR"),
+        ("cache/robots", "cache/robots: the disk of the cache folder is full.*set NIMBUS_CACHE"),
+    ],
+)
+def test_a_full_disk_is_named(name: str, told: str, says: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It was called a bug in the reader, or a full disk of another folder."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    given = {"full": str(tmp_path / name) if name else "", "says": says}
+    with pytest.raises(StorageError, match=told):
+        run_limited(f"{__name__}:cut_short", given, where="a.stl", writes=[cache_folder("robots")])
 
 
 def test_a_bug_keeps_its_traceback() -> None:
@@ -166,6 +206,29 @@ def test_a_closed_pool_leaves_no_process():
     pool.close()
     assert wait(False)
     thread.join()
+
+
+def answer(text: str, count: int) -> None:
+    """Answer in place of the process, as a parser that a file has taken over can."""
+    pipe = next(one for one in range(3, 64) if Path(f"/proc/self/fd/{one}").is_fifo())
+    with os.fdopen(pipe, "wb") as file:
+        for _ in range(count):
+            file.write(text.encode())
+    os._exit(0)
+
+
+def test_an_answer_of_any_depth_is_one_line() -> None:
+    """It ended the server."""
+    with pytest.raises(InputError, match=r"^a\.stl: cannot be read: its reader crashed"):
+        run_limited(f"{__name__}:answer", {"text": "[", "count": 5000}, where="a.stl")
+
+
+def test_an_answer_has_a_limit() -> None:
+    """The process that collects it would otherwise use up the memory of the machine."""
+    told = r"^a\.stl: cannot be read: its reader returns more than 512 MB; make it smaller or simpler"
+    with pytest.raises(InputError, match=told):
+        run_limited(f"{__name__}:answer", {"text": "x" * (1 << 20), "count": 600}, where="a.stl")
+    assert run_limited("json:loads", {"s": "3"}, where="text") == 3
 
 
 def test_a_call_cannot_answer_in_place_of_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

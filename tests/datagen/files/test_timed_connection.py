@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from nimbus.datagen.files.timed_connection import dial, literal_host
+from nimbus.datagen.files.timed_connection import dial, literal_host, literal_url
 from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.websocket import Socket
 from nimbus.datagen.policies.wires.zmtp import Requests
+from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.block_peers import _connection
+from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.runner.cluster.cluster_address import parse_cluster
 from tools.sources import modules
 
@@ -22,6 +26,43 @@ def test_localhost_is_one_address() -> None:
     assert [literal_host(name) for name in ("localhost", "LOCALHOST", "localhost.")] == ["127.0.0.1"] * 3
     assert literal_host("::1") == "::1" and literal_host("localhost.example.org") == "localhost.example.org"
     assert str(parse_cluster("ray://localhost:10001")) == "ray://127.0.0.1:10001"
+
+
+@pytest.mark.parametrize(
+    ("url", "literal"),
+    [
+        ("http://localhost", "http://127.0.0.1"),
+        ("HTTP://user:key@LocalHost.:9000/a?b", "HTTP://user:key@127.0.0.1:9000/a?b"),
+        ("http://[::1]:9000", "http://[::1]:9000"),
+        ("http://localhost.example.org/localhost", "http://localhost.example.org/localhost"),
+        ("https://localhost:9000", "https://localhost:9000"),  # its certificate is for this name
+        ("localhost:9000", "localhost:9000"),
+    ],
+)
+def test_urls_name_one_address(url: str, literal: str) -> None:
+    assert literal_url(url) == literal
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "HTTP_PROXY"])
+def test_libraries_of_stores_resolve_no_localhost(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library for stores has a resolver of its own, and chooses among the addresses of a name."""
+    answers = {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": "http://store.invalid",
+    }
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        for name, value in (answers | {variable: f"http://localhost:{server.getsockname()[1]}"}).items():
+            monkeypatch.setenv(name, value)
+        store = ObjectStore(parse_address("s3://bucket/data"))
+        assert os.environ[variable].startswith("http://127.0.0.1:")
+        thread = threading.Thread(target=store.stat, args=("name",), daemon=True)
+        thread.start()
+        client, _ = server.accept()
+        with client:
+            assert b"/bucket/data/name" in client.recv(65_536).split(b"\r\n")[0]
+            client.sendall(b"HTTP/1.1 404 x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        thread.join(60)
 
 
 def connect_to_peer(port: int) -> None:

@@ -3,13 +3,16 @@ of the URDF."""
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.cache import full_disk
+from nimbus.datagen.robots import mesh_checks
 from nimbus.datagen.robots.mesh_checks import check_mesh_files, check_meshes
 from nimbus.datagen.robots.robot import Piece, Robot
 
@@ -72,6 +75,15 @@ def test_what_is_legal_passes(tag: str, file: str, scale: str, meshes: Path):
 def test_what_cannot_be_a_part_is_one_line(file: str, scale: str, said: str, meshes: Path):
     with pytest.raises(InputError, match=rf"one\.urdf:4: {said}[^\n]*$"):
         check(meshes, LINK.format(tag="collision", file=file, scale=scale))
+
+
+def test_a_full_disk_is_not_said_of_a_mesh(meshes: Path, monkeypatch: pytest.MonkeyPatch):
+    def fill(*_: object, **__: object) -> None:
+        raise full_disk(Path(tempfile.gettempdir(), "nimbus-meshes-a"))
+
+    monkeypatch.setattr(mesh_checks, "run_limited", fill)
+    with pytest.raises(StorageError, match=f"^{tempfile.gettempdir()}: the disk of the folder of temporary files"):
+        check(meshes, LINK.format(tag="visual", file="good.stl", scale=""))
 
 
 def test_a_mesh_of_an_mjcf_file_is_named_by_its_body(meshes: Path):

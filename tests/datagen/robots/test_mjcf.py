@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.errors import InputError, StorageError
+from nimbus.datagen.files.cache import full_disk
 from nimbus.datagen.files.limited_process import LimitedPool
-from nimbus.datagen.robots.mjcf import convert_into_cache, convert_to_urdf
+from nimbus.datagen.robots import mjcf
+from nimbus.datagen.robots.mjcf import convert_into, convert_to_urdf, keep_urdf
 from nimbus.datagen.robots.mjcf_copy import MjcfCopy
 from nimbus.datagen.robots.model_folder import MjcfFiles, check_mjcf_files
 from nimbus.datagen.robots.robot import load_robot
@@ -129,17 +131,59 @@ def test_what_mujoco_cannot_read_is_one_line(tmp_path: Path):
     assert "of_mjcf.yaml:2:7: urdf: not an MJCF that MuJoCo reads" in told
 
 
+def test_a_full_disk_is_not_said_of_the_robot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fill(*_: object, **__: object) -> None:
+        raise full_disk(Path(tempfile.gettempdir(), "nimbus-mjcf-a"))
+
+    monkeypatch.setattr(mjcf, "run_limited", fill)
+    (tmp_path / "arm.xml").write_text(ARM)
+    (tmp_path / "of_mjcf.yaml").write_text(FILE)
+    with pytest.raises(StorageError, match=f"^{tempfile.gettempdir()}: the disk of the folder of temporary files"):
+        load_robot(str(tmp_path / "of_mjcf.yaml"))
+
+
 def test_many_conversions_at_once_leave_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 2 of 160 simultaneous conversions, one conversion removed the file that another was about to rename."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "odd.xml"
-    path.write_text(ODD)
+    made = _made(tmp_path / "made", {"odd.urdf": ODD, "mesh_0.stl": "a", "mesh_1.stl": "b"})
     with ThreadPoolExecutor(8) as pool:
         for _ in range(8):
-            found = {*pool.map(convert_into_cache, [str(path)] * 8)}
+            found = {*pool.map(keep_urdf, [made] * 8)}
             assert len(found) == 1
-            assert sorted(Path(name).name for name in (tmp_path / "cache/mjcf").glob("*/*")) == ["odd.urdf"]
-            Path(found.pop()).unlink()
+            kept = {path.name: path.read_text() for path in (tmp_path / "cache/mjcf").glob("*/*")}
+            assert kept == {"odd.urdf": ODD, "mesh_0.stl": "a", "mesh_1.stl": "b"}
+            found.pop().unlink()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"arm.urdf": "<robot/>", "mesh_0.stl": "b", "mesh_1.stl": "a"},
+        {"arm.urdf": "<robot/>", "mesh_2.stl": "a", "mesh_3.stl": "b"},
+        {"arm.urdf": "<robot/>", "mesh_0.stl": "ab", "mesh_1.stl": ""},
+        {"arm.urdf": "<robot />", "mesh_0.stl": "a", "mesh_1.stl": "b"},
+    ],
+)
+def test_other_files_are_kept_in_another_folder(other: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The cached files of one robot would otherwise stand for another robot."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    first = _made(tmp_path / "first", {"arm.urdf": "<robot/>", "mesh_0.stl": "a", "mesh_1.stl": "b"})
+    assert keep_urdf(first) == keep_urdf(first)
+    assert keep_urdf(first) != keep_urdf(_made(tmp_path / "other", other))
+
+
+def test_a_converter_that_leaves_no_urdf_is_one_line(tmp_path: Path):
+    """A file may have taken over the parser."""
+    with pytest.raises(InputError, match="arm.urdf: "):
+        keep_urdf(_made(tmp_path / "made", {"mesh_0.stl": ""}).with_name("arm.urdf"))
+
+
+def _made(folder: Path, contents: dict[str, str]) -> Path:
+    """Write files into a new folder, and return the path of the first."""
+    folder.mkdir()
+    for name, text in contents.items():
+        (folder / name).write_text(text)
+    return folder / next(iter(contents))
 
 
 def test_a_height_field_of_any_size_is_one_line(tmp_path: Path) -> None:
@@ -158,11 +202,11 @@ def test_a_warning_about_a_foreign_model_is_written_to_no_file(tmp_path: Path, m
     model = tmp_path / "arm.xml"
     model.write_text('<mujoco><compiler settotalmass="3"/>' + ARM.removeprefix("<mujoco>"))
     monkeypatch.chdir(foreign)
-    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     pool = LimitedPool(1)  # a new server starts in this folder
     try:
-        function = f"{convert_into_cache.__module__}:convert_into_cache"
-        pool.run(function, {"file": model}, where="arm", seconds=20, writes=[cache_folder("mjcf"), private.parent])
+        function = f"{convert_into.__module__}:convert_into"
+        arguments = {"file": model, "target": f"{private.parent}/arm.urdf"}
+        pool.run(function, arguments, where="arm", seconds=20, writes=[private.parent])
     finally:
         pool.close()
     assert private.read_text() == "mine"
@@ -217,7 +261,7 @@ def test_mujoco_opens_no_file_that_no_check_has_found(tmp_path: Path, name: str)
     with pytest.raises(ValueError, match="Error opening file"):
         mujoco.MjModel.from_xml_path(str(copy.place(model)))
     with pytest.raises(InputError, match="is outside of the robot's folder"):
-        convert_into_cache(str(model))
+        convert_into(str(model), f"{tmp_path}/mine.urdf")
 
 
 @pytest.mark.parametrize("angles", ["", "radian"])
@@ -242,7 +286,9 @@ def test_the_files_of_a_model_are_found_as_mujoco_finds_them(tmp_path: Path, ang
         '<attach model="t" body="w" prefix="t_"/></frame></body></worldbody></mujoco>'
     )
     expected = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
-    meshes = Path(convert_into_cache(str(tmp_path / "arm.xml"), angles)).parent.glob("*.stl")
+    (made := tmp_path / "made").mkdir()
+    convert_into(str(tmp_path / "arm.xml"), f"{made}/arm.urdf", angles)
+    meshes = made.glob("*.stl")
     heights = sorted(float(np.ptp(trimesh.load_mesh(mesh).vertices, axis=0).max()) for mesh in meshes)
     assert expected.nmesh == 3 and heights == pytest.approx([1.0, 2.0, 3.0])
 

@@ -170,8 +170,9 @@ def test_a_file_with_the_name_of_a_shipped_task_is_opened_only_on_request(editor
     (tmp_path / "stack_blocks.yaml").write_text(TASK)
     draft = act(editor, "start from", "stack_blocks")
     assert "A file of this name exists, and is not shown." in controls(editor)["status"].label
-    editor.act("disk", "Reload")
-    assert "press Open" in editor.message and draft.text != TASK
+    for pressed in ("Reload", "Save", "Save as"):
+        editor.act("disk", pressed)
+        assert "press Open" in editor.message and draft.text != TASK
     assert act(editor, "disk", "Open").text == TASK
 
 

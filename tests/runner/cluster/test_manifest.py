@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -103,7 +104,8 @@ def test_signal_of_slurm_reaches_only_the_run(tmp_path: Path, capsys: pytest.Cap
         "scontrol": "echo localhost",
         "hostname": "echo 10.0.0.7 10.1.0.7",  # getent finds a loopback address
         "srun": """echo "$@" > words; trap 'touch step' TERM; "$@" & wait $!; wait $!""",
-        "ray": '[ "$1" = get-auth-token ] && exit; while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
+        "ray": '[ "$1" = get-auth-token ] && exit; echo "$RAY_TMPDIR" "$@" > started; '
+        'while [ "$1" != -- ]; do shift; done; shift; exec "$@"',
         "nimbus": "trap 'kill $!; exit 7' TERM; sleep 60 & touch up; wait",
     }
     for name, text in programs.items():
@@ -118,6 +120,10 @@ def test_signal_of_slurm_reaches_only_the_run(tmp_path: Path, capsys: pytest.Cap
         job.terminate()
     assert job.returncode == 7 and not (tmp_path / "step").exists()
     assert "--address 10.0.0.7:6379 --min-nodes 3" in (tmp_path / "words").read_text()
+    place, *words = (tmp_path / "started").read_text().split()
+    assert words[:3] == ["symmetric-run", "--temp-dir", f"{place}/ray"]
+    assert stat.S_IMODE(os.stat(place).st_mode) == 0o700, "Ray opens its folders to all users of the machine"
+    os.rmdir(place)
 
 
 def test_manifest_needs_an_image(capsys: pytest.CaptureFixture[str]):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.doctor import examine
+from nimbus.datagen.doctor import examine, machine
 from nimbus.datagen.doctor.diagnosis import Diagnosis
 from nimbus.datagen.doctor.machine import MachineItem as MachinePart
 from nimbus.datagen.doctor.machine import examine_machine
@@ -104,6 +104,25 @@ def test_a_cache_that_cannot_be_written_is_bad(
     monkeypatch.setenv("NIMBUS_CACHE", root.format(here=tmp_path))
     cache = next(part for part in examine_machine(tmp_path) if part.name == "cache")
     assert (cache.state, cache.instead) == ("bad", instead)
+
+
+@pytest.mark.parametrize(
+    ("landlock", "seccomp", "files", "calls"),
+    [
+        (7, True, "enforced by the kernel (Landlock 7)", "enforced by the kernel (seccomp)"),
+        (7, False, "enforced by the kernel (Landlock 7)", "not enforced: this kernel lacks filters of system calls"),
+        (0, True, "not enforced: this kernel lacks Landlock", "not enforced: this kernel lacks Landlock"),
+    ],
+)
+def test_the_limits_of_the_kernel_are_shown(
+    landlock: int, seccomp: bool, files: str, calls: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "landlock_version", lambda: landlock)
+    monkeypatch.setattr(machine, "has_filters", lambda: seccomp)
+    for name, detail in (("file limits", files), ("call limits", calls)):
+        part = machine_part(name)
+        assert part.detail.startswith(detail)
+        assert (part.state, bool(part.instead)) == (("missing", True) if "not" in detail else ("ok", False))
 
 
 def test_what_is_no_task_ends_as_a_run_would_and_names_the_field(

@@ -18,6 +18,7 @@ from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
 from nimbus.runner.media.rerun import finish, start_viewer
 from nimbus.runner.report.card import render_card
+from tests.support import ROOT
 from tests.support.foreign import write_v21
 from tests.support.refusals import refusal
 from tests.support.synthetic import failure, make_labels, make_observations, make_rendered, write_dataset
@@ -94,7 +95,8 @@ def test_without_rerun_one_line_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "rerun", None)
     assert main(["view", str(folders["nimbus"])]) == 2
     told = capsys.readouterr().err
-    assert "Rerun is not installed; type: pip install 'nimbus-datagen[view]'" in told and told.count("\n") == 1
+    assert "Rerun is not installed; give --sheet FILE.png, or type: " in told and told.count("\n") == 1
+    assert f"pip install -e '{ROOT}[view]' -c " in told
 
 
 @pytest.mark.skipif(importlib.util.find_spec("rerun") is None, reason="rerun-sdk is not installed")

@@ -26,7 +26,7 @@ def test_a_python_without_the_packages_is_answered_in_one_line_with_what_to_type
     assert (done.returncode, done.stdout) == (2, "")
     named = "coacd, example-robot-data, fast-simplification and "
     assert done.stderr.startswith(f"not installed in {sys.executable}: {named}")
-    assert done.stderr.endswith(f"or '{sys.executable} -m pip install -e {ROOT}'\n")
+    assert done.stderr.endswith(f"or type: {sys.executable} -P -m pip install -e {ROOT} -c {ROOT}/constraints.txt\n")
     assert done.stderr.count("\n") == 1
 
 
@@ -52,7 +52,7 @@ def test_what_is_missing_is_named_as_it_is_installed():
 def test_an_environment_that_is_there_already_is_named(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["no-such-thing"]\n')
     said = requirements_error(["tasks"], checkout=tmp_path)
-    assert f"no-such-thing; type 'make -C {tmp_path} run', or " in said
+    assert f"no-such-thing; type: make -C {tmp_path} run, or " in said
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     (tmp_path / ".venv" / "bin" / "python").touch()
     assert f"no-such-thing; use {tmp_path}/.venv/bin/python, or " in requirements_error(["tasks"], checkout=tmp_path)

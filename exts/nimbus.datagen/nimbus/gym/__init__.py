@@ -12,11 +12,12 @@ observation, info = env.reset(seed=3)  # is evaluation layout 3
 from __future__ import annotations
 
 import nimbus.runner  # noqa: F401  sets the limits of threads, before NumPy is imported
+from nimbus.datagen.files.installation import add_extra
 
 try:
     import gymnasium
 except ImportError as error:
-    raise ImportError("nimbus.gym needs Gymnasium: pip install 'nimbus-datagen[gym]'") from error
+    raise ImportError(f"nimbus.gym needs Gymnasium; {add_extra('gym')}") from error
 
 from nimbus.datagen.tasks.task import task_names
 from nimbus.gym.environment import NimbusEnv

@@ -10,5 +10,5 @@ trainer.py      one rank: DDP or FSDP2, mixed precision, gradient accumulation, 
 vla_policy.py   the trained network as a policy
 ```
 
-``network``, ``checkpoint``, ``trainer`` and ``vla_policy`` import torch: ``pip install 'nimbus-datagen[train]'``.
+``network``, ``checkpoint``, ``trainer`` and ``vla_policy`` import torch, which the extra ``train`` installs.
 """

@@ -57,6 +57,37 @@ def test_replaced_description_is_read_anew(stored: tuple[Path, DatasetFileSystem
         assert stored[1].open("manifest.parquet").read() == text
 
 
+def test_a_folder_is_read_without_a_copy(stored: tuple[Path, DatasetFileSystem]):
+    folder = stored[0]
+    files, name = DatasetFileSystem(dataset=f"file://{folder}"), next(folder.glob("episodes/*")).name
+    for path in (f"episodes/{name}", "manifest.parquet", "dataset.json"):
+        if (folder / path).exists():
+            assert files.cat(path) == (folder / path).read_bytes()
+    assert f"episodes/{name}" in files.find("")
+    assert not copy_folder(parse_address(f"file://{folder}")).exists()
+
+
+@pytest.mark.parametrize("name", ["videos/notes.txt", "manifest.parquet", "stage/notes.txt"])
+def test_links_out_of_a_folder_are_not_followed(stored: tuple[Path, DatasetFileSystem], tmp_path: Path, name: str):
+    """A dataset of others in a folder once led to any file of this machine, which was copied into the cache."""
+    (private := tmp_path / "private").mkdir()
+    (private / "notes.txt").write_text("a private key")
+    place = stored[0] / name
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    if name.startswith("stage"):
+        place.parent.rmdir()
+        place.parent.symlink_to(private)
+    else:
+        place.symlink_to(private / "notes.txt")
+    files = DatasetFileSystem(dataset=f"file://{stored[0]}")
+    for call in (files.info, files.open, files.cat):
+        with pytest.raises(InputError, match="leads out"):
+            call(name)
+    with pytest.raises(InputError, match="leads out"):
+        files.find("")
+
+
 def test_missing_files_and_writing_are_refused(stored: tuple[Path, DatasetFileSystem]):
     _, files = stored
     with pytest.raises(FileNotFoundError):

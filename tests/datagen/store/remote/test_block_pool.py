@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import socket
 import threading
@@ -29,9 +30,12 @@ from nimbus.datagen.store.remote.block_server import BlockServer
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.cache_root import note_origin
 from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.sealed_messages import seal_of
 from nimbus.datagen.store.remote.working_copy import copy_folder
 from tests.support.s3 import upload
 from tests.support.synthetic import make_rendered, write_dataset
+
+WORD = "a-token-that-nodes-share"
 
 
 @pytest.fixture
@@ -112,9 +116,9 @@ def test_pool_reads_each_block_once(address: str, monkeypatch: pytest.MonkeyPatc
     content = np.random.default_rng(0).bytes(5 * BLOCK + 100)
     ObjectStore(parse_address(address)).create("a/big", content)
     note_origin(copy_folder(parse_address(address)), address)
-    with serving(address, token="word") as one, serving(address, token="word") as two:
+    with serving(address, token=WORD) as one, serving(address, token=WORD) as two:
         monkeypatch.setenv(PEERS, f"{one.url},{two.url}")
-        monkeypatch.setenv(TOKEN, "word")
+        monkeypatch.setenv(TOKEN, WORD)
         for _ in range(3):
             MEMORY.clear()
             assert read_all(address) == content
@@ -142,15 +146,15 @@ def test_closed_idle_connection_loses_no_node(address: str, monkeypatch: pytest.
     """The server closes a connection after each answer, as it does after a minute without a request."""
     put_small(address)
     monkeypatch.setattr(block_server._BlockHandler, "handle", lambda handler: handler.handle_one_request())
-    with serving(address, token="word") as server:
-        mine = CachePeers((server.url,), "word")
+    with serving(address, token=WORD) as server:
+        mine = CachePeers((server.url,), WORD)
         assert [mine.read(address, "a/big", 0, 100) for _ in range(3)] == [bytes(100)] * 3
 
 
 def test_missing_object_loses_no_node(address: str):
     put_small(address)
-    with serving(address, token="word") as server:
-        mine = CachePeers((server.url,), "word")
+    with serving(address, token=WORD) as server:
+        mine = CachePeers((server.url,), WORD)
         assert mine.read(address, "a/none", 0, 100) is None
         assert mine.read(address, "a/big", 0, 100) == bytes(100)
 
@@ -158,8 +162,8 @@ def test_missing_object_loses_no_node(address: str):
 def test_forked_reader_has_its_own_connections(address: str):
     """On a shared connection, one of the processes would read the block that the other has requested."""
     put_small(address)
-    with serving(address, token="word") as server:
-        mine = CachePeers((server.url,), "word")
+    with serving(address, token=WORD) as server:
+        mine = CachePeers((server.url,), WORD)
         mine.read(address, "a/big", 0, 100)
         before = set(mine._connections.values())
         with patch("os.getpid", return_value=-1):
@@ -179,12 +183,12 @@ def test_forked_process_is_refused_by_stores(address: str):
 
 
 def test_server_gives_named_datasets_only(address: str):
-    with serving(address, token="word") as server:
+    with serving(address, token=WORD) as server:
         with pytest.raises(InputError, match="refuses this token"):
-            CachePeers((server.url,), "other").read(address, "dataset.json", 0, 10)
-        mine = CachePeers((server.url,), "word")
+            CachePeers((server.url,), "another-token-of-nodes").read(address, "dataset.json", 0, 10)
+        mine = CachePeers((server.url,), WORD)
         assert mine.read(f"{address}y", "dataset.json", 0, 10) is None
-        assert CachePeers((server.url,), "word").read(address, "../x", 0, 10) is None
+        assert CachePeers((server.url,), WORD).read(address, "../x", 0, 10) is None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
@@ -216,19 +220,79 @@ def read_all(address: str) -> bytes:
 OF_PAGES = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
 
 
+def sealed_path(token: str) -> str:
+    return f"/{base64.urlsafe_b64encode(seal_of(token).close(b'/x/y/0?needed=1')).decode()}"
+
+
 @pytest.mark.parametrize(
-    ("sent", "other", "code"),
+    ("path", "headers", "code"),
     [
-        *((sent, {}, 401) for sent in ("Bearer ", "Bearer other", "")),
-        ("Bearer word", {}, 404),
-        *(("Bearer word", other, 403) for other in OF_PAGES),
+        *((path, {}, 401) for path in ("/", "/x/y/0?needed=1", "/AAAA", sealed_path("another-token-of-nodes"))),
+        ("/x/y/0?needed=1", {"Authorization": f"Bearer {WORD}"}, 401),
+        (sealed_path(WORD), {}, 404),
+        *((sealed_path(WORD), headers, 403) for headers in OF_PAGES),
     ],
 )
-def test_other_users_and_pages_read_no_block(sent: str, other: dict[str, str], code: int, tmp_path: Path):
-    with serving(f"file://{tmp_path}", token="word") as server:
+def test_other_users_and_pages_read_no_block(path: str, headers: dict[str, str], code: int, tmp_path: Path):
+    with serving(f"file://{tmp_path}", token=WORD) as server:
         client = http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=60)
-        client.request("GET", "/x/y/0?needed=1", headers={"Authorization": sent} | other)
+        client.request("GET", path, headers=headers)
         assert client.getresponse().status == code
+
+
+def test_a_listener_without_the_token_reads_and_gives_nothing(address: str):
+    """Another user can listen on the port of a node that has ended, and relay requests to other nodes."""
+    store = put_small(address)
+    store.create("a/other", b"private words of the other object" * 10)
+    seen: list[bytes] = []
+    with serving(address, token=WORD) as server, socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def relay(answer: bytes) -> bytes | None:
+            """Let a reader ask the listener, which answers with bytes, or else with what the node answers."""
+
+            def serve() -> None:
+                client, _ = listening.accept()
+                with client, socket.create_connection(("127.0.0.1", server.server_port)) as node:
+                    seen.append(client.recv(65_536))
+                    node.sendall(seen[-1])
+                    seen.append(_whole(node))
+                    client.sendall(answer or seen[-1])
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            found = CachePeers((f"http://127.0.0.1:{listening.getsockname()[1]}",), WORD).read(
+                address, "a/other", 0, 330
+            )
+            thread.join()
+            return found
+
+        assert relay(b"") == b"private words of the other object" * 10  # what a node has sealed is true
+        kept = seen[-1]
+        assert relay(kept) is None  # also an answer to an earlier request
+        assert relay(b"HTTP/1.1 200 OK\r\nContent-Length: 400\r\n\r\n" + bytes(400)) is None
+    everything = b"".join(seen)
+    assert not any(word in everything for word in (b"private", b"other", WORD.encode()))
+
+
+def _whole(node: socket.socket) -> bytes:
+    """Read the answer of a node to its end."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        found += node.recv(65_536)
+    head, _, content = found.partition(b"\r\n\r\n")
+    size = next(int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    while len(content) < size:
+        content += node.recv(65_536)
+    return head + b"\r\n\r\n" + content
+
+
+def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch):
+    """Requests and answers could be opened by trying words."""
+    monkeypatch.setenv(PEERS, "http://node1:7070")
+    for token, line in (("word", "is not a token"), ("", "no token for the caches")):
+        monkeypatch.setenv(TOKEN, token)
+        with pytest.raises(InputError, match=line):
+            block_peers.peers()
 
 
 def test_a_node_that_drips_is_lost(monkeypatch: pytest.MonkeyPatch):
@@ -245,6 +309,6 @@ def test_a_node_that_drips_is_lost(monkeypatch: pytest.MonkeyPatch):
     with socket.create_server(("127.0.0.1", 0)) as listening:
         threading.Thread(target=drip, daemon=True).start()
         begin = time.monotonic()
-        node = CachePeers((f"http://127.0.0.1:{listening.getsockname()[1]}",))
+        node = CachePeers((f"http://127.0.0.1:{listening.getsockname()[1]}",), WORD)
         assert node.read("s3://b/x", "a", 0, 100) is None
     assert time.monotonic() - begin < 5 and node._lost

@@ -49,6 +49,26 @@ def test_missing_object_bucket_and_store_differ(address: str, monkeypatch: pytes
         store_at(address).read("none")
 
 
+@pytest.mark.parametrize("name", ["notes", "linked/notes", "pipe"])
+def test_links_and_pipes_of_a_folder_are_not_followed(name: str, tmp_path: Path):
+    """A folder may belong to others; the library reads through links, and waits for the writer of a pipe."""
+    private, folder = tmp_path / "private", tmp_path / "data"
+    private.mkdir()
+    folder.mkdir()
+    (private / "notes").write_bytes(b"a private key")
+    (folder / "notes").symlink_to(private / "notes")
+    (folder / "linked").symlink_to(private)
+    os.mkfifo(folder / "pipe")
+    store, copy = store_at(f"file://{folder}"), tmp_path / "copy"
+    calls = (store.stat, store.read, lambda name: store.read_range(name, 0, 1), lambda name: store.download(name, copy))
+    for call in (*calls, lambda name: store.create(name, b"x"), lambda name: store.replace(name, b"x")):
+        with pytest.raises(InputError, match="leads out of the dataset|not a regular file"):
+            call(name)
+    with pytest.raises(InputError, match="leads out of the dataset"):
+        list(store.names())
+    assert not copy.exists() and (private / "notes").read_bytes() == b"a private key"
+
+
 def test_store_that_creates_once_is_taken(address: str):
     for _ in range(2):
         check_creates_once(store_at(address))
@@ -78,7 +98,7 @@ def test_missing_credentials_are_one_line(address: str, monkeypatch: pytest.Monk
 
 def test_missing_extra_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(InputError, match=r"nimbus-datagen\[store\]"):
+    with pytest.raises(InputError, match=r"type: .*pip install -e \S+\[store\]"):
         store_at("s3://b/x")
 
 

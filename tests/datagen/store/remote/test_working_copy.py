@@ -216,6 +216,7 @@ def test_full_cache_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     (tmp_path / "a").touch()
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path))
     monkeypatch.setattr(working_copy, "move", full)
     with pytest.raises(StorageError, match="disk of the cache folder is full"):
         working_copy.keep_entry(tmp_path / "copy", "episodes/a", tmp_path / "a")

@@ -97,7 +97,7 @@ def test_run_refuses_file_of_another_task(studio: Any, monkeypatch: pytest.Monke
     studio.draft.path.write_text("robot: panda\n")
     monkeypatch.setattr(studio.panel, "run", lambda: pytest.fail("it runs another task"))
     use(controls(studio)["Run", "run"], "Run")
-    assert "differs from the task shown" in studio.editor.message
+    assert "press Open to open the file instead" in studio.editor.message
 
 
 def test_room_and_full_meshes_are_drawn(studio: Any):

@@ -94,9 +94,14 @@ def test_a_file_of_others_is_not_reloaded_as_the_task_that_was_opened_by_name(tm
     (other := tmp_path / "sort_trash.yaml").write_text(SORT + "pipeline: evil.yaml\n")
     draft = TaskDraft("sort_trash", folder=tmp_path)
     assert draft.is_other_file and not draft.is_stored
-    with pytest.raises(InputError, match="not the file of the task 'sort_trash'"):
-        draft.reload()
-    assert draft.text == SORT
+    draft.set(("rate",), 10)
+    changed = draft.text
+    for touch in (draft.reload, draft.save, draft.check_disk):
+        with pytest.raises(InputError, match="not the file of the task 'sort_trash'.*press Open") as told:
+            touch()
+        assert "reload" not in told.value.instead
+    assert draft.text == changed and "evil" in other.read_text()
+    draft.undo()
     draft.save(over_others=True)
     assert draft.is_stored and not draft.is_other_file
     assert (other.read_text(), draft.source, draft.word) == (SORT, str(other), str(other))
@@ -176,7 +181,7 @@ def test_what_somebody_else_wrote_is_not_written_over(mine: Path):
 def test_another_file_is_not_written_over(mine: Path):
     (taken := mine.with_name("taken.yaml")).write_text("precious\n")
     draft = TaskDraft(str(mine))
-    with pytest.raises(InputError, match="has changed on disk"):
+    with pytest.raises(InputError, match="this file exists, and nothing was saved; write another path, or open"):
         draft.save_as(taken)
     assert (draft.path, taken.read_text()) == (mine, "precious\n")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import installation
 from nimbus.datagen.ui.document.allowed_folders import AllowedFolders
 from nimbus.datagen.ui.runs import launch
 from nimbus.datagen.ui.runs.launch import Process, ProcessLauncher, environment, find_interpreter
@@ -73,14 +74,29 @@ def test_an_interpreter_that_is_not_there_is_one_line():
 
 
 def test_no_interpreter_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(launch, "PACKAGE_FOLDER", tmp_path / "a/b/c")
+    monkeypatch.setattr(installation, "PACKAGE_FOLDER", tmp_path / "a/b/c")
     monkeypatch.delenv("NIMBUS_PYTHON", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     panel = RunPanel(ProcessLauncher(tmp_path))
     panel.set_task("sort_trash")
     panel.run()
-    assert "pip install nimbus-datagen" in panel.problem
+    fix = "in a checkout of Nimbus, type: make .venv/installed; then name its .venv/bin/python in the panel"
+    assert panel.problem.endswith(fix)
     assert panel.can_run
+
+
+def test_only_an_own_environment_of_a_checkout_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    python = tmp_path / ".venv/bin/python"
+    for path in (tmp_path / "exts/nimbus.datagen/x", tmp_path / "pyproject.toml", tmp_path / "constraints.txt", python):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    monkeypatch.setattr(installation, "PACKAGE_FOLDER", tmp_path / "exts/nimbus.datagen")
+    monkeypatch.delenv("NIMBUS_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_interpreter() == str(python)
+    monkeypatch.setattr(launch, "is_own", lambda path: path != tmp_path / ".venv")
+    with pytest.raises(InputError, match=f"type: make -C {tmp_path} .venv/installed; then name its .venv/bin/python"):
+        find_interpreter()
 
 
 def test_a_default_folder_that_leads_elsewhere_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -19,7 +19,7 @@ from nimbus.datagen.assets.card import Additions, read_card
 from nimbus.datagen.assets.digests import digest_asset, digest_source, forget_digests
 from nimbus.datagen.assets.found import FoundAsset, found_from_plain
 from nimbus.datagen.assets.licenses import find_license, forget_licenses, is_restricted
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import read_bytes, read_text
 from nimbus.datagen.files.codec import from_plain, to_json
@@ -182,6 +182,8 @@ def _opened(paths: list[Path], unpacked: Path) -> Iterator[list[_Source]]:
         function = "nimbus.datagen.assets.layouts:recognize"
         try:
             found = run_limited(function, arguments, where=str(path), seconds=_RECOGNITION)
+        except StorageError:
+            raise
         except InputError as error:
             raise InputError(error.what, where=str(path), instead=error.instead) from None
         sources.append(_Source(name=name, path=path, root=root, assets=tuple(map(found_from_plain, found))))
@@ -312,6 +314,8 @@ def _prepare_one(call: Callable[..., Any], task: _AssetTask, out: Path) -> tuple
 
     try:
         made = run(task.asset)
+    except StorageError:
+        raise
     except InputError as error:
         remove_tree(work)
         made = run(replace(task.asset, refused=error.what))

@@ -16,6 +16,7 @@ from typing import Literal
 from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.access_limits import landlock_version
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.system_calls import has_filters
 from nimbus.datagen.plan.curobo.process import PYTHON, check_curobo
 from nimbus.datagen.simulate.isaac_location import VARIABLE, locate_isaac_python
 
@@ -42,7 +43,7 @@ def examine_machine(folder: Path) -> tuple[MachineItem, ...]:
     Args:
         folder: Folder for datasets.
     """
-    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache(), _file_limits()]
+    parts = [_python(), *_packages(), *_processor(), _gpu(), *_optional(), _disk(folder), _cache(), *_kernel_limits()]
     return tuple(parts)
 
 
@@ -92,11 +93,19 @@ def _processor() -> Iterator[MachineItem]:
         )
 
 
-def _file_limits() -> MachineItem:
+def _kernel_limits() -> Iterator[MachineItem]:
+    """Yield the limits that the kernel can set for processes that read files of others."""
     version = landlock_version()
-    detail = f"enforced by the kernel (Landlock {version})" if version else "not enforced: this kernel lacks Landlock"
-    instead = "" if version else "process files of others on Linux 5.19 or later, see SECURITY.md"
-    return MachineItem(name="file limits", state="ok" if version else "missing", detail=detail, instead=instead)
+    file_lack = "" if version else "this kernel lacks Landlock"
+    # Processes without file limits set no filter.
+    call_lack = file_lack if has_filters() else "this kernel lacks filters of system calls (seccomp)"
+    for name, by, lack in (("file", f"Landlock {version}", file_lack), ("call", "seccomp", call_lack)):
+        yield MachineItem(
+            name=f"{name} limits",
+            state="missing" if lack else "ok",
+            detail=f"not enforced: {lack}" if lack else f"enforced by the kernel ({by})",
+            instead="process files of others on Linux 5.19 or later, see SECURITY.md" if lack else "",
+        )
 
 
 def _gpu() -> MachineItem:

@@ -6,7 +6,8 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,12 +42,7 @@ def cache_folder(name: str) -> Path:
         InputError: The path is relative, or the folder cannot be created or written, or other users can write there.
     """
     assert name in GENERATED | PRIVATE, f"'{name}' is in no list of this module"
-    root = os.environ.get("NIMBUS_CACHE")
-    if not root:
-        import platformdirs
-
-        root = platformdirs.user_cache_dir("nimbus", appauthor=False)
-    folder = variable_path("NIMBUS_CACHE", root) / name
+    folder = _root() / name
     try:
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
@@ -61,6 +57,15 @@ def cache_folder(name: str) -> Path:
         if why := _why_not_own(place, holds_files=holds_files):
             raise _unwritable(place, why)
     return folder
+
+
+def _root() -> Path:
+    root = os.environ.get("NIMBUS_CACHE")
+    if not root:
+        import platformdirs
+
+        root = platformdirs.user_cache_dir("nimbus", appauthor=False)
+    return variable_path("NIMBUS_CACHE", root)
 
 
 def shared_folders() -> list[Path]:
@@ -117,13 +122,41 @@ def writing(folder: Path) -> Iterator[None]:
         folder: Folder of the cache.
 
     Raises:
-        StorageError: The disk of the folder is full.
+        StorageError: The disk of the folder, or of temporary files, is full.
     """
     try:
         yield
+    except StorageError:
+        raise
     except Exception as error:  # libraries raise various errors for a file that was cut short
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and shutil.disk_usage(folder).free >= _LEAST:
+        folders = (folder, Path(tempfile.gettempdir())) if _is_full(error) else (folder,)
+        if (full := full_folder(error, folders)) is None:
             raise
-        instead = "free space there, or set NIMBUS_CACHE to a folder on another disk"
-        raise StorageError("the disk of the cache folder is full", where=str(folder), instead=instead) from error
+        raise full_disk(full) from error
+
+
+def full_folder(error: Exception, folders: Sequence[Path]) -> Path | None:
+    """Return the first folder on a full disk if this may be the cause of an error, else None.
+
+    Args:
+        error: The error; if it states that a disk is full, but no disk seems to be, for example because of a quota, the
+            first folder is returned.
+        folders: Folders into which was written.
+    """
+    full = (folder for folder in folders if shutil.disk_usage(folder).free < _LEAST)
+    return next(full, folders[0] if _is_full(error) else None)
+
+
+def _is_full(error: Exception) -> bool:
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def full_disk(folder: Path) -> StorageError:
+    """Return the error for a folder whose disk is full, with the variable for another folder if there is one."""
+    temporary, name, variable = Path(tempfile.gettempdir()), "folder", ""
+    if folder.is_relative_to(_root()):
+        name, variable = "cache folder", "NIMBUS_CACHE"
+    elif folder.is_relative_to(temporary):
+        folder, name, variable = temporary, "folder of temporary files", "TMPDIR"
+    instead = "free space there" + (f", or set {variable} to a folder on another disk" if variable else "")
+    return StorageError(f"the disk of the {name} is full", where=str(folder), instead=instead)

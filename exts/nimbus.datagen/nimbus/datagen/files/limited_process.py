@@ -29,14 +29,15 @@ import time
 import traceback
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access, python_places
 from nimbus.datagen.files.asset_folders import folders_of
-from nimbus.datagen.files.cache import shared_folders
+from nimbus.datagen.files.cache import full_disk, full_folder, shared_folders
 from nimbus.datagen.files.own_files import refuse_links
 
 SECONDS = 60
@@ -45,6 +46,8 @@ MEMORY = 3 << 30
 """Limit of the memory that a call may add to the process [bytes]; the largest accepted mesh takes about 1.5 GB."""
 FILE_BYTES = 16 << 30
 """Limit of the files that a call writes [bytes]."""
+ANSWER_BYTES = 512 << 20
+"""Limit of a call's answer [bytes]; a library of a million meshes, the limit of an import, is described by 508 MB."""
 _WAIT = 3.0
 """Wall-clock limit of a call as a multiple of its CPU limit; it ends calls that sleep, for example on a pipe."""
 _ENDING = 2.0
@@ -84,9 +87,10 @@ def run_limited(
 
     Raises:
         InputError: The function raises it, exceeds a limit, or crashes.
+        StorageError: The disk of a folder into which it writes is full.
         LimitedProcessError: The function raises another error.
     """
-    return _call(_server(), function, arguments, where, seconds, memory, reads, tuple(writes))
+    return _Call(function, arguments, where, seconds, memory, reads, tuple(writes)).run_on(_server())
 
 
 class LimitedPool:
@@ -116,7 +120,7 @@ class LimitedPool:
         """Run a function like :func:`run_limited`, on a free server; waits until one is free."""
         server = self._free.get()
         try:
-            return _call(server, function, arguments, where, seconds, memory, reads, tuple(writes))
+            return _Call(function, arguments, where, seconds, memory, reads, tuple(writes)).run_on(server)
         finally:
             self._free.put(server)
 
@@ -126,71 +130,67 @@ class LimitedPool:
             server.end()
 
 
-def _call(
-    server: _Server,
-    function: str,
-    arguments: dict[str, Any],
-    where: str,
-    seconds: int,
-    memory: int,
-    reads: Iterable[Path] | None,
-    writes: tuple[Path, ...],
-) -> Any:
-    reply = server.call(_request(function, arguments, seconds, memory, reads, writes))
-    result = _result(reply, where, arguments)
-    for folder in writes:  # this process follows links that a parser, which a file has taken over, could leave there
-        try:
-            refuse_links(folder.resolve())
-        except InputError:
-            raise InputError("its reader left a link or a pipe", where=where, instead="do not use this file") from None
-    return result
+@dataclass(frozen=True)
+class _Call:
+    """Call of a function; the fields are the arguments of :func:`run_limited`."""
 
+    function: str
+    arguments: dict[str, Any]
+    where: str
+    seconds: int
+    memory: int
+    reads: Iterable[Path] | None
+    writes: tuple[Path, ...]
 
-def _request(
-    function: str,
-    arguments: dict[str, Any],
-    seconds: int,
-    memory: int,
-    reads: Iterable[Path] | None,
-    writes: Iterable[Path],
-) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        if isinstance(value, list):
-            return [plain(one) for one in value]
-        return str(value.absolute()) if isinstance(value, Path) else value
+    def run_on(self, server: _Server) -> Any:
+        result = self._result(server.call(self._request()))
+        for folder in self.writes:  # this process follows links that a parser, taken over by a file, could leave there
+            try:
+                refuse_links(folder.resolve())
+            except InputError:
+                what, instead = "its reader left a link or a pipe", "do not use this file"
+                raise InputError(what, where=self.where, instead=instead) from None
+        return result
 
-    given = {name: plain(value) for name, value in arguments.items()}
-    allowed = None if reads is None else plain([*_named(arguments), *reads, *shared_folders()])
-    limits = {"seconds": seconds, "memory": memory, "reads": allowed, "writes": plain(list(writes))}
-    return {"function": function, "arguments": given} | limits
+    def _request(self) -> dict[str, Any]:
+        def plain(value: Any) -> Any:
+            if isinstance(value, list):
+                return [plain(one) for one in value]
+            return str(value.absolute()) if isinstance(value, Path) else value
 
+        given = {name: plain(value) for name, value in self.arguments.items()}
+        allowed = None if self.reads is None else plain([*self._named(), *self.reads, *shared_folders()])
+        limits = {"seconds": self.seconds, "memory": self.memory, "reads": allowed, "writes": plain(list(self.writes))}
+        return {"function": self.function, "arguments": given} | limits
 
-def _named(arguments: dict[str, Any]) -> list[Path]:
-    """Return the files and folders among the arguments of a call, and the folders of assets in which files lie."""
-    values = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
-    paths = [value for value in values if isinstance(value, Path)]
-    folders = {path if path.is_dir() else path.parent for path in paths}
-    return [*paths, *(place for folder in folders for place in folders_of(folder))]
+    def _named(self) -> list[Path]:
+        """Return the files and folders among the arguments, and the folders of assets in which files lie."""
+        paths = self._paths()
+        folders = {path if path.is_dir() else path.parent for path in paths}
+        return [*paths, *(place for folder in folders for place in folders_of(folder))]
 
+    def _paths(self) -> list[Path]:
+        values = [one for value in self.arguments.values() for one in (value if isinstance(value, list) else [value])]
+        return [value for value in values if isinstance(value, Path)]
 
-def _as_given(where: str, arguments: dict[str, Any]) -> str:
-    """Write the path at the beginning of an error's location as the caller gave it."""
-    for value in arguments.values():
-        for path in value if isinstance(value, list) else [value]:
-            if isinstance(path, Path) and where.startswith(whole := str(path.absolute())):
+    def _as_given(self, where: str) -> str:
+        """Write the path at the beginning of an error's location as the caller gave it."""
+        for path in self._paths():
+            if where.startswith(whole := str(path.absolute())):
                 return f"{path}{where[len(whole) :]}"
-    return where
+        return where
 
-
-def _result(reply: dict[str, Any], where: str, arguments: dict[str, Any]) -> Any:
-    if "refused" in reply:
-        what, there, instead = reply["refused"]
-        raise InputError(what, where=_as_given(there, arguments), instead=instead)
-    if "failed" in reply:
-        raise InputError(f"cannot be read: {reply['failed']}", where=where, instead=_SIMPLER)
-    if "traceback" in reply:
-        raise LimitedProcessError(reply["traceback"])
-    return reply["result"]
+    def _result(self, reply: dict[str, Any]) -> Any:
+        if "refused" in reply:
+            what, there, instead = reply["refused"]
+            raise InputError(what, where=self._as_given(there), instead=instead)
+        if "full" in reply:
+            raise full_disk(Path(reply["full"]))
+        if "failed" in reply:
+            raise InputError(f"cannot be read: {reply['failed']}", where=self.where, instead=_SIMPLER)
+        if "traceback" in reply:
+            raise LimitedProcessError(reply["traceback"])
+        return reply["result"]
 
 
 def _is_secret(name: str, value: str) -> bool:
@@ -289,31 +289,38 @@ def _fork_in(folder: str, function: Any, request: dict[str, Any], answers: int) 
         os.close(answers)  # a parser that a file has taken over must not answer for other files
         _run(function, request, writer, folder)
     os.close(writer)
-    content, is_late = _answer(reader, time.monotonic() + _WAIT * request["seconds"])
+    content, failed = _answer(reader, request["seconds"])
     with suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         return json.loads(content)
-    if is_late or status == -signal.SIGXCPU:
-        return {"failed": f"it takes more than {request['seconds']} s"}
-    return {"failed": f"its reader crashed ({signal.Signals(-status).name if status < 0 else f'exit code {status}'})"}
+    if status == -signal.SIGXCPU:
+        failed = _late(request["seconds"])
+    crashed = f"its reader crashed ({signal.Signals(-status).name if status < 0 else f'exit code {status}'})"
+    return {"failed": failed or crashed}
 
 
-def _answer(reader: int, end: float) -> tuple[bytes, bool]:
-    """Return a child's answer, empty if the caller has ended or the answer is late, and True in these two cases."""
-    content = b""
+def _answer(reader: int, seconds: int) -> tuple[bytearray, str]:
+    """Return a child's answer, or else the reason why it is not awaited any more, for example a caller that ended."""
+    content, end = bytearray(), time.monotonic() + _WAIT * seconds
     with os.fdopen(reader, "rb", buffering=0) as file:
         while ready := select.select([file, 0], [], [], max(0.0, end - time.monotonic()))[0]:
             if file not in ready:
-                return b"", True
+                break
             block = file.read(1 << 20)
             if not block:
-                return content, False
+                return content, ""
             content += block
-    return b"", True
+            if len(content) > ANSWER_BYTES:
+                return bytearray(), f"its reader returns more than {ANSWER_BYTES >> 20} MB"
+    return bytearray(), _late(seconds)
+
+
+def _late(seconds: int) -> str:
+    return f"it takes more than {seconds} s"
 
 
 def _run(function: Any, request: dict[str, Any], writer: int, folder: str) -> NoReturn:
@@ -347,11 +354,15 @@ def _limit(kind: int, wanted: int) -> None:
 def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"result": function(**request["arguments"])}
+    except StorageError as error:
+        return {"full": error.where}
     except InputError as error:
         return {"refused": [error.what, error.where, error.instead]}
     except Exception as error:  # any bug is reported; run_limited raises it in the caller, with this traceback
         if _is_out_of_memory(error):
             return {"failed": f"it takes more than {request['memory'] / 2**30:.1f} GB of memory"}
+        if full := full_folder(error, [Path(tempfile.gettempdir()), *map(Path, request["writes"])]):
+            return {"full": str(full)}
         return {"traceback": traceback.format_exc()}
 
 

@@ -47,7 +47,7 @@ def new_token() -> str:
     Raises:
         InputError: The environment variable has a token that is short, or cannot be a part of an address.
     """
-    return _given(VARIABLE) or secrets.token_urlsafe(_BYTES)
+    return given_token(VARIABLE) or secrets.token_urlsafe(_BYTES)
 
 
 def known_token(port: int) -> str:
@@ -64,7 +64,20 @@ def client_token() -> str:
     Raises:
         InputError: The environment variable has no token.
     """
-    return _given(CLIENT_VARIABLE)
+    return given_token(CLIENT_VARIABLE)
+
+
+def given_token(variable: str) -> str:
+    """Return the token in an environment variable; empty if it is not set.
+
+    Raises:
+        InputError: The variable has a token that is short, or cannot be a part of an address.
+    """
+    given = os.environ.get(variable, "")
+    if given and not _FORM.fullmatch(given):
+        what, instead = "is not a token", "set at least 16 letters, digits, '-' or '_', or unset the variable"
+        raise InputError(what, where=variable, instead=instead)
+    return given
 
 
 def keep_token(port: int, token: str) -> Path:
@@ -79,11 +92,3 @@ def keep_token(port: int, token: str) -> Path:
 def _file(port: int) -> Path:
     machine = hashlib.sha256(platform.node().encode()).hexdigest()[:12]  # machines may share the cache
     return cache_folder("servers") / f"{machine}-{port}"
-
-
-def _given(variable: str) -> str:
-    given = os.environ.get(variable, "")
-    if given and not _FORM.fullmatch(given):
-        what, instead = "is not a token", "set at least 16 letters, digits, '-' or '_', or unset the variable"
-        raise InputError(what, where=variable, instead=instead)
-    return given

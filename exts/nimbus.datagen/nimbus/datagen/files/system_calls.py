@@ -12,6 +12,7 @@ import errno
 import os
 import platform
 import struct
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
@@ -116,6 +117,15 @@ class _Instruction(NamedTuple):
 
 class _Filter(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
+
+
+@cache
+def has_filters() -> bool:
+    """Return True if this kernel has filters of system calls, and this module knows its kind of machine."""
+    if sys.platform != "linux" or platform.machine() not in _MACHINES:
+        return False
+    # Without a program nothing is set: a kernel with filters fails to read it, another one knows no such request.
+    return bool(c_library().prctl(_SET_SECCOMP, _FILTER, None, 0, 0)) and ctypes.get_errno() == errno.EFAULT
 
 
 def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = False) -> None:

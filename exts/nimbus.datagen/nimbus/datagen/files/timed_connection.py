@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import socket
 import ssl
 import time
@@ -23,6 +24,25 @@ _MOST_ADDRESSES = 8
 def literal_host(host: str) -> str:
     """Return 127.0.0.1 for ``localhost``, and any other host unchanged."""
     return LOOPBACK if host.lower().rstrip(".") == "localhost" else host
+
+
+def literal_url(url: str) -> str:
+    """Return a URL with 127.0.0.1 for ``localhost``, and any other text unchanged.
+
+    An encrypted server proves that it is ``localhost`` by its certificate, so its URL is unchanged too.
+    """
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    user, at, server = place.rpartition("@")
+    host, colon, port = server.partition(":")
+    return f"{scheme}://{user}{at}{literal_host(host)}{colon}{port}{slash}{path}" if scheme.lower() == "http" else url
+
+
+def use_literal_hosts() -> None:
+    """Replace ``localhost`` in the addresses that environment variables hold, which libraries would resolve."""
+    for name, value in os.environ.items():
+        if value != (literal := literal_url(value)):
+            os.environ[name] = literal
 
 
 def dial(host: str, port: int, *, seconds: float) -> socket.socket:

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.policies.policy import Policy
 from nimbus.datagen.policies.python_policy import GuardedPolicy, PythonPolicy
 from nimbus.datagen.policies.recorded_policy import RecordedPolicy
@@ -42,7 +43,6 @@ _ALWAYS = ("opening",)
 """Options that every policy accepts and may ignore."""
 WORKER = "NIMBUS_WORKER"
 """Environment variable with the number of this worker."""
-INSTALL = "type: pip install 'nimbus-datagen[policy]'"
 
 
 def register_scheme(
@@ -93,7 +93,7 @@ def _register_wire(scheme: str, address: str, module: str, name: str) -> None:
 
             wire = getattr(import_module(f"nimbus.datagen.policies.wires.{module}"), name)
         except ImportError as error:
-            raise InputError(f"needs the package {error.name}", where=WHERE, instead=INSTALL) from None
+            raise InputError(f"needs the package {error.name}", where=WHERE, instead=add_extra("policy")) from None
         # Workers are spread over the servers, because a server may answer one request at a time.
         own = int(os.environ.get(WORKER, "0")) % len(given)
         servers = [

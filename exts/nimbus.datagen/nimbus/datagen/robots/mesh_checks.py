@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.limited_process import run_limited
 from nimbus.datagen.meshes.mesh_folder import folder_resolver
 from nimbus.datagen.robots.limit_checks import ModelLines
@@ -103,6 +103,8 @@ def _limited_points(meshes: Sequence[_Mesh]) -> dict[Path, FloatArray]:
             try:
                 given = {"file": file, "target": str(target)}
                 run_limited(f"{__name__}:write_points", given, where=str(file), writes=[target.parent])
+            except StorageError:
+                raise
             except InputError as error:
                 raise mesh.error(error.what, error.instead or _AGAIN) from None
             found[file] = np.load(target, allow_pickle=False)

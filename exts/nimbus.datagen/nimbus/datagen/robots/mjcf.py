@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_bytes
 from nimbus.datagen.files.cache import cache_folder, writing
@@ -60,33 +59,38 @@ def convert_to_urdf(path: Path, *, angles: str = "") -> Path:
     Raises:
         InputError: MuJoCo cannot read it, or it has ball joints.
     """
-    function = f"{__name__}:convert_into_cache"
     with TemporaryDirectory(prefix="nimbus-mjcf-") as work:
-        given = {"file": path, "angles": angles, "cache": work}
-        made = run_limited(function, given, where=str(path), reads=model_folders(path), writes=[Path(work)])
-        return _keep(file_in(Path(work), os.path.relpath(made, work)))
+        made = Path(work, f"{path.stem}.urdf")
+        given = {"file": path, "target": str(made), "angles": angles}
+        run_limited(f"{__name__}:convert_into", given, where=str(path), reads=model_folders(path), writes=[made.parent])
+        return keep_urdf(made)
 
 
-def _keep(made: Path) -> Path:
-    """Copy a URDF and its meshes into the cache, in a folder named by their content; return the path of the URDF.
+def keep_urdf(made: Path) -> Path:
+    """Copy a URDF and the meshes in its folder into the cache, and return the path of the copy.
 
-    A parser that a file has taken over cannot choose the folder, and so not stand for another robot.
+    The folder of the copies is named by their names and contents, so that a parser that a file has taken over cannot
+    choose the folder, and so not stand for another robot.
+
+    Raises:
+        InputError: The URDF is missing, or a file cannot be read.
     """
-    files = sorted(made.parent.iterdir(), key=lambda one: (one == made, one.name))  # the URDF last
-    contents = {file.name: read_bytes(file, limit=_CONVERTED, follow=False) for file in files}
-    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for content in contents.values()))
+    meshes = sorted(file for file in made.parent.iterdir() if file != made)
+    contents = {file.name: read_bytes(file, limit=_CONVERTED, follow=False) for file in (*meshes, made)}
+    parts = (part for name, content in contents.items() for part in (os.fsencode(name), content))
+    digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts))
     folder = cache_folder("mjcf") / digest.hexdigest()[:32]
     target = folder / made.name
     if not target.is_file():
         with writing(folder.parent):
             folder.mkdir(exist_ok=True)
-            for name, content in contents.items():
+            for name, content in contents.items():  # the URDF last
                 write_atomic(folder / name, content, durable=False, shared=True)
     return target
 
 
-def convert_into_cache(file: str, angles: str = "", cache: str = "") -> str:
-    """Convert an MJCF file, and return the path of the URDF in the cache; this is called in a separate process.
+def convert_into(file: str, target: str, angles: str = "") -> None:
+    """Convert an MJCF file to a URDF, with its meshes beside it; this is called in a separate process.
 
     Raises:
         InputError: MuJoCo cannot read it, it has ball joints, or it names a file outside of the robot's folder.
@@ -107,16 +111,7 @@ def convert_into_cache(file: str, angles: str = "", cache: str = "") -> str:
     root = Element("robot", name="mjcf")
     conversion = _Conversion(model, root)
     conversion.convert(where=str(path))
-    text = ElementTree.tostring(root)
-    digest = hashlib.sha256(text)
-    for vertices, faces in conversion.meshes.values():
-        digest.update(vertices.tobytes() + faces.tobytes())
-    folder = (Path(cache) if cache else cache_folder("mjcf")) / digest.hexdigest()[:32]
-    target = folder / f"{path.stem}.urdf"
-    if not target.is_file():
-        with writing(folder.parent):
-            conversion.write(folder, target.name)
-    return str(target)
+    conversion.write(Path(target))
 
 
 def _read(path: Path, copy: MjcfCopy, angles: str) -> Any:
@@ -168,16 +163,13 @@ class _Conversion:
                 self._joints(body)
         self._mimics()
 
-    def write(self, folder: Path, name: str) -> None:
-        """Write the meshes, then the URDF, each atomically, because several processes may convert the same model."""
+    def write(self, target: Path) -> None:
         import trimesh
 
-        folder.mkdir(parents=True, exist_ok=True)
         for mesh, (vertices, faces) in self.meshes.items():
-            content: Any = trimesh.Trimesh(vertices, faces, process=False).export(file_type="stl")
-            write_atomic(folder / mesh, content, durable=False, shared=True)
+            trimesh.Trimesh(vertices, faces, process=False).export(target.with_name(mesh), file_type="stl")
         ElementTree.indent(self.root)
-        write_atomic(folder / name, ElementTree.tostring(self.root), durable=False, shared=True)
+        target.write_bytes(ElementTree.tostring(self.root))
 
     def _base(self) -> int:
         """Return the root body: the only body on the world if it has the world's frame, or else the world (0)."""

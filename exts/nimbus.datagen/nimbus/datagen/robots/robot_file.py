@@ -10,7 +10,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from nimbus.datagen.episode.layout import Vector
-from nimbus.datagen.errors import InputError, suggest
+from nimbus.datagen.errors import InputError, StorageError, suggest
 from nimbus.datagen.files import strict_yaml
 from nimbus.datagen.files.quantities import Radians
 from nimbus.datagen.files.scene_files import resolve_from, scene_file
@@ -263,6 +263,8 @@ class _Completion:
         )
         try:
             path, urdf = model_path(piece, robot=self.file.name), piece_path(piece, robot=self.file.name)
+        except StorageError:
+            raise
         except InputError as error:
             key = "package" if piece.package and "package '" in error.what and "is not in" not in error.what else "urdf"
             raise self.document.error((*keys, key), error.what, instead=error.instead) from None

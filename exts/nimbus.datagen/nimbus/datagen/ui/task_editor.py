@@ -295,6 +295,7 @@ class TaskEditor:
 
     def _save_as(self, draft: TaskDraft, path: Path) -> None:
         if path == draft.path and path.exists():
+            draft.check_disk()
             raise InputError("this file is open already", where=str(path), instead="write another path above")
         self._save(draft, path)
 

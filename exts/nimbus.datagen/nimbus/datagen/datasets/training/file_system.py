@@ -14,6 +14,7 @@ import fsspec  # pyright: ignore[reportMissingImports]
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.store.dataset_paths import resolve_inside
 from nimbus.datagen.store.ledger.ledger import FILE_NAME as LEDGER
+from nimbus.datagen.store.remote.address import local_folder
 from nimbus.datagen.store.remote.cache_root import note_origin
 from nimbus.datagen.store.remote.range_file import span_of
 from nimbus.datagen.store.remote.site import resolve_address
@@ -39,8 +40,9 @@ class DatasetFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         super().__init__(dataset=dataset, **options)
         address = resolve_address(dataset)
         self._store = open_store(str(address))
-        self._folder: Path = copy_folder(address)
-        note_origin(self._folder, str(address))
+        self._folder: Path = local_folder(address) or copy_folder(address)
+        if address.scheme != "file":
+            note_origin(self._folder, str(address))
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Return the name, the size [bytes] and the type of a file or folder.

@@ -125,8 +125,7 @@ def _write(made: PreparedMesh, path: Path) -> None:
     arrays |= {"symmetry": np.array(made.symmetry), "ways": np.array([way.numbers for way in made.ways])}
     for index, (vertices, faces) in enumerate(made.pieces):
         arrays |= {f"piece_{index}_vertices": vertices, f"piece_{index}_faces": faces}
-    with writing(path.parent):
-        np.savez_compressed(path, allow_pickle=False, **arrays)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
 _ARRAYS = ("vertices", "faces", "normals", "uvs", "texture", "solid_vertices", "solid_faces", "rooms")

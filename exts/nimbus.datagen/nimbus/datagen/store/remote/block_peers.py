@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import os
 import threading
 import time
-import zlib
 from contextlib import suppress
 from functools import cache
 from urllib.parse import quote, urlsplit
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.server_tokens import given_token
 from nimbus.datagen.files.timed_connection import TimedConnection
+from nimbus.datagen.store.remote.sealed_messages import ForeignMessageError, seal_of
 
 PEERS = "NIMBUS_CACHE_PEERS"
 """Environment variable with the cache servers of all nodes, ``http://node1:7070,http://node2:7070``."""
 TOKEN = "NIMBUS_CACHE_TOKEN"
-"""Environment variable with the token of cache servers."""
-CHECK_HEADER = "X-Nimbus-Crc32"
+"""Environment variable with the token that the caches of all nodes share; it encrypts their messages."""
 _TRIED = 2
 """Number of nodes that are queried for a block before the store; the second one replaces a lost node."""
 _TIMEOUT = 5.0
@@ -38,7 +39,7 @@ class CachePeers:
 
     Args:
         urls: URLs of their servers; every process has the same set, in any order.
-        token: Token that they require.
+        token: Token that they share.
     """
 
     def __init__(self, urls: tuple[str, ...], token: str = "") -> None:
@@ -81,16 +82,21 @@ class CachePeers:
     def _ask(self, url: str, address: str, name: str, number: int, needed: int) -> bytes | None:
         """Request a block from a node; None if the node does not serve the dataset, or the store has no such object."""
         path = f"/{quote(address, safe='')}/{quote(name, safe='')}/{number}?needed={needed}"
-        answer, block = self._exchange(url, path)
+        request = seal_of(self._token).close(path.encode())
+        answer, sealed = self._exchange(url, f"/{base64.urlsafe_b64encode(request).decode()}")
         if answer.status == http.client.UNAUTHORIZED:
             instead = f"give all nodes the same {TOKEN}"
             raise InputError("the cache of a node refuses this token", where=url, instead=instead)
         if answer.status == http.client.NOT_FOUND:
             return None
-        if answer.status != http.client.OK or len(block) < needed:
-            raise ConnectionError(f"{answer.status}, {len(block)} bytes")
-        if answer.headers.get(CHECK_HEADER) != str(zlib.crc32(block)):
-            raise ConnectionError("the block was damaged in transit, or is too long")
+        if answer.status != http.client.OK:
+            raise ConnectionError(f"{answer.status}")
+        try:
+            block = seal_of(self._token).open(sealed, context=request)
+        except ForeignMessageError:
+            raise ConnectionError("the answer is not of a node with this token, or was damaged in transit") from None
+        if len(block) < needed:
+            raise ConnectionError(f"{len(block)} bytes")
         return block
 
     def _exchange(self, url: str, path: str) -> tuple[http.client.HTTPResponse, bytes]:
@@ -102,7 +108,7 @@ class CachePeers:
         connection = self._connections.setdefault(url, _connection(url))
         connection.limit(time.monotonic() + _WHOLE)
         try:
-            connection.request("GET", path, headers={"Authorization": f"Bearer {self._token}"})
+            connection.request("GET", path)
             answer = connection.getresponse()
             return answer, answer.read(_MOST_BYTES)
         except (ConnectionError, http.client.HTTPException):
@@ -132,9 +138,9 @@ def peers() -> CachePeers:
     """Return the nodes named by the environment; an empty set if there are none.
 
     Raises:
-        InputError: An entry is not the address of a server.
+        InputError: An entry is not the address of a server, or there is no token for them.
     """
-    return _peers(os.environ.get(PEERS, ""), os.environ.get(TOKEN, ""))
+    return _peers(os.environ.get(PEERS, ""), given_token(TOKEN))
 
 
 def _is_server(url: str) -> bool:
@@ -154,4 +160,6 @@ def _peers(text: str, token: str) -> CachePeers:
             raise InputError(
                 f"'{url}' is not the address of a cache server", where=PEERS, instead="write http://node1:7070,…"
             )
+    if urls and not token:
+        raise InputError("there is no token for the caches of nodes", where=PEERS, instead=f"set {TOKEN} as they do")
     return CachePeers(urls, token)

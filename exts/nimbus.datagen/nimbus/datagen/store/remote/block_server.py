@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import zlib
+import base64
+import binascii
 from collections.abc import Iterable
 from http import HTTPStatus
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.local_server import LocalHandler, LocalServer, is_loopback
-from nimbus.datagen.store.remote.block_peers import CHECK_HEADER, TOKEN
+from nimbus.datagen.store.remote.block_peers import TOKEN
 from nimbus.datagen.store.remote.blocks import BLOCK, ObjectBlocks
 from nimbus.datagen.store.remote.objects import MissingObjectError
+from nimbus.datagen.store.remote.sealed_messages import ForeignMessageError, seal_of
 
 _MOST_NUMBER = 1 << 40
 """Largest accepted block number; its block is at 10¹⁸ bytes."""
 
 
 class BlockServer(LocalServer):
-    """Server of blocks for requests with the token; a missing block is fetched from the store once and cached.
+    """Server of blocks for requests with its token; a missing block is fetched from the store once and cached.
 
     Args:
         host: Address to listen on.
         port: Port; 0 for any.
         addresses: Datasets.
-        token: Token that requests must carry. The server reads the store with this user's keys, even for other users of
-        the machine.
+        token: Token that seals requests and answers. The server reads the store with this user's keys, even for other
+            users of the machine.
 
     Raises:
         InputError: There is no token, or the port is taken.
@@ -35,7 +37,7 @@ class BlockServer(LocalServer):
         if not token:
             what = "other users and machines could read the store without a token"
             raise InputError(what, where=f"--serve {host}:{port}", instead=f"give all nodes the same {TOKEN}")
-        self.addresses, self.token, self.any_host = frozenset(addresses), token, not is_loopback(host)
+        self.addresses, self.seal, self.any_host = frozenset(addresses), seal_of(token), not is_loopback(host)
         try:
             super().__init__((host, port), _BlockHandler)
         except OSError as error:
@@ -54,13 +56,15 @@ class _BlockHandler(LocalHandler):
     server: BlockServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
-        """Answer ``/ADDRESS/NAME/NUMBER?needed=BYTES``."""
-        path = self.without_token(self.server.token)
-        if path is None:
+        """Answer a request whose path is the sealed ``/ADDRESS/NAME/NUMBER?needed=BYTES`` in base 64."""
+        try:
+            request = base64.b64decode(self.path[1:], altchars=b"-_", validate=True)
+            path = self.server.seal.open(request)
+        except (binascii.Error, ForeignMessageError, ValueError):
             self._answer(HTTPStatus.UNAUTHORIZED)
             return
         try:
-            address, name, number, needed = _parse(path)
+            address, name, number, needed = _parse(path.decode())
         except (ValueError, KeyError):
             self._answer(HTTPStatus.BAD_REQUEST)
             return
@@ -74,12 +78,11 @@ class _BlockHandler(LocalHandler):
         except InputError:
             self._answer(HTTPStatus.BAD_GATEWAY)
         else:
-            self._answer(HTTPStatus.OK, block)
+            self._answer(HTTPStatus.OK, self.server.seal.close(block, context=request))
 
     def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header(CHECK_HEADER, str(zlib.crc32(content)))
         self.end_headers()
         self.wfile.write(content)
 

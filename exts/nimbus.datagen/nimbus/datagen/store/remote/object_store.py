@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.bounded import TEXT_BYTES
+from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.own_files import refuse_links
+from nimbus.datagen.files.timed_connection import use_literal_hosts
+from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.publish import write_object
-from nimbus.datagen.store.remote.address import StoreAddress
+from nimbus.datagen.store.remote.address import StoreAddress, local_folder
 from nimbus.datagen.store.remote.objects import (
     LARGEST_OBJECT,
     MissingBucketError,
@@ -37,7 +40,6 @@ _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
-EXTRA = "pip install 'nimbus-datagen[store]'"
 
 
 MOST_NAMES = 10_000_000
@@ -47,6 +49,9 @@ T = TypeVar("T")
 
 class ObjectStore:
     """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
+
+    In a folder (``file://``), no object is a link out of it, a pipe or a device: calls for such a name raise an
+    ``InputError``.
 
     Args:
         address: Address of the objects; :class:`WebStore` reads those of web servers.
@@ -61,10 +66,12 @@ class ObjectStore:
             what = f"{address.scheme}:// is read-only"
             raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
         if importlib.util.find_spec("obstore") is None:
-            raise InputError("object stores need an extra", where=str(address), instead=EXTRA)
+            raise InputError("object stores need an extra", where=str(address), instead=add_extra("store"))
         self.address = address
         self._store: Any = _open(address)
         self._client: Any = None
+        folder = local_folder(address)
+        self._paths = DatasetPaths(folder) if folder else None
 
     def create(self, name: str, content: Path | bytes) -> bool:
         """Create an object atomically.
@@ -210,7 +217,10 @@ class ObjectStore:
             if (count := count + len(page)) > MOST_NAMES:
                 what = f"the store lists more than {MOST_NAMES} objects"
                 raise InputError(what, where=self.place(folder), instead="give the address of one dataset")
-            yield from ((item["path"], item["size"]) for item in page)
+            for item in page:
+                if self._paths:
+                    self._paths.path(item["path"])
+                yield item["path"], item["size"]
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
         """Make a URL that grants one operation on one object for a limited time; a ``PUT`` to S3 cannot replace it.
@@ -238,14 +248,24 @@ class ObjectStore:
         )
         return MissingBucketError(what, where=str(self.address), instead=instead)
 
+    def _check_own(self, name: str) -> None:
+        """Refuse a name in a folder at which the library would follow a link out of it, or open a pipe.
+
+        Raises:
+            InputError: The name leads out of the folder, or is neither a file nor a folder.
+        """
+        if self._paths and os.path.exists(path := self._paths.path(name)) and not path.is_dir():
+            check_regular(path)
+
     @contextmanager
     def _calling(self, name: str) -> Iterator[None]:
-        """Convert the library's errors to one line each; refuse calls that would never return."""
+        """Convert the library's errors to one line each; refuse calls that would never return or leave a folder."""
         from obstore import exceptions
 
         where = self.place(name)
         _refuse_fork(where)
         try:
+            self._check_own(name)
             yield
         except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
             raise
@@ -282,7 +302,7 @@ def check_creates_once(store: ObjectStore) -> None:
             folder with links.
         StoreAwayError: The store does not answer.
     """
-    if store.address.scheme == "file" and (folder := Path("/") / store.address.prefix).exists():
+    if (folder := local_folder(store.address)) and folder.exists():
         refuse_links(folder)
     name = "journal/probe"
     store.create(name, b"probe")
@@ -334,6 +354,7 @@ def _open(address: StoreAddress) -> Any:
         except OSError as error:  # the error number is cut off, because the library does not return it separately
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
+    use_literal_hosts()
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)

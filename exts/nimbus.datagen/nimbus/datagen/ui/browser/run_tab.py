@@ -87,19 +87,17 @@ class RunTab:
         """Save a task that has no file yet; return a line about it.
 
         Raises:
-            InputError: The content of the file differs from the task shown.
+            InputError: The file differs from the task shown.
         """
-        draft, line = self._draft(), ""
-        if draft.is_changed and draft.path.exists():
-            instead = "save it first; a run reads the file once, when it begins"
-            raise InputError("the task is not saved", where=str(draft.path), instead=instead)
+        draft = self._draft()
         if not draft.path.exists():
             draft.save()
-            line = f"saved as {draft.path.absolute()}, the file of the run"
-        elif draft.is_changed_on_disk:
-            instead = "reload the file, overwrite it, or save this task as another file"
-            raise InputError("the file differs from the task shown", where=str(draft.path), instead=instead)
-        return line
+            return f"saved as {draft.path.absolute()}, the file of the run"
+        draft.check_disk()
+        if draft.is_changed:
+            instead = "save it first; a run reads the file once, when it begins"
+            raise InputError("the task is not saved", where=str(draft.path), instead=instead)
+        return ""
 
     def _cancel(self) -> str:
         self._panel.cancel()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.teleoperate.recording import demonstrations_folder
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
@@ -44,7 +45,6 @@ SHARP, QUICK = 100, 40
 scrubbing with software rendering."""
 _GPUS = ("dri", "nvidia0", "dxg")
 """Device files of GPUs on Linux: a machine with a GPU has one of them, which is dxg under WSL."""
-INSTALL = "type: pip install 'nimbus-datagen[studio]'"
 _POLL_SECONDS = 0.5
 
 
@@ -68,7 +68,7 @@ def load_viser() -> Any:
     try:
         import viser  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise InputError("viser is not installed", where="nimbus studio", instead=INSTALL) from None
+        raise InputError("viser is not installed", where="nimbus studio", instead=add_extra("studio")) from None
     return viser
 
 

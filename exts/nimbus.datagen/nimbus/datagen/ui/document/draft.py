@@ -278,6 +278,24 @@ class TaskDraft:
             return self.name
         return str(self.path.relative_to(Path.cwd()) if self.path.is_relative_to(Path.cwd()) else self.path)
 
+    def check_disk(self) -> None:
+        """Refuse a file that differs from the one that was opened or saved.
+
+        Raises:
+            InputError: It was changed by another program, or was there before the task was opened by name.
+        """
+        if self.is_other_file:
+            raise self._other_file()
+        if self.is_changed_on_disk:
+            what = "has changed on disk since it was opened; nothing was saved"
+            instead = "reload it (undo restores your version), save as another file, or overwrite it"
+            raise InputError(what, where=str(self.path), instead=instead)
+
+    def _other_file(self) -> InputError:
+        what = f"not the file of the task '{self._name}', which was opened by its name"
+        instead = "press Open to open the file instead, if it is yours, save as another file, or overwrite it"
+        return InputError(what, where=str(self.path), instead=instead)
+
     def save(self, *, over_others: bool = False) -> None:
         """Write the file atomically.
 
@@ -291,10 +309,8 @@ class TaskDraft:
         content = self._text.encode()
         try:
             with alone_in(self.path.parent):
-                if not over_others and self.is_changed_on_disk:
-                    what = "has changed on disk since it was opened; nothing was saved"
-                    instead = "reload it (undo restores your version), save as another file, or overwrite it"
-                    raise InputError(what, where=str(self.path), instead=instead)
+                if not over_others:
+                    self.check_disk()
                 replace_content(self.path, content)
         except OSError as error:
             instead = "the draft is not lost: save it as another file"
@@ -314,6 +330,9 @@ class TaskDraft:
         try:
             self.check_place()
             check_own(path)
+            if path.exists():
+                instead = "write another path, or open this file"
+                raise InputError("this file exists, and nothing was saved", where=str(path), instead=instead)
             self.save()
         except InputError:
             self.path, self._digest, self._name = before
@@ -326,11 +345,10 @@ class TaskDraft:
             InputError: The file no longer exists, is not YAML, or is another one than that which was opened.
         """
         content = self._read_disk()
-        if self.is_other_file:
-            what = f"not the file of the task '{self._name}', which was opened by its name"
-            raise InputError(what, where=str(self.path), instead="press Open to open the file instead, if it is yours")
         if content is None:
             raise InputError("no such file", where=str(self.path), instead="save the draft to restore it")
+        if self._name and not self._digest:
+            raise self._other_file()
         text = decoded(content, self.path)
         self._take(text)
         self._saved, self._digest = text, digest(content)

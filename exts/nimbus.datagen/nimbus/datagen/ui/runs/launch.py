@@ -10,13 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import nimbus
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, quote_words
+from nimbus.datagen.files.installation import PACKAGE_FOLDER, checkout_folder
 from nimbus.datagen.files.own_files import is_own
 from nimbus.datagen.files.variables import variable_program
-
-PACKAGE_FOLDER = Path(str(nimbus.__file__)).absolute().parents[1]
-"""Parent folder of the panel's package, from which processes of the same version are started."""
 
 _COMMAND_LINE = "import sys; from nimbus.runner.cli import main; sys.exit(main())"
 _HOSTS_OWN = ("PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "LD_LIBRARY_PATH", "LD_PRELOAD", "CARB_APP_PATH", "EXP_PATH")
@@ -112,17 +109,17 @@ def find_interpreter(wanted: str = "") -> str:
     Raises:
         InputError: There is no interpreter; the message gives the fix.
     """
-    instead = "make an environment with 'pip install nimbus-datagen' and name its python in the panel"
+    checkout = checkout_folder()
+    where, make = ("", ("make", "-C", checkout)) if checkout else ("in a checkout of Nimbus, ", ("make",))
+    instead = f"{where}type: {quote_words(*make, '.venv/installed')}; then name its .venv/bin/python in the panel"
     if given := wanted or os.environ.get("NIMBUS_PYTHON", ""):
         wanted = variable_program("interpreter" if wanted else "NIMBUS_PYTHON", given)
         if shutil.which(wanted) is None:
             raise InputError("no such Python interpreter", where=wanted, instead=instead)
         return wanted
-    root = PACKAGE_FOLDER.parents[1]
-    checkout = root / ".venv/bin/python"
-    # Only the user's own checkout is trusted: elsewhere, another user may have put an interpreter beside the extension.
-    if checkout.is_file() and (root / "pyproject.toml").is_file() and is_own(root) and is_own(root / ".venv"):
-        return str(checkout)
+    # Another user may have put the environment into a checkout in a shared folder.
+    if checkout and (python := checkout / ".venv/bin/python").is_file() and is_own(checkout / ".venv"):
+        return str(python)
     if script := shutil.which("nimbus"):
         beside = Path(script).resolve().with_name("python")
         if beside.is_file():
