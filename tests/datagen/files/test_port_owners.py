@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.port_owners import VARIABLE, refuse_other_listener
+from nimbus.datagen.files.port_owners import VARIABLE, foreign_listener
 from nimbus.datagen.files.timed_connection import dial
 from nimbus.datagen.language_model.exchange import Address, exchange
 from nimbus.runner.cluster.cluster_address import parse_cluster
@@ -46,8 +46,7 @@ def tables(folder: Path, port: int, *rows: tuple[str, int], state: str = "0A") -
 @pytest.mark.parametrize("place", ["127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1"])
 def test_a_server_of_another_user_gets_no_secret(place: str, tmp_path: Path, connected: socket.socket):
     folder = tables(tmp_path, connected.getpeername()[1], (place, OTHER))
-    with pytest.raises(InputError, match="another user, '12345', has started the server there"):
-        refuse_other_listener(connected, tables=folder)
+    assert foreign_listener(connected, tables=folder) == str(OTHER)
 
 
 @pytest.mark.parametrize(
@@ -61,18 +60,18 @@ def test_a_server_of_another_user_gets_no_secret(place: str, tmp_path: Path, con
     ],
 )
 def test_own_servers_and_the_superusers_get_it(rows: tuple, tmp_path: Path, connected: socket.socket):
-    refuse_other_listener(connected, tables=tables(tmp_path, connected.getpeername()[1], *rows))
+    assert not foreign_listener(connected, tables=tables(tmp_path, connected.getpeername()[1], *rows))
 
 
 def test_other_ports_and_other_states_do_not_count(tmp_path: Path, connected: socket.socket):
     port = connected.getpeername()[1]
-    refuse_other_listener(connected, tables=tables(tmp_path, port ^ 1, ("127.0.0.1", OTHER)))
-    refuse_other_listener(connected, tables=tables(tmp_path, port, ("127.0.0.1", OTHER), state="01"))
+    assert not foreign_listener(connected, tables=tables(tmp_path, port ^ 1, ("127.0.0.1", OTHER)))
+    assert not foreign_listener(connected, tables=tables(tmp_path, port, ("127.0.0.1", OTHER), state="01"))
 
 
 def test_a_user_that_is_named_is_trusted(tmp_path: Path, connected: socket.socket, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(VARIABLE, f"ray,{OTHER}")
-    refuse_other_listener(connected, tables=tables(tmp_path, connected.getpeername()[1], ("127.0.0.1", OTHER)))
+    assert not foreign_listener(connected, tables=tables(tmp_path, connected.getpeername()[1], ("127.0.0.1", OTHER)))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can start a server of another user")

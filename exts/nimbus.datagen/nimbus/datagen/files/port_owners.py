@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from nimbus.datagen.errors import InputError
-
 VARIABLE = "NIMBUS_SERVER_USERS"
 """Environment variable with the names of users whose servers on this machine may receive secrets, ``ollama,ray``."""
 _TABLES = ("tcp", "tcp6")
@@ -26,30 +24,25 @@ _SUPERUSER = 0
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def refuse_other_listener(connected: socket.socket, *, tables: Path = Path("/proc/net")) -> None:
-    """Refuse a connection to a server that another user of this machine has started.
+def foreign_listener(connected: socket.socket, *, tables: Path = Path("/proc/net")) -> str:
+    """Return the user of this machine that has started a server and is not trusted; empty if there is none.
 
-    A port that no process of this machine listens on, such as one that the superuser forwards, is accepted.
+    This user, the superuser and the users in ``NIMBUS_SERVER_USERS`` are trusted. So is a port that no process of this
+    machine listens on, such as one that the superuser forwards.
 
     Args:
-        connected: Connection on which a secret will be sent; to other machines, it is accepted.
+        connected: Connection to the server, which may be on another machine.
         tables: Folder of the kernel's tables of sockets.
-
-    Raises:
-        InputError: Neither this user nor the superuser, nor a user in ``NIMBUS_SERVER_USERS``, has started the server.
     """
     (host, port), own = connected.getpeername()[:2], connected.getsockname()[0]
     place = _plain(ipaddress.ip_address(host.partition("%")[0]))
     if not (place.is_loopback or host == own):
-        return
+        return ""
     found = list(_listeners(port, tables))
     # A socket that is bound to the address itself receives the connection before one that is bound to all addresses.
     owners = {uid for at, uid in found if at == place} or {uid for at, uid in found if at.is_unspecified}
-    for uid in owners - {os.getuid(), _SUPERUSER}:
-        if (name := _name(uid)) not in os.environ.get(VARIABLE, "").split(","):
-            what = f"another user, '{name}', has started the server there, and would receive the token or key"
-            instead = f"start yours again, give its address, or set {VARIABLE}={name} if you trust this user"
-            raise InputError(what, where=f"{host}:{port}", instead=instead)
+    names = sorted(map(_name, owners - {os.getuid(), _SUPERUSER}))
+    return next((name for name in names if name not in os.environ.get(VARIABLE, "").split(",")), "")
 
 
 def _listeners(port: int, tables: Path) -> Iterator[tuple[Address, int]]:

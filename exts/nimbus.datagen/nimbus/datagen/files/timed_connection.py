@@ -15,7 +15,8 @@ import time
 from functools import cache
 from typing import Any
 
-from nimbus.datagen.files.port_owners import refuse_other_listener
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.port_owners import VARIABLE, foreign_listener
 
 LOOPBACK = "127.0.0.1"
 """Address on which the servers of this user listen, and tunnels end."""
@@ -61,12 +62,11 @@ def dial(host: str, port: int, *, seconds: float, has_secret: bool = False) -> s
         InputError: A secret would go to another user of this machine.
     """
     dialed = socket.create_connection((literal_host(host), port), timeout=seconds)
-    if has_secret:
-        try:
-            refuse_other_listener(dialed)
-        except BaseException:
-            dialed.close()
-            raise
+    if has_secret and (user := foreign_listener(dialed)):
+        dialed.close()
+        what = f"another user, '{user}', has started the server there, and would receive the token or key"
+        instead = f"start yours again, give its address, or set {VARIABLE}={user} if you trust this user"
+        raise InputError(what, where=f"{host}:{port}", instead=instead)
     return dialed
 
 
