@@ -11,7 +11,7 @@ import typer
 from nimbus.datagen.errors import InputError, single_line
 from nimbus.runner.commands.options import Budget, ModelName, Replay, one_of, open_model, whole
 from nimbus.runner.commands.parser import new_path, path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.assets.annotate import Annotation
@@ -82,7 +82,7 @@ def command(
     refused = [entry for entry in made.entries if entry.refused]
     restricted = sorted({entry.license for entry in made.entries if entry.is_restricted and not entry.refused})
     accepted = len(made.entries) - len(refused)
-    write_out(f"{accepted} accepted, {len(refused)} refused, {made.prepared} prepared now: {made.out}\n")
+    write_out(f"{accepted} accepted, {len(refused)} refused, {made.prepared} prepared now: {shown_path(made.out)}\n")
     if restricted:
         write_out(f"license {', '.join(restricted)}: exports omit these assets unless --restricted-assets is given\n")
     return 0 if accepted else 1
@@ -99,7 +99,7 @@ def _annotate(folder: Path, model: LanguageModel | None) -> int:
 
     made, stopped = annotate_library(folder, model, report=report)
     tokens = f", {model.spent} tokens" if model else ""
-    write_out(f"{len(made)} annotated{tokens}{f'; {stopped}' if stopped else ''}: {folder}\n")
+    write_out(f"{len(made)} annotated{tokens}{f'; {stopped}' if stopped else ''}: {shown_path(folder)}\n")
     return 1 if stopped else 0
 
 

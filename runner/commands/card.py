@@ -10,7 +10,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.runner.commands.options import DatasetFolder
 from nimbus.runner.commands.parser import new_path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 _PICTURES = 2_000
 """Largest number of images that the QA of a card examines; ``nimbus qa`` itself examines more."""
@@ -53,5 +53,5 @@ def command(
     with disk(path):
         has_picture = write_view_sheet(view, picture)
     replace_text(path, render_card(folder, view, found, license=license, has_picture=has_picture))
-    write_out(f"card: {path}\n")
+    write_out(f"card: {shown_path(path)}\n")
     return 0

@@ -11,6 +11,7 @@ import typer
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import AsJson, Device, Execute, Robot, Seed, Serial, Skills, Videos, Workers, whole
 from nimbus.runner.commands.parser import new_path, path
 from nimbus.runner.system.output import shown_path, write_json, write_out
@@ -150,12 +151,12 @@ def command(
     asked = EvaluationRequest(
         folder=folder,
         task=task,
-        robot=resolve_from(Path.cwd(), robot),
+        robot=resolve_from(start_folder(), robot),
         policy=absolute_policy(policy),
         layouts=chosen,
         execute=execute,
         limit=limit or 0,
-        options=options_from(Path.cwd(), policy, options),
+        options=options_from(start_folder(), policy, options),
         trained_on=str(trained_on.absolute()) if trained_on else "",
         device=device,
         skills=tuple(str(path.absolute()) for path in skills or ()),

@@ -13,9 +13,10 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import check_own
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import Seed, Skills, StoredTask, whole
 from nimbus.runner.commands.parser import new_path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 
 def command(
@@ -63,7 +64,7 @@ def command(
         path = export_episode(Path(episode[0]), episode[1], out)
     else:
         path = export_layout(task or "", out, skills=skills or [], seed=seed, index=index, variant=variant)
-    write_out(f"{path}\n")
+    write_out(f"{shown_path(path)}\n")
     return 0
 
 
@@ -139,8 +140,8 @@ def _default(name: str) -> Path:
     Raises:
         InputError: It is a link, through which the stage would be written.
     """
-    check_own(Path(name))
-    return Path(name)
+    check_own(path := start_folder() / name)
+    return path
 
 
 def _write(path: Path, write: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import AsJson, Execute, Seed, one_of, whole
 from nimbus.runner.commands.parser import new_path
 from nimbus.runner.system.output import shown_path, write_out
@@ -115,7 +116,7 @@ def command(
             f"rollouts are never stale in lockstep mode, found {staleness}", where="--staleness", instead=instead
         )
     settings = LoopSettings(
-        task=resolve_from(Path.cwd(), task),
+        task=resolve_from(start_folder(), task),
         task_hash=loaded.content_hash,
         seed=seed,
         rounds=rounds,

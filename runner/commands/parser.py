@@ -49,6 +49,11 @@ def new_path(text: str) -> Path:
     return path(text)
 
 
+def place_text(text: str) -> str:
+    """Parse the path of an output, or its address in a store."""
+    return text if "://" in text else str(path(text))
+
+
 class OneLineCommand(TyperCommand):
     """Typer command that reports a usage error as an ``InputError``; flags cannot be abbreviated.
 

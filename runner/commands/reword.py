@@ -19,7 +19,7 @@ from nimbus.runner.commands.options import (
     Replay,
     open_model,
 )
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import shown_path, write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.store.episode_file.jobs import Images
@@ -86,7 +86,7 @@ def command(
     write_out(f"reworded   {counts.reworded} of {len(left)}; {counts.kept} keep their words\n")
     if counts.reason:
         write_out(f"reason     {counts.reason[:200]}\n")
-    write_out(f"tokens     {asked.spent}\ndataset: {out}\n")
+    write_out(f"tokens     {asked.spent}\ndataset: {shown_path(out)}\n")
     return 0
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import AsJson, one_of
 from nimbus.runner.commands.parser import path
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import shown_path, write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.robot_report import ArmReport, RobotReport
@@ -38,12 +39,12 @@ def command(
     """Check the file and print its content, or download its wheels."""
     if action == "fetch":
         return _fetch(file)
-    picture = picture or Path(f"{Path(file).stem}.png")
+    picture = picture or start_folder() / f"{Path(file).stem}.png"
     report = _report(file, picture)
     if as_json:
-        write_json(asdict(report) | {"picture": str(picture)})
+        write_json(asdict(report) | {"picture": shown_path(picture)})
     else:
-        write_out("\n".join(_lines(report)) + f"\npicture  {picture}\n")
+        write_out("\n".join(_lines(report)) + f"\npicture  {shown_path(picture)}\n")
     return 0
 
 

@@ -14,6 +14,7 @@ from nimbus.datagen.datasets.export.formats import FORMATS
 from nimbus.datagen.errors import InputError, quote_words
 from nimbus.datagen.files.own_files import default_folder
 from nimbus.datagen.files.scene_files import resolve_from
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.cell.transport.spec import CellSpec, CudaDevices, Instances, Resources
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.commands.options import (
@@ -41,7 +42,7 @@ from nimbus.runner.commands.options import (
     whole,
     worker_split,
 )
-from nimbus.runner.commands.parser import DatasetAddress, path
+from nimbus.runner.commands.parser import path, place_text
 from nimbus.runner.isaac.physics import ENGINES, choose_physics
 from nimbus.runner.system.output import write_error
 
@@ -77,11 +78,11 @@ def command(
         typer.Option("--variants", metavar="V", parser=whole(1, 1000), help="number of visual variants of each plan"),
     ] = 1,
     out: Annotated[
-        DatasetAddress | None,
+        str | None,
         typer.Option(
             "--out",
             metavar="DIR",
-            parser=DatasetAddress,
+            parser=place_text,
             help="folder of the dataset (out/<task>), or its address in a store (s3://bucket/path)",
         ),
     ] = None,
@@ -237,7 +238,7 @@ def command(
     spec = CellSpec(
         folder=_text(folder.absolute(), "--out"),
         task=_text(task, "--task"),
-        robot=_text(resolve_from(Path.cwd(), robot), "--robot"),
+        robot=_text(resolve_from(start_folder(), robot), "--robot"),
         skills=tuple(_text(path.absolute(), "--skills") for path in skills or ()),
         seed=seed,
         episodes=episodes,
@@ -300,18 +301,18 @@ def command(
     return code
 
 
-def _resolve(out: DatasetAddress, *, format: str | None) -> tuple[StoreAddress | None, Path | None]:
+def _resolve(out: str, *, format: str | None) -> tuple[StoreAddress | None, Path | None]:
     """Return the address of a dataset in a store, or its local folder.
 
     Raises:
         InputError: The address is invalid, or an export is requested together with a store.
     """
-    if "://" not in out.text:
-        return None, Path(out.text)
+    if "://" not in out:
+        return None, Path(out)
     from nimbus.datagen.store.remote.address import local_folder
     from nimbus.datagen.store.remote.site import resolve_address
 
-    address = resolve_address(out.text)
+    address = resolve_address(out)
     if folder := local_folder(address):
         return None, folder
     if format:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import DatasetFolder, whole
 from nimbus.runner.commands.parser import path
-from nimbus.runner.system.output import write_out
+from nimbus.runner.system.output import shown_path, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.quality.view import View
@@ -42,7 +43,7 @@ def command(
     """Show episodes or kept failures, or write a recording or a contact sheet of them."""
     view = _open(folder, failures=failures)
     if sheet is not None:
-        sheet = sheet if sheet.name else Path(f"{folder.resolve().name}.png")
+        sheet = sheet if sheet.name else start_folder() / f"{folder.resolve().name}.png"
         from nimbus.datagen.store.publish import disk
         from nimbus.runner.media.preview import write_view_sheet
 
@@ -50,12 +51,12 @@ def command(
             if not write_view_sheet(view, sheet):
                 instead = "a run without cameras or with --images none stores no images; otherwise, run 'nimbus qa'"
                 raise InputError("the dataset has no images", where=str(folder), instead=instead)
-        write_out(f"contact sheet: {sheet}\n")
+        write_out(f"contact sheet: {shown_path(sheet)}\n")
         return 0
     from nimbus.runner.media.rerun import show
 
     shown = show(folder, view, episodes or [0], save=save)
-    where = f"recording: {save}" if save else "shown in Rerun"
+    where = f"recording: {shown_path(save)}" if save else "shown in Rerun"
     write_out(f"{where}: {'failures' if failures else 'episodes'} {', '.join(map(str, shown))}\n")
     return 0
 

@@ -45,13 +45,13 @@ _INTERPRETERS = ("NIMBUS_BLENDER_PYTHON", "NIMBUS_CUROBO_PYTHON", "NIMBUS_ISAACS
 """Variables with programs that a stored task may need; these have folders and caches of their own."""
 _OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
 """Parameters with the path of an output."""
-_SCHEMES = {"layouts": ("train",), "policy": ("replay", "state")}
+SCHEMES = {"layouts": ("train",), "policy": ("replay", "state")}
 """Parameters with a text that names a folder after one of these words and a colon."""
 _OWN_CODE = ("pipeline", "robot", "skills", "stored_task", "task", "task_name")
 """Parameters that may name code or task files of the user."""
 _OTHER_PROGRAMS = {"cluster": None, "device": "cpu", "job": None, "nodes": None, "planner": "ompl", "sim": "newton"}
 """Parameters that start other programs, or use a GPU, unless they have this value."""
-_DEMONSTRATOR = "demonstrator"
+DEMONSTRATOR = "demonstrator"
 """Policy whose name wins over a folder of the current folder. The module of policies, which has these names too,
 imports NumPy; that must not happen before the threads of libraries are limited."""
 
@@ -107,12 +107,12 @@ def _is_unlimited(command: str, given: Mapping[str, Any]) -> bool:
     if command == "run" and "://" in (given.get("out") or ""):  # senders to stores have settings anywhere
         return True
     own = (text for name in _OWN_CODE for text in _listed(given.get(name)))
-    return any(isinstance(text, Path) or is_path(text) for text in own) or _is_code(given.get("policy") or "")
+    return any(isinstance(text, Path) or is_path(text) for text in own) or is_code(given.get("policy") or "")
 
 
-def _is_code(policy: str) -> bool:
+def is_code(policy: str) -> bool:
     """Return True for a policy that is Python code: ``FILE.py:FUNCTION``, or a folder with a ``policy.py``."""
-    if not policy or policy == _DEMONSTRATOR:
+    if not policy or policy == DEMONSTRATOR:
         return False
     return policy.rpartition(":")[0].endswith(".py") or (":" not in policy and Path(policy, "policy.py").exists())
 
@@ -135,9 +135,9 @@ def _named(given: Mapping[str, Any]) -> Iterator[Path]:
             if isinstance(one, Path):
                 yield one
                 yield from folders_of(one) if one.is_dir() else ()
-            elif name in _SCHEMES and isinstance(one, str):
+            elif name in SCHEMES and isinstance(one, str):
                 scheme, _, folder = one.partition(":")
-                yield from [Path(folder)] if scheme in _SCHEMES[name] and folder else []
+                yield from [Path(folder)] if scheme in SCHEMES[name] and folder else []
             elif name in ("compare", "name_map") and one:
                 yield Path(one)
 

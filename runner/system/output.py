@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 from nimbus.datagen.errors import visible
+from nimbus.datagen.files.start_folder import has_left, start_folder
 
 
 def write_out(text: str) -> None:
@@ -38,10 +40,17 @@ def write_json(value: object, *, indent: int | None = 2) -> None:
     sys.stdout.write("".join(harmless))
 
 
+def shorten_paths(text: str) -> str:
+    """Return a message with paths relative to the folder that this process has left, as its user wrote them."""
+    if not has_left() or (here := start_folder()) == here.parent:
+        return text
+    return text.replace(f"{here}{os.sep}", "")
+
+
 def shown_path(path: Path) -> str:
-    """Return a path for a message: without ``..``, and relative if it is inside the working directory."""
+    """Return a path for a message: without ``..``, and relative to the folder in which the command was started."""
     place = path.absolute()
     if ".." in place.parts:
         place = place.resolve()
-    here = Path.cwd()
-    return str(place.relative_to(here) if place.is_relative_to(here) else place)
+    here = start_folder()
+    return str(place.relative_to(here) if here != here.parent and place.is_relative_to(here) else place)

@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -24,10 +24,11 @@ from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError  # p
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
+from nimbus.datagen.files.timed_connection import dial
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.on_ray.head_actor import HeadActor
 from nimbus.runner.cluster.on_ray.own_head import find_head
-from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, first_line, read_token, refusal
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
 from nimbus.runner.system.output import write_json
 
@@ -176,7 +177,14 @@ def _check_head(place: str, *, where: str) -> None:
 
 @contextmanager
 def _refusing(place: str, where: str) -> Iterator[Any]:
-    """Open a channel to a server; errors become those of :func:`refusal`."""
+    """Open a channel to a server; errors become those of :func:`refusal`.
+
+    Raises:
+        InputError: The server refuses, does not answer, or belongs to another user of this machine.
+    """
+    host, _, port = place.rpartition(":")
+    with suppress(OSError, ValueError):  # the channel reports it
+        dial(host.strip("[]"), int(port), seconds=ANSWER_SECONDS, has_secret=bool(read_token())).close()
     try:
         channel = init_grpc_channel(place, options=(), asynchronous=False)
     except Exception as error:  # Ray raises various types of errors

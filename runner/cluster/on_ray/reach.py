@@ -28,12 +28,13 @@ def check_reachable(address: ClusterAddress) -> None:
     This takes at most a few seconds; Ray itself needs half a minute to find that there is no head.
 
     Raises:
-        InputError: No head answers, or it is on another machine and no token is set.
+        InputError: No head answers, or it is on another machine and no token is set, or another user of this machine
+            would receive the token.
     """
     if address.kind in ("local", "auto"):
         return
     try:
-        dial(address.host, address.port, seconds=_CONNECT).close()
+        dial(address.host, address.port, seconds=_CONNECT, has_secret=bool(read_token())).close()
     except OSError as error:
         what = f"no head of a Ray cluster answers: {error.strerror or error}"
         port = {"ray": "10001, of its client server", "http": "8265, of its dashboard"}[address.kind]

@@ -101,9 +101,18 @@ def test_patterns_of_scans(pattern: str) -> None:
 
 
 def test_a_link_in_the_place_of_the_blobs_of_a_download_adds_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "hub" / "snapshots" / "abc").mkdir(parents=True)
-    (tmp_path / "hub" / "blobs").symlink_to(tmp_path / "private")
-    assert folders_of(tmp_path / "hub" / "snapshots" / "abc") == (tmp_path / "hub" / "snapshots" / "abc",)
+    snapshot = tmp_path / "datasets--hub" / "snapshots" / "abc"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "datasets--hub" / "blobs").symlink_to(tmp_path / "private")
+    assert folders_of(snapshot) == (snapshot,)
+
+
+def test_a_folder_snapshots_without_a_download_adds_no_folder(tmp_path: Path) -> None:
+    """An archive without a folder of its own may be unpacked beside blobs of the user."""
+    snapshot = tmp_path / "snapshots" / "library"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "blobs").mkdir()
+    assert folders_of(snapshot) == (snapshot,)
 
 
 def test_links_in_a_circle_are_no_files_of_a_folder(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files import limited_process
-from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.cache import cache_folder, writing
 from nimbus.datagen.files.limited_process import LimitedPool, LimitedProcessError, run_limited
 
 
@@ -47,6 +47,18 @@ def cut_short(full: str, says: bool) -> None:
     usage, folder = type(shutil.disk_usage("/")), Path(full or tempfile.gettempdir())
     shutil.disk_usage = lambda path: usage(1 << 40, 0, 0 if path == folder else 1 << 40)
     raise OSError(errno.ENOSPC, "No space left on device") if says else RuntimeError("possibly truncated")
+
+
+def write_into_cache(folder: str) -> None:
+    with writing(Path(folder)):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_that_a_writer_names_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
+    folder = cache_folder("meshes")
+    with pytest.raises(StorageError, match=f"^{folder}: the disk of the cache folder is full"):
+        run_limited(f"{__name__}:write_into_cache", {"folder": str(folder)}, where="a.stl")
 
 
 @pytest.mark.parametrize("says", [True, False])

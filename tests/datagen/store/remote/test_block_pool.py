@@ -232,6 +232,7 @@ def sealed_path(token: str) -> str:
         (sealed_path(WORD), {}, 404),
         *((sealed_path(WORD), headers, 403) for headers in OF_PAGES),
     ],
+    ids=["root", "plain", "short", "other word", "bearer", "sealed", "host", "origin"],  # the paths are random
 )
 def test_other_users_and_pages_read_no_block(path: str, headers: dict[str, str], code: int, tmp_path: Path):
     with serving(f"file://{tmp_path}", token=WORD) as server:

@@ -87,6 +87,24 @@ def test_store_that_overwrites_is_refused(address: str, monkeypatch: pytest.Monk
         check_creates_once(store_at(address))
 
 
+@pytest.mark.parametrize("variable", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"])
+def test_a_relative_file_of_aws_is_refused(
+    address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
+):
+    """It would begin in the current folder, which may be of others, and can name a program that is started."""
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = /usr/bin/touch {tmp_path / 'started'}\n")
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("AWS_") and "KEY" in name]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, "config")
+    with pytest.raises(InputError, match=f"{variable}: 'config' is a relative path"):
+        ObjectStore(parse_address(address)).stat("name")
+    monkeypatch.setenv(variable, str(tmp_path / "config"))
+    with pytest.raises(InputError, match="no credentials for S3"):  # the user's own program returns none
+        ObjectStore(parse_address(address)).stat("name")
+    assert (tmp_path / "started").exists()
+
+
 def test_missing_credentials_are_one_line(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     for name in [name for name in os.environ if name.startswith("AWS_") and "KEY" in name]:
         monkeypatch.delenv(name)

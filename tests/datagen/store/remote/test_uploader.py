@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.stages import Rendered
 from nimbus.datagen.store.remote import uploader as uploader_module
 from nimbus.datagen.store.remote import working_copy
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
+from nimbus.datagen.store.remote.objects import ObjectStat
 from nimbus.datagen.store.remote.send import ConflictError
 from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
 from nimbus.datagen.store.remote.uploads import Uploads
 from nimbus.datagen.store.remote.working_copy import open_dataset
-from nimbus.datagen.store.remote.writer_lock import WriterLock
+from nimbus.datagen.store.remote.writer_lock import LockNote, WriterLock
 from nimbus.datagen.store.verify import dataset_hashes, verify
 from tests.support.synthetic import make_rendered, write_dataset
 from tests.support.synthetic import open_dataset as open_writer
@@ -354,3 +356,29 @@ def test_threads_note_objects_at_once(tmp_path: Path):
         list(pool.map(lambda number: uploads.add([(f"episodes/{number}.hdf5", number)]), range(200)))
     assert all(uploads.has(f"episodes/{number}.hdf5") for number in range(200))
     uploads.close()
+
+
+class AgreeingStore(ObjectStore):
+    """Store of others in which the names of all epochs are taken."""
+
+    def create(self, name: str, content: Path | bytes) -> bool:
+        """Create nothing."""
+        return False
+
+    def stat(self, name: str) -> ObjectStat | None:
+        """Find every object."""
+        return ObjectStat(byte_count=1, etag="1")
+
+
+def test_a_store_in_which_every_epoch_is_taken_is_refused(address: str):
+    lock = WriterLock(AgreeingStore(parse_address(address)), "owner", wait=lambda _: None)
+    with pytest.raises(InputError, match="has taken every epoch"):
+        lock.take()
+
+
+@pytest.mark.parametrize("epoch", [0, -1, 10**30])
+def test_a_lock_of_no_run_is_refused(address: str, epoch: int):
+    store = ObjectStore(parse_address(address))
+    store.create("lock.json", to_json(LockNote(owner="other", host="h", pid=1, epoch=epoch, is_free=True)).encode())
+    with pytest.raises(InputError, match="not a lock of Nimbus"):
+        WriterLock(store, "owner").take()

@@ -8,10 +8,14 @@ named folder must not lead out of it. Datasets have their own check, :func:`.bou
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
+
+_DOWNLOAD = re.compile("(models|datasets|spaces)--")
+"""Beginning of the name of a download by ``huggingface_hub``."""
 
 
 def file_in(folder: Path, name: str) -> Path:
@@ -76,9 +80,13 @@ def check_no_link(path: Path, *, instead: str = "put a copy of the folder in its
 
 
 def folders_of(folder: Path) -> tuple[Path, ...]:
-    """Return the folders in which the files of a folder of assets may lie: itself, and ``blobs`` of its download."""
+    """Return the folders in which the files of a folder of assets may lie: itself, and ``blobs`` of its download.
+
+    A folder ``blobs`` beside another folder ``snapshots`` may be the user's.
+    """
     root = Path(os.path.realpath(folder))
-    blobs = (parent.parent / "blobs" for parent in root.parents if parent.name == "snapshots")
+    downloads = (parent.parent for parent in root.parents if parent.name == "snapshots")
+    blobs = (place / "blobs" for place in downloads if _DOWNLOAD.match(place.name))
     return (root, *(place for place in blobs if not place.is_symlink()))
 
 

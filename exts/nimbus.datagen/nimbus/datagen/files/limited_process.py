@@ -34,7 +34,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NoReturn
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StorageError
 from nimbus.datagen.files.access_limits import AccessLimits, limit_access, python_places
 from nimbus.datagen.files.asset_folders import folders_of
 from nimbus.datagen.files.cache import full_disk, full_folder, shared_folders
@@ -354,6 +354,8 @@ def _limit(kind: int, wanted: int) -> None:
 def _reply(function: Any, request: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"result": function(**request["arguments"])}
+    except StorageError as error:
+        return {"full": error.where}
     except InputError as error:
         return {"refused": [error.what, error.where, error.instead]}
     except Exception as error:  # any bug is reported; run_limited raises it in the caller, with this traceback

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, quote_words
+from nimbus.datagen.files.start_folder import start_folder
 
 _MOVE = "move it elsewhere"
 _BLOCK = 1 << 20
@@ -68,18 +69,18 @@ def check_own(path: Path) -> None:
 
 
 def default_folder(name: str) -> Path:
-    """Return ``out/NAME`` in the current folder: the folder of an output for which the user has named none.
+    """Return ``out/NAME`` where the command was started: the folder of an output for which the user has named none.
 
     Raises:
-        InputError: It or ``out`` is a link, which may lead to files of this user: the current folder may belong to
+        InputError: It or ``out`` is a link, which may lead to files of this user: the folder around it may belong to
             another one.
     """
-    folder = Path("out", name)
+    here, folder = start_folder(), Path("out", name)
     for place in (folder.parent, folder):
-        if place.is_symlink():
+        if (here / place).is_symlink():
             what = "this is a link, and an output follows links only if its folder is named"
             raise InputError(what, where=str(place), instead=f"name it, for example {quote_words('--out', folder)}")
-    return folder
+    return here / folder
 
 
 def part_folder(folder: Path, name: str) -> Path:

@@ -15,6 +15,9 @@ import time
 from functools import cache
 from typing import Any
 
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.port_owners import VARIABLE, foreign_listener
+
 LOOPBACK = "127.0.0.1"
 """Address on which the servers of this user listen, and tunnels end."""
 _MOST_ADDRESSES = 8
@@ -45,13 +48,26 @@ def use_literal_hosts() -> None:
             os.environ[name] = literal
 
 
-def dial(host: str, port: int, *, seconds: float) -> socket.socket:
-    """Connect to a server within a time limit, which also holds for the calls of the socket.
+def dial(host: str, port: int, *, seconds: float, has_secret: bool = False) -> socket.socket:
+    """Connect to a server.
+
+    Args:
+        host: Name or address of the server.
+        port: Its port.
+        seconds: Time limit, which also holds for the calls of the socket [s].
+        has_secret: True if a token or key will be sent unencrypted.
 
     Raises:
         OSError: The server cannot be reached in time.
+        InputError: A secret would go to another user of this machine.
     """
-    return socket.create_connection((literal_host(host), port), timeout=seconds)
+    dialed = socket.create_connection((literal_host(host), port), timeout=seconds)
+    if has_secret and (user := foreign_listener(dialed)):
+        dialed.close()
+        what = f"another user, '{user}', has started the server there, and would receive the token or key"
+        instead = f"start yours again, give its address, or set {VARIABLE}={user} if you trust this user"
+        raise InputError(what, where=f"{host}:{port}", instead=instead)
+    return dialed
 
 
 class TimedConnection(http.client.HTTPConnection):
@@ -64,6 +80,7 @@ class TimedConnection(http.client.HTTPConnection):
         port: Its port.
         is_encrypted: True for TLS, with a verified certificate.
         quiet: Longest time without a byte [s].
+        has_secret: True if a token or key will be sent.
         proxy: Host, port and ``Proxy-Authorization`` of a proxy; None for none.
     """
 
@@ -74,11 +91,13 @@ class TimedConnection(http.client.HTTPConnection):
         *,
         is_encrypted: bool,
         quiet: float,
+        has_secret: bool = False,
         proxy: tuple[str, int, str] | None = None,
     ) -> None:
         self.default_port = http.client.HTTPS_PORT if is_encrypted else http.client.HTTP_PORT
         super().__init__(host, port)
         self._is_encrypted, self._quiet, self._proxy = is_encrypted, quiet, proxy
+        self._has_secret = has_secret and not is_encrypted
         self._end = 0.0
 
     def limit(self, end: float) -> None:
@@ -90,6 +109,7 @@ class TimedConnection(http.client.HTTPConnection):
 
         Raises:
             OSError: The server cannot be reached in time, or its certificate is not valid.
+            InputError: A secret would go to another user of this machine.
         """
         host, port, word = self._proxy or (self.host, self.port, "")
         self.sock = _PatientSocket(self._dial(host, port), self)  # pyright: ignore[reportAttributeAccessIssue]
@@ -120,7 +140,7 @@ class TimedConnection(http.client.HTTPConnection):
         failure: OSError = OSError("the name has no address")
         for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
             try:
-                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience())
+                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience(), has_secret=self._has_secret)
             except OSError as error:
                 failure = error
                 continue

@@ -103,11 +103,14 @@ def exchange(
 
     Raises:
         NoReply: The server cannot be reached, or its reply is late, cut off, too long or not UTF-8.
+        InputError: The key would go to another user of this machine.
     """
     parts = urlsplit(address.url)
     https = parts.scheme == "https"
     port = parts.port or (http.client.HTTPS_PORT if https else http.client.HTTP_PORT)
-    connection = TimedConnection(parts.hostname or "", port, is_encrypted=https, quiet=seconds)
+    connection = TimedConnection(
+        parts.hostname or "", port, is_encrypted=https, quiet=seconds, has_secret=bool(address.key)
+    )
     connection.limit(time.monotonic() + seconds)
     headers = {"Accept": "application/json", "Content-Type": "application/json", "User-Agent": "nimbus"}
     headers |= {"Authorization": f"Bearer {address.key}"} if address.key else {}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import is_path, scene_file, scene_names
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.datagen.files.strict_yaml import load
 from nimbus.datagen.objects import library as generated
 from nimbus.datagen.objects.declaration import LibraryFile
@@ -32,7 +33,8 @@ def open_library(name_or_path: str | Path, *, where: str = "") -> ObjectLibrary:
     path = _opened.get(str(name_or_path))
     if path is None and is_path(name_or_path) and Path(name_or_path).is_dir():
         path = Path(name_or_path)
-    if path is None and str(name_or_path) not in scene_names(_ROOM) and Path(name_or_path).is_dir() and name_or_path:
+    is_known = str(name_or_path) in scene_names(_ROOM)
+    if path is None and not is_known and name_or_path and (start_folder() / name_or_path).is_dir():
         what, instead = f"unknown object library '{name_or_path}'", f"write {name_or_path}/ for the folder of that name"
         raise InputError(what, where=where, instead=instead)
     path = (path or scene_file(_ROOM, name_or_path, kind="object library", where=where)).resolve()

@@ -20,6 +20,7 @@ from nimbus.datagen.random_streams import generator
 from nimbus.datagen.robots.robot import Robot
 from nimbus.datagen.simulate.newton import NewtonSimulation
 from nimbus.datagen.tasks.scene_assets import REACH_CELL
+from nimbus.datagen.usd.robot import robot_hash
 from nimbus.datagen.usd.stage import StageInfo
 from nimbus.datagen.version import versioned_hash
 
@@ -91,7 +92,7 @@ def find_work_area(stage: StageInfo, robot: Robot, *, surface: str = "table") ->
     yaw = 2 * np.arctan2(turn[3], turn[0])
     world_R_robot = np.array([[np.cos(yaw), -np.sin(yaw)], [np.sin(yaw), np.cos(yaw)]])
     low, high = (np.array(corner[:2]) for corner in (stage.surfaces[surface].lower, stage.surfaces[surface].upper))
-    key = versioned_hash(f"{stage.content_hash} {robot!r} {surface}".encode(), VERSION)
+    key = versioned_hash(f"{stage.path} {stage.content_hash} {robot_hash(robot)} {surface}".encode(), VERSION)
     path = cache_folder("reach") / f"{key}.json"
     if (points := _kept(path)) is None:
         points = _reached(stage, robot, surface, low, high).round(4)  # as in the cache, so that later runs draw equally

@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 import nimbus
+from nimbus.datagen.files.start_folder import start_folder
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _packages: set[Path] = set()
@@ -45,6 +46,6 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def _short(name: str) -> str:
-    """Return a path relative to the working directory if it is below it."""
-    path = Path(name)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else name
+    """Return a path relative to the folder in which the command was started if it is below it."""
+    path, here = Path(name), start_folder()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else name

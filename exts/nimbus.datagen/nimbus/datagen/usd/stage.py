@@ -216,6 +216,11 @@ def _files(path: Path) -> list[str]:
 
 
 def _content_hash(files: Iterable[str]) -> str:
+    """Return the hash of the names and contents of files.
+
+    It has no lengths, so one author can make two scenes of one hash. Lengths would change the hash that all datasets
+    state. Files in the cache do not mix such scenes, because their names also cover the path of the scene.
+    """
     digest = hashlib.sha256()
     for file in files:
         digest.update(Path(file).name.encode() + b"\0" + Path(file).read_bytes())

@@ -47,8 +47,8 @@ def _place(address: str) -> tuple[str, int, str]:
     return host, port, client_token() if is_loopback(host) else ""
 
 
-def _dial(host: str, port: int, *, seconds: float) -> socket.socket:
-    dialed = dial(host, port, seconds=seconds)
+def _dial(host: str, port: int, *, seconds: float, has_secret: bool) -> socket.socket:
+    dialed = dial(host, port, seconds=seconds, has_secret=has_secret)
     dialed.settimeout(None)
     return dialed
 
@@ -62,7 +62,7 @@ class Socket:
 
     Raises:
         PolicyFault: There is no server, or it does not use websockets.
-        InputError: The server needs a token.
+        InputError: The server needs a token, or another user of this machine has started it.
     """
 
     def __init__(self, address: str, *, seconds: float) -> None:
@@ -70,7 +70,7 @@ class Socket:
         try:
             self._connection: ClientConnection = connect(
                 address,
-                sock=_dial(host, port, seconds=seconds),
+                sock=_dial(host, port, seconds=seconds, has_secret=bool(token) and address.startswith("ws://")),
                 open_timeout=seconds,
                 close_timeout=_CLOSING,
                 ping_interval=None,

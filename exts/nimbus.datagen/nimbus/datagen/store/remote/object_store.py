@@ -26,7 +26,7 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.s3_client import ENDPOINTS, s3_client, sign_creation
+from nimbus.datagen.store.remote.s3_client import ENDPOINTS, check_file_variables, s3_client, s3_session, sign_creation
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
 from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
 
@@ -318,9 +318,7 @@ def has_credentials(address: StoreAddress) -> bool:
         return False
     if address.scheme != "s3":
         return True
-    import boto3
-
-    return boto3.Session().get_credentials() is not None or _is_public()
+    return s3_session()[1] is not None or _is_public()
 
 
 def _is_public() -> bool:
@@ -355,6 +353,7 @@ def _open(address: StoreAddress) -> Any:
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     use_literal_hosts()
+    check_file_variables()
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)
@@ -372,14 +371,13 @@ def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
     Raises:
         InputError: There are no credentials.
     """
-    import boto3
     from obstore.auth.boto3 import Boto3CredentialProvider
 
-    session = boto3.Session()
+    session, credentials = s3_session()
     config: dict[str, Any] = {"checksum_algorithm": "SHA256", "region": session.region_name or "us-east-1"}
     if endpoint := next((found for name in ENDPOINTS if (found := os.environ.get(name))), ""):
         config["endpoint"] = endpoint
-    if session.get_credentials() is None:
+    if credentials is None:
         if _is_public():
             return config | {"skip_signature": True}, None
         instead = "set AWS_PROFILE or AWS_ACCESS_KEY_ID, give the machine a role, or AWS_SKIP_SIGNATURE=true (public)"

@@ -8,11 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.files.variables import variable_path
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.web_requests import exchange_once
 
 ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a custom store, in order of preference."""
+_FILE_VARIABLES = (
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE", "BOTO_CONFIG", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    *("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE", "GOOGLE_APPLICATION_CREDENTIALS"),
+    *("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR"),
+)
+"""Variables with files that the libraries of stores read. A file of AWS can name a program for credentials, so that a
+relative path, which begins in the current folder, would let a dataset of others start programs."""
 _LONGEST = 2 << 20
 """Longest accepted answer: a thousand parts of an upload take 0.3 MB [bytes]."""
 _SECONDS = 120.0
@@ -25,15 +33,46 @@ def object_key(address: StoreAddress, name: str) -> dict[str, str]:
     return {"Bucket": address.bucket, "Key": f"{address.prefix}/{name}".lstrip("/")}
 
 
+def check_file_variables() -> None:
+    """Refuse relative paths in variables with files that the libraries of stores read.
+
+    Raises:
+        InputError: A variable holds a relative path.
+    """
+    for name in _FILE_VARIABLES:
+        if text := os.environ.get(name):
+            variable_path(name, text)
+
+
+def s3_session() -> tuple[Any, Any]:
+    """Return boto3's session and the credentials of this process; None if there are none.
+
+    Raises:
+        InputError: A variable holds a relative path, or the credentials cannot be read.
+    """
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
+    check_file_variables()
+    try:
+        session = boto3.Session()
+        return session, session.get_credentials()
+    except (BotoCoreError, ValueError) as error:  # a program for credentials may print anything
+        what, instead = f"no credentials for S3: {str(error)[:160]}", "check AWS_PROFILE and the files in ~/.aws"
+        raise InputError(what, instead=instead) from None
+
+
 def s3_client() -> Any:
     """Make a client with the credentials and the endpoint of this process.
 
     Its own HTTP would read answers of any length and for any time, so its requests are sent by that of Nimbus.
+
+    Raises:
+        InputError: A variable holds a relative path, or the credentials cannot be read.
     """
-    import boto3
     from botocore.config import Config
 
-    session = boto3.Session()
+    session, _ = s3_session()
     endpoint = next((found for name in ENDPOINTS if (found := os.environ.get(name))), None)
     settings = Config(
         retries={"max_attempts": 3},

@@ -19,6 +19,11 @@ BEAT = 10.0
 """Time between two renewals [s]."""
 SILENCE = 25.0
 """Time without a renewal, on the waiting run's clock, after which the owner of a lock counts as lost [s]."""
+_MOST_EPOCHS = 10_000
+"""Largest number of runs of one dataset."""
+_MOST_TRIED = 10
+"""Number of epochs that are claimed before the store counts as one that refuses all."""
+_OTHER = "choose another --out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,19 +64,22 @@ class WriterLock:
         """Take the lock; return its content just before, None if there was none.
 
         Raises:
-            InputError: Another run writes into the dataset.
+            InputError: Another run writes into the dataset, or the store answers that every epoch is taken.
             StoreAwayError: The store does not answer.
         """
         found = self.read()
         if found and not found.is_free and found.owner != self._owner:
             found = self._after_silence(found)
         epoch = found.epoch + 1 if found else 1
+        tried = 1
         while not self._store.create(_claim(epoch), to_json(note := self._own_note(epoch)).encode()):
             # Another run has just taken this epoch. It writes the lock next, unless it is killed first.
             found = self._after_silence(found)
             epoch = max(epoch, found.epoch if found else 0) + 1
-            while self._store.stat(_claim(epoch)):
+            while epoch <= _MOST_EPOCHS and self._store.stat(_claim(epoch)):
                 epoch += 1
+            if (tried := tried + 1) > _MOST_TRIED or epoch > _MOST_EPOCHS:
+                raise InputError("the store has taken every epoch", where=str(self._store.address), instead=_OTHER)
         self._write(note)
         if self._store.stat(_claim(epoch + 1)):  # this process was suspended, and another run took the lock
             self._refuse(self.read() or note)
@@ -111,12 +119,14 @@ class WriterLock:
     def read(self) -> LockNote | None:
         """Return the content of the lock; None if there is none."""
         try:
-            return from_json(LockNote, self._store.read(NAME).decode())
+            found = from_json(LockNote, self._store.read(NAME).decode())
+            if 0 < found.epoch < _MOST_EPOCHS:
+                return found
         except MissingObjectError:
             return None
         except ValueError:
-            what, instead = "this is not a lock of Nimbus", "choose another --out"
-            raise InputError(what, where=self._store.place(NAME), instead=instead) from None
+            pass
+        raise InputError("this is not a lock of Nimbus", where=self._store.place(NAME), instead=_OTHER)
 
     def _claimant(self, epoch: int) -> str:
         """Return the owner of an epoch; empty if its object is missing or damaged."""
@@ -148,7 +158,7 @@ class WriterLock:
 
     def _refuse(self, other: LockNote) -> None:
         what = f"another run writes here (host {other.host}, process {other.pid})"
-        instead = "wait for its end, or choose another --out"
+        instead = f"wait for its end, or {_OTHER}"
         raise InputError(what, where=str(self._store.address), instead=instead)
 
 
