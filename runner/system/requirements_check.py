@@ -11,7 +11,6 @@ from pathlib import Path
 from nimbus.datagen.errors import quote_words
 from nimbus.datagen.files.installation import install_command
 
-OLDEST = (3, 11)
 _WITHOUT = {"--help", "-h", "--version"}
 """First arguments that work without any packages."""
 
@@ -25,10 +24,6 @@ def requirements_error(words: list[str], *, checkout: Path) -> str:
     """
     if not words or words[0] in _WITHOUT:
         return ""
-    if sys.version_info < OLDEST:
-        found = ".".join(map(str, sys.version_info[:3]))
-        make = quote_words("make", "-C", checkout, "run", "PYTHON=python3.12")
-        return f"Nimbus needs Python 3.11 or 3.12, this is {found}; type: {make}"
     names = missing_requirements(requirements(checkout / "pyproject.toml"))
     if not names:
         return ""
