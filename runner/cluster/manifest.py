@@ -92,7 +92,7 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str) -> str
     """Return a batch script for ``sbatch``. The first node starts Ray's head and the run, the others join it.
 
     Nodes may have other users, who can listen on any free port and create any folder in ``/tmp``. The token is
-    therefore one of the job, Ray's head binds a free port before any node hears of it, and folders are private.
+    therefore one of the job, Ray's head binds a free port before other nodes get its address, and folders are private.
 
     Args:
         words: Arguments of ``nimbus run``, without ``--cluster``.
