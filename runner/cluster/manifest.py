@@ -91,7 +91,7 @@ def ray_job(
 def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str) -> str:
     """Return a batch script for ``sbatch``. The first node starts Ray's head and the run, the others join it.
 
-    Nodes may have other users, who can listen on any free port and create any folder in ``/tmp``. The token is
+    Other users of a node can listen on any free port, and create any folder in ``/tmp``. The token is
     therefore one of the job, Ray's head binds a free port before other nodes get its address, and folders are private.
 
     Args:
