@@ -117,6 +117,7 @@ RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -dc 0-9a-f)
 # A new private folder, because anyone can create /tmp/ray. Its path is short, because it becomes those of sockets.
 RAY_TMPDIR=$(mktemp -d /tmp/nimbus-XXXXXXXX)
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_TMPDIR RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
+export PYTHONSAFEPATH=1 # Ray's processes would import modules of the folder of sbatch
 ray= nodes=
 finish() {{ # the other nodes end before the head, whose port is free for other users afterwards
     if [ -n "$nodes" ]; then

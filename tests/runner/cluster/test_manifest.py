@@ -101,6 +101,7 @@ PROGRAMS = {
         export RAY_TMPDIR=$PWD/other; echo $$ > step.pid; exec "$@" """,
     "scancel": """echo "$@" > cancelled; kill -TERM $(cat step.pid node.pid)""",
     "ray": """echo "$@" >> calls; echo "$RAY_AUTH_MODE $RAY_AUTH_TOKEN" >> tokens
+        echo "$PYTHONSAFEPATH" >> safe
         trap 'kill $!; echo "$2" >> ended; exit' TERM
         if [ "$2" = --head ]; then
             [ ! -e no-head ] || exit 1
@@ -172,6 +173,7 @@ def test_job_of_slurm_sends_other_users_nothing(tmp_path: Path, capsys: pytest.C
         assert node.startswith("start --block --address 10.0.0.7:43210 ") and not (tmp_path / "too-early").exists()
         assert (tmp_path / "head").read_text() == "10.0.0.7:43210\n"
         assert token not in calls + (tmp_path / "step").read_text() and "6379" not in calls
+        assert set((tmp_path / "safe").read_text().splitlines()) == {"1"}
         rights, place = (tmp_path / "folder").read_text().split()
         assert rights == "700" and (tmp_path / "other-mode").read_text() == "700\n"
         assert not Path(place).exists() and not (tmp_path / "other").exists()  # removed at the end
