@@ -28,7 +28,7 @@ from nimbus.datagen.files.timed_connection import dial
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.on_ray.head_actor import HeadActor
 from nimbus.runner.cluster.on_ray.own_head import find_head
-from nimbus.runner.cluster.on_ray.reach import check_token, first_line, read_token, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
 from nimbus.runner.system.output import write_json
 
@@ -184,7 +184,7 @@ def _refusing(place: str, where: str) -> Iterator[Any]:
     """
     host, _, port = place.rpartition(":")
     with suppress(OSError, ValueError):  # the channel reports it
-        dial(host.strip("[]"), int(port), seconds=ANSWER_SECONDS, has_secret=bool(read_token())).close()
+        dial(host.strip("[]"), int(port), seconds=ANSWER_SECONDS, only_trusted=True).close()
     try:
         channel = init_grpc_channel(place, options=(), asynchronous=False)
     except Exception as error:  # Ray raises various types of errors

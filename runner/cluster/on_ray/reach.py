@@ -29,12 +29,12 @@ def check_reachable(address: ClusterAddress) -> None:
 
     Raises:
         InputError: No head answers, or it is on another machine and no token is set, or another user of this machine
-            would receive the token.
+            has started it, whose answers Ray would execute.
     """
     if address.kind in ("local", "auto"):
         return
     try:
-        dial(address.host, address.port, seconds=_CONNECT, has_secret=bool(read_token())).close()
+        dial(address.host, address.port, seconds=_CONNECT, only_trusted=True).close()
     except OSError as error:
         what = f"no head of a Ray cluster answers: {error.strerror or error}"
         port = {"ray": "10001, of its client server", "http": "8265, of its dashboard"}[address.kind]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from nimbus.datagen.errors import InputError
 from nimbus.datagen.files import installation, own_files
 from nimbus.datagen.files.installation import add_extra, checkout_folder
-from nimbus.datagen.policies.open_policy import open_policy
-from nimbus.datagen.ui.browser.studio import load_viser
-from nimbus.runner.cli import main
-from nimbus.runner.cluster.cluster_address import parse_cluster
-from nimbus.runner.cluster.on_ray.run import check_ray
 from tests.support import ROOT
 
 
@@ -66,26 +61,44 @@ def test_files_of_others_are_recognized_by_their_owner(tmp_path: Path, monkeypat
     assert checkout_folder() is None
 
 
-@pytest.mark.parametrize("is_checkout", [True, False])
-def test_no_message_names_nimbus_for_an_index(
-    is_checkout: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+_WITHOUT_EXTRAS = """
+import importlib.util, sys
+from pathlib import Path
+from nimbus.datagen.errors import InputError
+from nimbus.datagen.files import installation
+
+if sys.argv[1:]:
+    installation.PACKAGE_FOLDER = Path(sys.argv[1])
+for package in ("gymnasium", "viser", "websockets"):
+    sys.modules[package] = None
+importlib.util.find_spec = lambda _: None
+
+from nimbus.datagen.policies.open_policy import open_policy
+from nimbus.datagen.ui.browser.studio import load_viser
+from nimbus.runner.cli import main
+from nimbus.runner.cluster.cluster_address import parse_cluster
+from nimbus.runner.cluster.on_ray.run import check_ray
+
+for attempt in (
+    load_viser,
+    lambda: check_ray(parse_cluster("auto")),
+    lambda: open_policy("ws://127.0.0.1:1"),
+    lambda: __import__("nimbus.gym"),
 ):
-    if not is_checkout:
-        monkeypatch.setattr(installation, "PACKAGE_FOLDER", tmp_path)
-    for package in ("gymnasium", "viser", "websockets"):
-        monkeypatch.setitem(sys.modules, package, None)
-    for module in [name for name in sys.modules if name.startswith(("nimbus.gym", "nimbus.datagen.policies.wires"))]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    messages = []
-    for attempt in (load_viser, lambda: check_ray(parse_cluster("auto")), lambda: open_policy("ws://127.0.0.1:1")):
-        with pytest.raises(InputError) as refused:
-            attempt()
-        messages.append(str(refused.value))
-    with pytest.raises(ImportError) as missing:
-        __import__("nimbus.gym")
-    assert main(["serve-policy", "hold"]) == 2
-    messages += [str(missing.value), capsys.readouterr().err]
+    try:
+        attempt()
+    except (InputError, ImportError) as error:
+        print(error, file=sys.stderr)
+sys.exit(main(["serve-policy", "hold"]))
+"""
+
+
+@pytest.mark.parametrize("is_checkout", [True, False])
+def test_no_message_names_nimbus_for_an_index(is_checkout: bool, tmp_path: Path):
+    words = [sys.executable, "-P", "-c", _WITHOUT_EXTRAS, *([] if is_checkout else [str(tmp_path)])]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    messages = done.stderr.splitlines()
+    assert done.returncode == 2 and len(messages) == 5, done.stderr
     for message in messages:
         assert f"type: {sys.executable} -P -m pip install -e '{ROOT if is_checkout else '.'}[" in message
-        assert "nimbus-datagen" not in message and message.strip().count("\n") == 0
+        assert "nimbus-datagen" not in message

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -256,3 +258,19 @@ def test_dripping_answers_to_signed_calls_end(monkeypatch: pytest.MonkeyPatch, p
     with server(dripping(part)) as (url, _), pytest.raises(ConnectionClosedError):
         s3_client._send(AWSRequest(method="GET", url=url).prepare())
     assert time.monotonic() - begin < 5
+
+
+def test_no_thread_is_in_the_library_when_the_interpreter_ends(tmp_path: Path):
+    """It would abort the process: the command had printed its result, and ended with a signal."""
+    code = """
+import atexit, sys, threading
+from nimbus.datagen.store.remote.address import parse_address
+from nimbus.datagen.store.remote.object_store import ObjectStore
+
+atexit.register(lambda: print(sorted(thread.name for thread in threading.enumerate())))
+ObjectStore(parse_address(sys.argv[1])).stat("name")
+print([thread.name for thread in threading.enumerate() if thread.name == "store-calls"])
+"""
+    words = [sys.executable, "-P", "-c", code, f"file://{tmp_path}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "['store-calls']\n['MainThread']\n", done.stderr

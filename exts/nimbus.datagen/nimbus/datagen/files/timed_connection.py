@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.port_owners import VARIABLE, foreign_listener
+from nimbus.datagen.files.port_owners import UNKNOWN, VARIABLE, foreign_server
 
 LOOPBACK = "127.0.0.1"
 """Address on which the servers of this user listen, and tunnels end."""
@@ -48,24 +48,25 @@ def use_literal_hosts() -> None:
             os.environ[name] = literal
 
 
-def dial(host: str, port: int, *, seconds: float, has_secret: bool = False) -> socket.socket:
+def dial(host: str, port: int, *, seconds: float, only_trusted: bool = False) -> socket.socket:
     """Connect to a server.
 
     Args:
         host: Name or address of the server.
         port: Its port.
         seconds: Time limit, which also holds for the calls of the socket [s].
-        has_secret: True if a token or key will be sent unencrypted.
+        only_trusted: True if a token or key will be sent unencrypted, or if the server's answers are executed.
 
     Raises:
         OSError: The server cannot be reached in time.
-        InputError: A secret would go to another user of this machine.
+        InputError: Another user of this machine has started the server.
     """
     dialed = socket.create_connection((literal_host(host), port), timeout=seconds)
-    if has_secret and (user := foreign_listener(dialed)):
+    if only_trusted and (user := foreign_server(dialed)):
         dialed.close()
-        what = f"another user, '{user}', has started the server there, and would receive the token or key"
-        instead = f"start yours again, give its address, or set {VARIABLE}={user} if you trust this user"
+        who = "no process that can be identified" if user == UNKNOWN else f"another user, '{user}',"
+        what = f"{who} serves there, and only servers that you or the superuser have started are trusted"
+        instead = f"start yours again, give its address, or set {VARIABLE}={user} if you trust this one"
         raise InputError(what, where=f"{host}:{port}", instead=instead)
     return dialed
 
@@ -80,7 +81,7 @@ class TimedConnection(http.client.HTTPConnection):
         port: Its port.
         is_encrypted: True for TLS, with a verified certificate.
         quiet: Longest time without a byte [s].
-        has_secret: True if a token or key will be sent.
+        has_secret: True if a token or key will be sent; that of a proxy is sent in any case.
         proxy: Host, port and ``Proxy-Authorization`` of a proxy; None for none.
     """
 
@@ -97,7 +98,8 @@ class TimedConnection(http.client.HTTPConnection):
         self.default_port = http.client.HTTPS_PORT if is_encrypted else http.client.HTTP_PORT
         super().__init__(host, port)
         self._is_encrypted, self._quiet, self._proxy = is_encrypted, quiet, proxy
-        self._has_secret = has_secret and not is_encrypted
+        # With a proxy, a secret that is not encrypted goes to the proxy.
+        self._only_trusted = (has_secret and not is_encrypted) or bool(proxy and proxy[2])
         self._end = 0.0
 
     def limit(self, end: float) -> None:
@@ -109,7 +111,7 @@ class TimedConnection(http.client.HTTPConnection):
 
         Raises:
             OSError: The server cannot be reached in time, or its certificate is not valid.
-            InputError: A secret would go to another user of this machine.
+            InputError: A secret would go to a server of another user of this machine.
         """
         host, port, word = self._proxy or (self.host, self.port, "")
         self.sock = _PatientSocket(self._dial(host, port), self)  # pyright: ignore[reportAttributeAccessIssue]
@@ -140,7 +142,7 @@ class TimedConnection(http.client.HTTPConnection):
         failure: OSError = OSError("the name has no address")
         for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
             try:
-                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience(), has_secret=self._has_secret)
+                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience(), only_trusted=self._only_trusted)
             except OSError as error:
                 failure = error
                 continue

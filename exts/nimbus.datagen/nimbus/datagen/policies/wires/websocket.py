@@ -47,8 +47,8 @@ def _place(address: str) -> tuple[str, int, str]:
     return host, port, client_token() if is_loopback(host) else ""
 
 
-def _dial(host: str, port: int, *, seconds: float, has_secret: bool) -> socket.socket:
-    dialed = dial(host, port, seconds=seconds, has_secret=has_secret)
+def _dial(host: str, port: int, *, seconds: float, only_trusted: bool) -> socket.socket:
+    dialed = dial(host, port, seconds=seconds, only_trusted=only_trusted)
     dialed.settimeout(None)
     return dialed
 
@@ -70,7 +70,7 @@ class Socket:
         try:
             self._connection: ClientConnection = connect(
                 address,
-                sock=_dial(host, port, seconds=seconds, has_secret=bool(token) and address.startswith("ws://")),
+                sock=_dial(host, port, seconds=seconds, only_trusted=bool(token) and address.startswith("ws://")),
                 open_timeout=seconds,
                 close_timeout=_CLOSING,
                 ping_interval=None,

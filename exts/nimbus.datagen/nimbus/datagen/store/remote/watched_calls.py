@@ -6,6 +6,7 @@ The library reads errors and listings of a store whole, however long they are.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
 import time
@@ -29,6 +30,8 @@ _TRIES = 3
 """Number of calls until the growth counts as the store's, because other threads of this process may have caused it."""
 _FREEING = 0.3
 """Time in which the memory of an ended call is freed [s]."""
+_ENDING = 5.0
+"""Time for the thread of a loop to end [s]."""
 
 
 class LargeAnswerError(StoreAwayError):
@@ -85,5 +88,14 @@ def watched(start: Callable[[], Awaitable[T]], *, where: str, sent: int = 0) -> 
 def _loop(_process: int) -> asyncio.AbstractEventLoop:
     """Start the loop of this process; a call that is cancelled there frees its memory."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="store-calls", daemon=True).start()
+    thread = threading.Thread(target=loop.run_forever, name="store-calls", daemon=True)
+    thread.start()
+    atexit.register(_end, loop, thread)
     return loop
+
+
+def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """End the thread of a loop before the interpreter ends, which would abort inside of a function of the library."""
+    if thread.is_alive():  # a forked process has no such thread
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(_ENDING)
