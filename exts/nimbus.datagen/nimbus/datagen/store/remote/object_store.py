@@ -28,7 +28,7 @@ from nimbus.datagen.store.remote.objects import (
 )
 from nimbus.datagen.store.remote.s3_client import ENDPOINTS, check_file_variables, s3_client, s3_session, sign_creation
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
-from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
+from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS, check_proxies
 
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
@@ -353,6 +353,7 @@ def _open(address: StoreAddress) -> Any:
             what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
             raise InputError(what, where=str(address), instead="give a folder that you may write") from None
     use_literal_hosts()
+    check_proxies()
     check_file_variables()
     config: dict[str, Any] = {}
     if address.scheme == "s3":

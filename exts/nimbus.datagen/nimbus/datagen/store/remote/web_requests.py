@@ -9,13 +9,13 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from typing import BinaryIO
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.timed_connection import TimedConnection
+from nimbus.datagen.files.timed_connection import TimedConnection, dial
 
 COPY = "copy the dataset to s3://, gs://, az:// or a folder"
 LATER = "run the same command again later"
@@ -276,6 +276,18 @@ def _proxy(parts: SplitResult) -> tuple[str, int, str] | None:
     words = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}".encode()
     word = f"Basic {base64.b64encode(words).decode()}" if proxy.username else ""
     return proxy.hostname or "", proxy.port or 80, word
+
+
+def check_proxies() -> None:
+    """Check that the proxies to which libraries send a password are not servers of another user of this machine.
+
+    Raises:
+        InputError: A proxy is one.
+    """
+    for scheme in ("http", "https"):
+        if (proxy := _proxy(urlsplit(f"{scheme}://store.invalid"))) and proxy[2]:
+            with suppress(OSError):  # the library reports that it does not answer
+                dial(*proxy[:2], seconds=_QUIET, only_trusted=True).close()
 
 
 def _connection(parts: SplitResult, quiet: float = _QUIET) -> TimedConnection:
