@@ -26,7 +26,13 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.s3_client import ENDPOINTS, check_file_variables, s3_client, s3_session, sign_creation
+from nimbus.datagen.store.remote.s3_client import (
+    check_file_variables,
+    s3_client,
+    s3_endpoint,
+    s3_session,
+    sign_creation,
+)
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
 from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS, check_proxies
 
@@ -358,7 +364,7 @@ def _open(address: StoreAddress) -> Any:
     config: dict[str, Any] = {}
     if address.scheme == "s3":
         config, provider = _s3_settings(address)
-        if config.get("endpoint", "").startswith("http://"):
+        if config.get("endpoint", "").lower().startswith("http://"):
             timeouts["allow_http"] = True
         return stores.from_url(
             str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
@@ -370,13 +376,13 @@ def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
     """Find endpoint, region and credentials in the order of AWS's own tools: environment, profile, role of the machine.
 
     Raises:
-        InputError: There are no credentials.
+        InputError: There are no credentials, or the endpoint cannot be read.
     """
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     session, credentials = s3_session()
     config: dict[str, Any] = {"checksum_algorithm": "SHA256", "region": session.region_name or "us-east-1"}
-    if endpoint := next((found for name in ENDPOINTS if (found := os.environ.get(name))), ""):
+    if endpoint := s3_endpoint(session):
         config["endpoint"] = endpoint
     if credentials is None:
         if _is_public():

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.files.timed_connection import literal_url
 from nimbus.datagen.files.variables import variable_path
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.web_requests import exchange_once
 
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 """Variables that name a custom store, in order of preference."""
 _FILE_VARIABLES = (
     *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CA_BUNDLE", "BOTO_CONFIG", "AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -62,25 +63,59 @@ def s3_session() -> tuple[Any, Any]:
         raise InputError(what, instead=instead) from None
 
 
+def s3_endpoint(session: Any) -> str | None:
+    """Return the URL of the store: of a variable, else of the profile; None for Amazon's.
+
+    All clients get it from here, so that they use the same store.
+
+    Args:
+        session: Session of :func:`s3_session`.
+
+    Raises:
+        InputError: It is no URL, or the profile names a section that does not exist.
+    """
+    source = next((name for name in _ENDPOINTS if os.environ.get(name)), "")
+    if not (found := os.environ[source] if source else _profile_endpoint(session._session)):
+        return None
+    if not found.lower().startswith(("http://", "https://")):
+        what, instead = "the endpoint of S3 is no URL", "begin it with https:// or http://"
+        raise InputError(what, where=source or "endpoint_url of the profile of AWS", instead=instead)
+    return literal_url(found)
+
+
+def _profile_endpoint(core: Any) -> str:
+    """Return the endpoint that the profile names for S3, or for all services; empty for none."""
+    if core.get_config_variable("ignore_configured_endpoint_urls"):
+        return ""
+    profile = core.get_scoped_config()
+    section = profile.get("services")
+    services = core.full_config.get("services", {}).get(section, {}) if section else {}
+    if section and not services:
+        what, instead = f"there is no section [services {section}]", "write it, or remove 'services' from the profile"
+        raise InputError(what, where="configuration of AWS", instead=instead)
+    own = services.get("s3")
+    return (own.get("endpoint_url") if isinstance(own, dict) else "") or profile.get("endpoint_url", "")
+
+
 def s3_client() -> Any:
     """Make a client with the credentials and the endpoint of this process.
 
     Its own HTTP would read answers of any length and for any time, so its requests are sent by that of Nimbus.
 
     Raises:
-        InputError: A variable holds a relative path, or the credentials cannot be read.
+        InputError: A variable holds a relative path, or the credentials or the endpoint cannot be read.
     """
     from botocore.config import Config
 
     session, _ = s3_session()
-    endpoint = next((found for name in ENDPOINTS if (found := os.environ.get(name))), None)
     settings = Config(
         retries={"max_attempts": 3},
         request_checksum_calculation="when_required",
         signature_version="s3v4",
+        ignore_configured_endpoint_urls=True,
     )
     region = session.region_name or "us-east-1"
-    client = session.client("s3", endpoint_url=endpoint, region_name=region, config=settings)
+    client = session.client("s3", endpoint_url=s3_endpoint(session), region_name=region, config=settings)
     client.meta.events.register("before-send.s3", _send)
     return client
 
