@@ -23,6 +23,7 @@ from nimbus.datagen.episode.trajectory import Trajectory
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.execute.planner import begin_attempt, perform
 from nimbus.datagen.execute.resuming import MOST_PLANS, STOP, STOP_PERIODS, ResumedPerformer, find_unmet, free_hands
+from nimbus.datagen.files.asset_folders import check_below
 from nimbus.datagen.files.strict_yaml import StrictModel
 from nimbus.datagen.pipeline import RunContext, register_component
 from nimbus.datagen.random_streams import Streams
@@ -117,6 +118,7 @@ def _failed_rollout(folder: Path, episode_id: str) -> Path:
         raise InputError(
             f"no failed rollout {episode_id}", where=str(folder), instead="give the dataset of the rollouts"
         )
+    check_below(found[-1], folder)
     return found[-1]
 
 
