@@ -126,7 +126,7 @@ def test_links_in_the_current_folder_add_nothing(cache: Path, monkeypatch: pytes
 def test_private_folders_of_the_cache_stay_closed(cache: Path):
     limits = command_limits("hash", {"folder": Path("data")})
     assert limits is not None and limits.read is not None
-    assert not {cache, cache / "servers", cache / "remote"} & {*limits.read, *limits.write}
+    assert not {cache, cache / "servers", cache / "remote", cache / "torch"} & {*limits.read, *limits.write}
     assert cache / "own_tasks" not in limits.write
 
 

@@ -24,10 +24,12 @@ GENERATED = frozenset(
     "warp wheels".split()
 )
 """Folders with generated files, which every process may read."""
-PRIVATE = frozenset({"own_tasks", "remote", "servers", "warp"})
-"""Folders that only their user may enter. Kernels in ``warp`` are executed: with a umask of 002, its folders are
-writable for the group, whose members could replace the code. ``remote`` has copies from private stores; what
+PRIVATE = frozenset({"own_tasks", "remote", "servers", "torch", "warp"})
+"""Folders that only their user may enter. Code in ``torch`` and ``warp`` is executed: with a umask of 002, its folders
+are writable for the group, whose members could replace the code. ``remote`` has copies from private stores; what
 ``own_tasks`` records is trusted."""
+COMPILED = {"torch": "TORCHINDUCTOR_CACHE_DIR", "warp": "WARP_CACHE_PATH"}
+"""Folders of code that libraries compile and execute, each with the library's variable that names another one."""
 
 
 def cache_folder(name: str) -> Path:
@@ -57,6 +59,19 @@ def cache_folder(name: str) -> Path:
         if why := _why_not_own(place, holds_files=holds_files):
             raise _unwritable(place, why)
     return folder
+
+
+def code_folder(name: str) -> Path:
+    """Return the folder of a library's compiled code: that of its variable, or one of the cache.
+
+    Args:
+        name: A folder of :data:`COMPILED`.
+
+    Raises:
+        InputError: The variable holds a relative path, the folder cannot be used, or other users can write there.
+    """
+    named = os.environ.get(COMPILED[name])
+    return named_folder(COMPILED[name], named) if named else cache_folder(name)
 
 
 def _root() -> Path:

@@ -7,11 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from nimbus.datagen.files.cache import cache_folder, named_folder
+from nimbus.datagen.files.cache import code_folder
 from nimbus.datagen.machine import silent_stderr
-
-_KERNELS = "WARP_CACHE_PATH"
-"""Variable that names the folder of compiled kernels."""
 
 
 def kernel_folder() -> Path:
@@ -20,8 +17,7 @@ def kernel_folder() -> Path:
     Raises:
         InputError: ``WARP_CACHE_PATH`` is a relative path, the folder cannot be used, or other users can write there.
     """
-    named = os.environ.get(_KERNELS)
-    return named_folder(_KERNELS, named) if named else cache_folder("warp")
+    return code_folder("warp")
 
 
 def load_kernels(module: ModuleType) -> None:

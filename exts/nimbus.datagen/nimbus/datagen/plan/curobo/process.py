@@ -15,6 +15,7 @@ from typing import Any
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.search_paths import script_environment
 from nimbus.datagen.files.variables import variable_program
+from nimbus.datagen.geometry.torch_folder import torch_settings
 from nimbus.datagen.machine import INSTANCE_GPU
 from nimbus.datagen.plan.curobo import wire
 from nimbus.datagen.progress import tick
@@ -57,6 +58,7 @@ class CuroboProcess:
     def __init__(self, *, where: str = "--planner") -> None:
         named = os.environ.get(PYTHON, "")
         python = variable_program(PYTHON, named) if named else sys.executable
+        environment = _environment(python)
         # A socket pair is used instead of pipes on stdin and stdout, because cuRobo and CUDA print to these.
         ours, theirs = socket.socketpair()
         self._channel = ours
@@ -71,7 +73,7 @@ class CuroboProcess:
                     stdin=subprocess.DEVNULL,
                     stdout=self._log,
                     stderr=self._log,
-                    env=_environment(python),
+                    env=environment,
                 )
             except OSError as error:
                 ours.close()
@@ -188,7 +190,11 @@ def _environment(python: str) -> dict[str, str]:
     """Return the environment without our package paths, which do not fit another interpreter.
 
     An instance of Isaac Sim sees all GPUs; its cuRobo uses the first visible one, so it only sees the instance's own.
+
+    Raises:
+        InputError: The folder of compiled code cannot be used.
     """
     left_out = () if python == sys.executable else ("PYTHONPATH", "PYTHONHOME")
     kept = script_environment({name: value for name, value in os.environ.items() if name not in left_out})
+    kept |= torch_settings()
     return kept | ({"CUDA_VISIBLE_DEVICES": gpu} if (gpu := os.environ.get(INSTANCE_GPU)) else {})
