@@ -1,7 +1,8 @@
 """Conversion of LeRobot v2.1 to v3.0 by Nimbus and by lerobot's own converter: CPU time, and size and load time of the
 tables.
 
-    NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/convert.py [--episodes 1000] [--frames 60] [--json FILE]
+    NIMBUS_LEROBOT_PYTHON=~/nimbus-lerobot/bin/python \\
+        python benchmarks/convert.py [--episodes 1000] [--frames 60] [--json FILE]
 
 Without that Python, only Nimbus is measured.
 """  # noqa: D208

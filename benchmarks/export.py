@@ -1,6 +1,6 @@
 """Frames per CPU-second exported to LeRobot v3.0, from lossless images and from video, and by lerobot's own writer.
 
-    NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/export.py [--frames 100] [--episodes 4]
+    NIMBUS_LEROBOT_PYTHON=~/nimbus-lerobot/bin/python python benchmarks/export.py [--frames 100] [--episodes 4]
 
 Lerobot's writer receives frames as arrays. Nimbus must decompress them from the dataset first, or join videos.
 """  # noqa: D208

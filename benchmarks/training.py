@@ -1,6 +1,6 @@
 """Training samples per CPU-second: Nimbus's reader and lerobot's dataset class, on the same LeRobot v3.0 files.
 
-    NIMBUS_LEROBOT_PYTHON=lr/bin/python python benchmarks/training.py [--episodes 20] [--frames 150]
+    NIMBUS_LEROBOT_PYTHON=~/nimbus-lerobot/bin/python python benchmarks/training.py [--episodes 20] [--frames 150]
 
 A sample is two images of 320 x 240, the state, and the next 16 actions. Further measurements: the fraction of time for
 which a training run waits if a batch of 32 takes 50 ms, and the times to open and to filter a manifest of 100,000

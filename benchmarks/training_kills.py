@@ -1,7 +1,7 @@
 """Training on several ranks with repeated kills, compared with undisturbed training: weights, losses, and time to
 continue.
 
-    NIMBUS_TORCH_PYTHON=tr/bin/python python benchmarks/training_kills.py [--kills 20] [--steps 300]
+    NIMBUS_TORCH_PYTHON=~/nimbus-torch/bin/python python benchmarks/training_kills.py [--kills 20] [--steps 300]
 
 A kill ends or stops a rank (SIGKILL, or SIGSTOP to make it hang), ends the process that monitors the ranks (SIGKILL),
 or requests that all processes stop (SIGTERM). If the command has ended, it is started again. Then training of 50 steps

@@ -20,6 +20,7 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.plan.curobo import process as curobo
 from nimbus.datagen.ui.runs.launch import ProcessLauncher
 from nimbus.runner.isaac import find
+from tests.support.doc_blocks import PAGES, code_blocks
 from tools.sources import ROOT, modules, other_sources, relative
 
 FOREIGN = {"nimbus.datagen.plan.curobo.process", "nimbus.runner.isaac.find"}
@@ -116,6 +117,58 @@ def test_no_page_or_script_names_a_folder_that_all_users_may_make():
     texts = [*pages, *(ROOT / "docs").glob("*.py"), *(path for path in other_sources() if "tests" not in path.parts)]
     named = re.compile(r"(?<![\w.])/(?:var/)?tmp/\w")
     assert [relative(path) for path in texts if named.search(path.read_text())] == []
+
+
+OF_CHECKOUT = {"benchmarks": "its modules are in the current folder, the root of the checkout"}
+"""Packages that shell blocks of the documentation run with ``-m`` and without ``-P``, and the reasons."""
+_PYTHON = re.compile(
+    r"python[\d.]*\}?[\"']?((?: +-[XW] +\S+| +-\S+)*?) +-(\w*[mc])(?: +|(?=[\"']))(\w*)", re.IGNORECASE
+)
+_CURRENT = re.compile(r"\bPWD\b|\bpwd\b|(?<![\w.~/$}-])(?!\.venv/)(?:[\w.-]+/)+bin/")
+_RAY = re.compile(r"(?<![\w./-])ray [a-z]")
+
+
+def unsafe_lines(shell: str) -> Iterator[str]:
+    """Yield lines of a shell block that let the current folder decide which code runs.
+
+    These are Python with ``-m`` or ``-c`` and without ``-P``, names of the current folder, programs in folders of it,
+    and commands of Ray before ``PYTHONSAFEPATH=1``.
+    """
+    is_safe = False
+    for line in re.sub(r"(^|\s)#.*$", "", shell.replace("\\\n", " "), flags=re.MULTILINE).splitlines():
+        is_safe |= re.search(r"\bPYTHONSAFEPATH=1\b", line) is not None
+        imports = any(
+            not re.search(r" -\w*[PI]", options) and not set("PI") & set(last) and name not in OF_CHECKOUT
+            for options, last, name in _PYTHON.findall(line)
+        )
+        if imports or _CURRENT.search(line) or (_RAY.search(line) and not is_safe):
+            yield line.strip()
+
+
+def test_commands_of_the_documentation_leave_out_current_folder():
+    """Users type them in folders that may be datasets of others, with a ``venv.py`` or an environment."""
+    pages = [*PAGES, "benchmarks/README.md", "exts/nimbus.datagen/docs/Overview.md"]
+    shells = [block for page in pages for block in code_blocks(page) if block.language in ("bash", "sh", "console")]
+    assert len(shells) > 80
+    assert [(block.page, line) for block in shells for line in unsafe_lines(block.code)] == []
+    assert all(f" -m {name}." in "".join(block.code for block in shells) for name in OF_CHECKOUT), "no longer needed"
+
+
+def test_unsafe_lines_of_the_documentation_are_found():
+    python = ("python3.11 -m venv a", "~/a/bin/python -u -c 'x'", '"$PYTHON" -um a', "python -X dev \\\n -m pip")
+    folders = (
+        "export A=$PWD/a",
+        "export A=${PWD}/a",
+        "A=$(pwd)",
+        "lr/bin/pip list",
+        "A=lr/bin/python make",
+        "./a/bin/b",
+    )
+    lines = (*python, *folders, "ray start --head", "(umask 077; ray get-auth-token)")
+    assert [line for line in lines if not list(unsafe_lines(line))] == []
+    safe = ("python3.11 -P -m venv ~/a", "python -Pc 'x'", "~/a/bin/pip list", ".venv/bin/python -m benchmarks.gpu")
+    others = ("python a.py -m x", "export PYTHONSAFEPATH=1\nray start --head", "make  # in $PWD", "/path/to/bin/python")
+    assert [line for line in (*safe, *others) if list(unsafe_lines(line))] == []
 
 
 def test_unsafe_commands_are_found():

@@ -55,12 +55,13 @@ class StatusServer(LocalServer):
     def __init__(
         self, port: int, read: Callable[[], Status], read_node: Callable[[str], Status | None] = lambda _: None
     ) -> None:
-        self.read, self.read_node, self.token = read, read_node, new_token()
+        self.read, self.read_node = read, read_node
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
             what = f"cannot listen on port {port}: {error.strerror}"
             raise InputError(what, where="--serve", instead="give another port, or 0 for any free one") from None
+        self.token = new_token("status", self.server_port)
 
     @property
     def address(self) -> str:

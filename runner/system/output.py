@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -44,7 +45,8 @@ def shorten_paths(text: str) -> str:
     """Return a message with paths relative to the folder that this process has left, as its user wrote them."""
     if not has_left() or (here := start_folder()) == here.parent:
         return text
-    return text.replace(f"{here}{os.sep}", "")
+    # A path begins a word, or follows a scheme; within an address it is a part of a name.
+    return re.sub(rf"(?<![^\s'\"=:(]){re.escape(f'{here}{os.sep}')}", "", text)
 
 
 def shown_path(path: Path) -> str:

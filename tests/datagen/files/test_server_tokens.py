@@ -38,7 +38,9 @@ def test_token_of_a_dead_server_is_unknown(field: str, value: object):
 
 def test_variable_of_servers_is_sent_nowhere(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NIMBUS_SERVER_TOKEN", TOKEN)
-    assert new_token() == TOKEN
+    mine = new_token("status", PORT)
+    assert mine == new_token("status", PORT) and len(mine) == 64 and TOKEN not in mine  # the same at every start
+    assert len({mine, new_token("status", PORT - 1), new_token("policy", PORT)}) == 3  # and opens no other server
     assert known_token(PORT) == client_token() == ""
 
 

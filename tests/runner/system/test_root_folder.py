@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from nimbus.datagen.files import start_folder
 from nimbus.runner.cli import parameters, parse_command
 from nimbus.runner.system import root_folder
+from nimbus.runner.system.output import shorten_paths
 from nimbus.runner.system.root_folder import work_in_root
 
 _PRINTS = """
@@ -51,6 +53,14 @@ def test_a_command_works_in_the_root_folder(tmp_path: Path):
 def test_messages_name_paths_as_the_user_wrote_them(tmp_path: Path):
     done = run(tmp_path, "sub/none")
     assert (done.returncode, done.stderr) == (2, "sub/none: does not exist\n")
+
+
+def test_addresses_in_messages_stay_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(start_folder, "_left", [tmp_path])
+    for text in (f"http://127.0.0.1:9{tmp_path}/x", f"s3://bucket{tmp_path}/x", f"file://{tmp_path}/x"):
+        assert shorten_paths(text) == text
+    for before in ("", "a ", "'", "--out=", "replay:", "("):
+        assert shorten_paths(f"{before}{tmp_path}/x") == f"{before}x"
 
 
 def test_code_of_the_user_runs_where_he_started_it(tmp_path: Path):

@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
+from nimbus.datagen.files.server_tokens import new_token
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires import websocket
@@ -74,7 +75,7 @@ def test_token_goes_to_the_own_address_only(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
     with served() as address:
         port = int(address.rpartition(":")[2])
-        assert websocket._place(f"ws://localhost:{port}") == (HOST, port, "x" * 16)
+        assert websocket._place(f"ws://localhost:{port}") == (HOST, port, new_token("policy", port))
         assert websocket._place(f"ws://[::1]:{port}") == ("::1", port, "")
 
 
@@ -82,11 +83,13 @@ def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
     """Each connection has a separate policy in memory."""
     monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
     monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
-    with served() as address, connect(f"{address}/{'x' * 16}") as first:
-        first.recv()
-        headers = {"Authorization": f"Api-Key {'x' * 16}"}
-        with pytest.raises(InvalidStatus, match="503"), connect(address, additional_headers=headers):
-            pass
+    with served() as address:
+        token = new_token("policy", int(address.rpartition(":")[2]))
+        with connect(f"{address}/{token}") as first:
+            first.recv()
+            headers = {"Authorization": f"Api-Key {token}"}
+            with pytest.raises(InvalidStatus, match="503"), connect(address, additional_headers=headers):
+                pass
 
 
 def test_own_server_limits_silent_connections(monkeypatch: pytest.MonkeyPatch):

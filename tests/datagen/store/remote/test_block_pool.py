@@ -182,10 +182,22 @@ def test_forked_process_is_refused_by_stores(address: str):
             ObjectBlocks(address, "a/big").read(0, 100)
 
 
+def test_a_node_that_refuses_the_token_is_lost(address: str, caplog: pytest.LogCaptureFixture):
+    """Another user on the port of a node that has ended can answer this, and must not stop the readers."""
+    put_small(address)
+    with serving(address, token="another-token-of-nodes") as other, serving(address, token=WORD) as server:
+        mine = CachePeers((other.url, server.url), WORD)
+        numbers = [mine.read(address, "a/big", 0, 100) for _ in range(3)]
+        assert numbers == [bytes(100)] * 3
+        alone = CachePeers((other.url,), WORD)
+        assert [alone.read(address, "a/big", 0, 100) for _ in range(3)] == [None] * 3
+        alone._lost.clear()
+        assert alone.read(address, "a/big", 0, 100) is None
+    assert caplog.text.count(f"{other.url}: the cache of a node refuses this token") in (1, 2)  # once for each reader
+
+
 def test_server_gives_named_datasets_only(address: str):
     with serving(address, token=WORD) as server:
-        with pytest.raises(InputError, match="refuses this token"):
-            CachePeers((server.url,), "another-token-of-nodes").read(address, "dataset.json", 0, 10)
         mine = CachePeers((server.url,), WORD)
         assert mine.read(f"{address}y", "dataset.json", 0, 10) is None
         assert CachePeers((server.url,), WORD).read(address, "../x", 0, 10) is None

@@ -1,13 +1,15 @@
 """Tokens of this user's servers: any user of the machine can connect to a port, but only this user can read the token.
 
-A server takes ``NIMBUS_SERVER_TOKEN`` or a new token. A server whose clients are programs stores the token in a private
-file of the cache, named after its port. Clients of the same user read it there while the server runs. Clients send
-``NIMBUS_SERVER_TOKEN`` to no other port, because another user's server could listen there.
+A server has a new token, or one that is computed from ``NIMBUS_SERVER_TOKEN`` and its port. When the server has ended,
+a client that stores the token may send it to another user; it opens no other server. ``NIMBUS_SERVER_TOKEN`` itself is
+never sent. A server whose clients are programs stores its token in a private file of the cache, named after its port.
+Clients of the same user read it there while the server runs.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
 import platform
 import re
@@ -24,7 +26,7 @@ from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.folder_lock import Holder
 
 VARIABLE = "NIMBUS_SERVER_TOKEN"
-"""Environment variable with the token of all servers that this user starts, for clients that store it."""
+"""Environment variable with the secret of all servers that this user starts, for clients that store a token."""
 CLIENT_VARIABLE = "NIMBUS_POLICY_TOKEN"
 """Environment variable with the token of the policy's server that a client connects to, for example by a tunnel."""
 _BYTES = 24
@@ -41,13 +43,19 @@ class KeptToken:
     """Process of the server; when it has ended, anyone can take its port."""
 
 
-def new_token() -> str:
+def new_token(kind: str, port: int) -> str:
     """Return the token for a server that starts now.
+
+    Args:
+        kind: Kind of the server.
+        port: Its port.
 
     Raises:
         InputError: The environment variable has a token that is short, or cannot be a part of an address.
     """
-    return given_token(VARIABLE) or secrets.token_urlsafe(_BYTES)
+    if secret := given_token(VARIABLE):
+        return hmac.new(secret.encode(), f"{kind}:{port}".encode(), hashlib.sha256).hexdigest()
+    return secrets.token_urlsafe(_BYTES)
 
 
 def known_token(port: int) -> str:

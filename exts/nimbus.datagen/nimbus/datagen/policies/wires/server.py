@@ -62,7 +62,6 @@ class PolicyServer:
     ) -> None:
         self._make_policy = make_policy
         self._connections: set[ServerConnection] = set()
-        self.token = new_token()
         policy = make_policy()
         cameras = policy.needs.cameras
         own = {
@@ -93,6 +92,7 @@ class PolicyServer:
             what = (error.strerror or str(error)).lower()
             raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
         self._server = _BoundedServer(server.socket, server.handler)
+        self.token = new_token("policy", self.port)
         self._kept = keep_token(self.port, self.token)
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import http.client
+import logging
 import os
 import threading
 import time
@@ -17,6 +18,7 @@ from nimbus.datagen.files.server_tokens import given_token
 from nimbus.datagen.files.timed_connection import TimedConnection
 from nimbus.datagen.store.remote.sealed_messages import ForeignMessageError, seal_of
 
+_log = logging.getLogger("nimbus.store")
 PEERS = "NIMBUS_CACHE_PEERS"
 """Environment variable with the cache servers of all nodes, ``http://node1:7070,http://node2:7070``."""
 TOKEN = "NIMBUS_CACHE_TOKEN"
@@ -45,6 +47,7 @@ class CachePeers:
     def __init__(self, urls: tuple[str, ...], token: str = "") -> None:
         self._urls, self._token = urls, token
         self._lost: dict[str, float] = {}
+        self._refused: set[str] = set()
         self._own = threading.local()
 
     @property
@@ -85,8 +88,11 @@ class CachePeers:
         request = seal_of(self._token).close(path.encode())
         answer, sealed = self._exchange(url, f"/{base64.urlsafe_b64encode(request).decode()}")
         if answer.status == http.client.UNAUTHORIZED:
-            instead = f"give all nodes the same {TOKEN}"
-            raise InputError("the cache of a node refuses this token", where=url, instead=instead)
+            # Another user on the port of a node that has ended can answer this too, so that reading continues.
+            if url not in self._refused:
+                self._refused.add(url)
+                _log.warning("%s: the cache of a node refuses this token; give all nodes the same %s", url, TOKEN)
+            raise ConnectionError("refused")
         if answer.status == http.client.NOT_FOUND:
             return None
         if answer.status != http.client.OK:
