@@ -178,6 +178,12 @@ def test_arrays_that_no_field_has_are_refused() -> None:
         restore(Path, plain, [*arrays, np.zeros(1)], given={})
 
 
+def test_an_array_is_no_dictionary() -> None:
+    """A server may send one, which msgspec takes for a dictionary."""
+    with pytest.raises(ValueError, match="found an array instead of a dictionary"):
+        from_plain(dict[str, int], np.zeros(3))
+
+
 def test_arrays_among_plain_values_become_lists() -> None:
     point = Point(position=(np.float64(1.0), 2.0), drawn={"size": np.arange(2), "flag": np.bool_(True)})
     plain, arrays = flatten(replace(ONE, points=(point,)))

@@ -81,7 +81,7 @@ def from_plain(kind: type[T], value: object, *, strict: bool = True) -> T:
 
     Args:
         kind: The dataclass.
-        value: Dictionaries, lists, texts and numbers.
+        value: Dictionaries, lists, texts and numbers, which come from files and servers of others.
         strict: Refuse values of another type, except an integer for a float; if False, 1 and ``"1"`` convert to True.
 
     Raises:
@@ -91,6 +91,8 @@ def from_plain(kind: type[T], value: object, *, strict: bool = True) -> T:
         item = msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise ValueError(_line(error)) from None
+    except AttributeError:  # msgspec takes an array for a dictionary, because it has items
+        raise ValueError("found an array instead of a dictionary") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
     _set_defaults(item)
