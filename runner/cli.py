@@ -18,7 +18,7 @@ from nimbus.datagen.errors import BUG, InputError, single_line, suggest
 from nimbus.datagen.tasks.plugin_origin import user_frame_line
 from nimbus.runner.commands import COMMANDS, PANELS
 from nimbus.runner.system.memory_limit import READERS, limit_memory, memory_complaint
-from nimbus.runner.system.output import shorten_paths, write_error, write_out
+from nimbus.runner.system.output import error_line, write_error, write_out
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -125,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return code
     except InputError as error:
         notes = "".join(f" ({note})" for note in (*getattr(error, "__notes__", ()), *_hint_at_limits(str(error))))
-        write_error(single_line(shorten_paths(f"{error}{notes}")) + "\n")
+        write_error(error_line(f"{error}{notes}"))
         return error.exit_code
     except KeyboardInterrupt:
         write_error("interrupted\n")
@@ -142,7 +142,7 @@ def main(words: Sequence[str] | None = None) -> int:
             return 1
         if line := path_complaint(error):
             notes = "".join(f" ({note})" for note in _hint_at_limits(line))
-            write_error(single_line(shorten_paths(f"{line}{notes}")) + "\n")
+            write_error(error_line(f"{line}{notes}"))
             return InputError.exit_code
         return report_crash(error, in_full="--serial" in words)
 

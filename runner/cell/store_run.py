@@ -23,7 +23,7 @@ from nimbus.datagen.store.remote.spool import open_spool
 from nimbus.datagen.store.remote.uploader import Uploader, read_state
 from nimbus.datagen.store.remote.working_copy import spool_folder
 from nimbus.datagen.store.remote.writer_lock import BEAT, WriterLock
-from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.output import error_line, write_error, write_out
 from nimbus.runner.system.processes import Interruption, describe, die_with_parent
 
 REFUSED = 2
@@ -61,7 +61,7 @@ def _run_alone(address: StoreAddress, run: Callable[[Path], int]) -> int:
             code = run(spool)
     except KeyboardInterrupt:
         if (state := read_state(spool)).state == "refused":  # the sending process ended the run
-            write_error(single_line(state.line) + "\n")
+            write_error(error_line(state.line))
             return REFUSED
         _publish_last(spool, store, lock)
         _report_waiting(spool)
@@ -72,7 +72,7 @@ def _run_alone(address: StoreAddress, run: Callable[[Path], int]) -> int:
         raise
     state = read_state(spool)
     if state.state == "refused":
-        write_error(single_line(state.line) + "\n")
+        write_error(error_line(state.line))
         return max(code, REFUSED)
     _finish(spool, store, lock)
     write_out(f"stored in: {address}\n")

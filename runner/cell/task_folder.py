@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nimbus.datagen.errors import InputError, single_line
+from nimbus.datagen.errors import InputError
 from nimbus.runner.cell.run import SHORT, run_spec, show
 from nimbus.runner.cell.transport.spec import CellSpec
-from nimbus.runner.system.output import write_error, write_out
+from nimbus.runner.system.output import error_line, write_error, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.tasks.task import Task
@@ -73,7 +73,7 @@ def run_task_folder(
         try:
             code = run_spec(own, serial=serial, coupled=coupled, shows=False)
         except InputError as error:  # the other tasks run nevertheless
-            write_error(single_line(str(error)) + "\n")
+            write_error(error_line(error))
             code = SHORT
         if code not in (0, SHORT, InputError.exit_code):
             return code

@@ -114,7 +114,7 @@ def slurm_script(words: Sequence[str], shape: ClusterShape, *, name: str) -> str
 set -euo pipefail
 # A token of this job alone. It is passed on in the environment, which other users cannot read.
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -dc 0-9a-f)
-# A new private folder, because anyone can create /tmp/ray. Its path is short, because it becomes those of sockets.
+# A new private folder, because other users can create /tmp/ray. Its path is short, because it becomes those of sockets.
 RAY_TMPDIR=$(mktemp -d /tmp/nimbus-XXXXXXXX)
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_TMPDIR RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
 export PYTHONSAFEPATH=1 # Ray's processes would import modules of the folder of sbatch
@@ -133,12 +133,16 @@ head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 # An address, because Ray does not look names up in /etc/hosts, where a node's own name may also mean loopback.
 address=$(getent ahostsv4 "$head" | awk '$1 !~ /^127[.]/ {{print $1; exit}}' || true)
 address=${{address:-$(hostname -I | awk '{{print $1}}')}}
-# With port 0 the head binds a port that nobody else has, and writes it into the private folder. Nobody uses the others.
+# With port 0 the head binds a free port, and writes it into the private folder. Ray's other ports are not used.
 ray start --head --block --node-ip-address "$address" --port 0 {node} \\
     --include-dashboard false --ray-client-server-port $((20000 + RANDOM % 10000)) &
 ray=$!
+tries=0
 until [ -s "$RAY_TMPDIR/ray/ray_current_cluster" ]; do
-    kill -0 "$ray" 2> /dev/null || {{ echo "the head of Ray did not start; see above" >&2; exit 1; }}
+    tries=$((tries + 1))
+    if [ "$tries" -gt 300 ] || ! kill -0 "$ray" 2> /dev/null; then
+        echo "the head of Ray did not start; see above" >&2; exit 1
+    fi
     sleep 1
 done
 RAY_ADDRESS=$(cat "$RAY_TMPDIR/ray/ray_current_cluster")

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, quote_words
+from nimbus.datagen.files.start_folder import start_folder
 from nimbus.runner.commands.options import AsJson, Robot, Skills
-from nimbus.runner.system.output import write_json, write_out
+from nimbus.runner.system.output import shorten_paths, write_json, write_out
 
 if TYPE_CHECKING:
     from nimbus.datagen.doctor.case import CameraView
@@ -53,7 +54,7 @@ def command(
         return InputError.exit_code if diagnosis.malformed else FOUND if diagnosis.certain else 0
     if diagnosis.malformed:
         raise InputError.from_diagnostic(diagnosis.malformed)
-    write_out("\n".join(lines(diagnosis)) + "\n")
+    write_out(shorten_paths("\n".join(lines(diagnosis))) + "\n")
     return FOUND if diagnosis.certain else 0
 
 
@@ -141,7 +142,7 @@ def _forecast(made: Forecast) -> list[str]:
 def _machine(as_json: bool) -> int:
     from nimbus.datagen.doctor.machine import examine_machine
 
-    parts = examine_machine(Path("out"))
+    parts = examine_machine(start_folder() / "out")
     if as_json:
         write_json({"parts": [asdict(part) for part in parts]})
     else:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from nimbus.runner.system.console import TerminalConsole, trim_lines
-from nimbus.runner.system.output import write_error, write_progress
+from nimbus.runner.system.output import shown_path, write_error, write_progress
 
 if TYPE_CHECKING:
     from nimbus.datagen.datasets.convert.convert import Converted
@@ -114,4 +114,4 @@ def _few(names: tuple[str, ...]) -> str:
 
 def print_place(out: Path, console: Console, *, word: str = "dataset") -> None:
     """Print the folder of the result."""
-    console.print(f"{word}: {out}", soft_wrap=True)
+    console.print(f"{word}: {shown_path(out)}", soft_wrap=True)

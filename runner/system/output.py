@@ -8,8 +8,8 @@ import re
 import sys
 from pathlib import Path
 
-from nimbus.datagen.errors import visible
-from nimbus.datagen.files.start_folder import has_left, start_folder
+from nimbus.datagen.errors import single_line, visible
+from nimbus.datagen.files import start_folder
 
 
 def write_out(text: str) -> None:
@@ -41,9 +41,14 @@ def write_json(value: object, *, indent: int | None = 2) -> None:
     sys.stdout.write("".join(harmless))
 
 
+def error_line(error: Exception | str) -> str:
+    """Return an error as one line for standard error."""
+    return single_line(shorten_paths(str(error))) + "\n"
+
+
 def shorten_paths(text: str) -> str:
     """Return a message with paths relative to the folder that this process has left, as its user wrote them."""
-    if not has_left() or (here := start_folder()) == here.parent:
+    if not start_folder.has_left() or (here := start_folder.start_folder()) == here.parent:
         return text
     # A path begins a word, or follows a scheme; within an address it is a part of a name.
     return re.sub(rf"(?<![^\s'\"=:(]){re.escape(f'{here}{os.sep}')}", "", text)
@@ -54,5 +59,4 @@ def shown_path(path: Path) -> str:
     place = path.absolute()
     if ".." in place.parts:
         place = place.resolve()
-    here = start_folder()
-    return str(place.relative_to(here) if here != here.parent and place.is_relative_to(here) else place)
+    return start_folder.shown_path(place)

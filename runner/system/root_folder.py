@@ -1,7 +1,8 @@
 """Commands work in the root folder, because libraries open files of the current one, which may be a dataset of others.
 
-Commands with skills or a policy in Python stay in the folder in which they were started: this code of the user may open
-files relative to it.
+Commands with ``--skills`` or a policy in Python on the command line stay in the folder in which they were started,
+because this code of the user may open files relative to it. Code that a pipeline file names, and skills of installed
+packages, run in the root folder.
 """
 
 from __future__ import annotations

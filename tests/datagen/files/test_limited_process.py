@@ -65,7 +65,7 @@ def test_a_full_disk_that_a_writer_names_stays(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("", f"{tempfile.gettempdir()}: the disk of the folder of temporary files is full.*set TMPDIR"),
+        ("", "{temporary}: the disk of the folder of temporary files is full.*set TMPDIR"),
         ("cache/robots", "cache/robots: the disk of the cache folder is full.*set NIMBUS_CACHE"),
     ],
 )
@@ -73,7 +73,7 @@ def test_a_full_disk_is_named(name: str, told: str, says: bool, tmp_path: Path, 
     """It was called a bug in the reader, or a full disk of another folder."""
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     given = {"full": str(tmp_path / name) if name else "", "says": says}
-    with pytest.raises(StorageError, match=told):
+    with pytest.raises(StorageError, match=told.format(temporary=tempfile.gettempdir())):
         run_limited(f"{__name__}:cut_short", given, where="a.stl", writes=[cache_folder("robots")])
 
 

@@ -41,6 +41,7 @@ def test_variable_of_servers_is_sent_nowhere(monkeypatch: pytest.MonkeyPatch):
     mine = new_token("status", PORT)
     assert mine == new_token("status", PORT) and len(mine) == 64 and TOKEN not in mine  # the same at every start
     assert len({mine, new_token("status", PORT - 1), new_token("policy", PORT)}) == 3  # and opens no other server
+    assert new_token("cache", 0) != new_token("cache", 0)  # any free port
     assert known_token(PORT) == client_token() == ""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nimbus.datagen.files.timed_connection import dial, literal_host, literal_url
+from nimbus.datagen.files.timed_connection import dial, literal_host, literal_url, use_literal_hosts
 from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.websocket import Socket
@@ -41,6 +41,17 @@ def test_localhost_is_one_address() -> None:
 )
 def test_urls_name_one_address(url: str, literal: str) -> None:
     assert literal_url(url) == literal
+
+
+def test_only_variables_of_stores_and_proxies_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL_S3", "https_proxy", "MY_SERVER"):
+        monkeypatch.setenv(name, "http://localhost:9000")
+    monkeypatch.setenv("NO_PROXY", "example.org, localhost")
+    use_literal_hosts()
+    use_literal_hosts()
+    assert os.environ["AWS_ENDPOINT_URL_S3"] == os.environ["https_proxy"] == "http://127.0.0.1:9000"
+    assert os.environ["MY_SERVER"] == "http://localhost:9000"
+    assert os.environ["NO_PROXY"] == "example.org,localhost,127.0.0.1"  # the address is excluded too
 
 
 @pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "HTTP_PROXY"])

@@ -38,6 +38,7 @@ ROBOT = {"action": "check", "file": "panda"}
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # limits move it
     monkeypatch.delenv(file_access.VARIABLE, raising=False)
     return tmp_path / "cache"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from nimbus.runner.cli import parameters, parse_command
 from nimbus.runner.system import root_folder
 from nimbus.runner.system.output import shorten_paths
 from nimbus.runner.system.root_folder import work_in_root
+from tests.support.runs import RUNNER
 
 _PRINTS = """
 import os
@@ -61,6 +63,15 @@ def test_addresses_in_messages_stay_whole(tmp_path: Path, monkeypatch: pytest.Mo
         assert shorten_paths(text) == text
     for before in ("", "a ", "'", "--out=", "replay:", "("):
         assert shorten_paths(f"{before}{tmp_path}/x") == f"{before}x"
+
+
+def test_the_disk_is_examined_where_the_user_is(tmp_path: Path):
+    """Outputs are made there; the root folder is another disk, in which most users cannot write."""
+    words = [sys.executable, "-P", str(RUNNER), "doctor", "--machine", "--json"]
+    own = os.environ | {"NIMBUS_CACHE": str(tmp_path / "cache")}
+    done = subprocess.run(words, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    (disk,) = (part for part in json.loads(done.stdout)["parts"] if part["name"] == "disk")
+    assert disk["detail"].endswith(f"GB free in {tmp_path}"), disk
 
 
 def test_code_of_the_user_runs_where_he_started_it(tmp_path: Path):

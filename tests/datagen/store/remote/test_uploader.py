@@ -372,7 +372,7 @@ class AgreeingStore(ObjectStore):
 
 def test_a_store_in_which_every_epoch_is_taken_is_refused(address: str):
     lock = WriterLock(AgreeingStore(parse_address(address)), "owner", wait=lambda _: None)
-    with pytest.raises(InputError, match="has taken every epoch"):
+    with pytest.raises(InputError, match="number of every new run is taken"):
         lock.take()
 
 

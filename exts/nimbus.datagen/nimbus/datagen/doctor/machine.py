@@ -165,7 +165,7 @@ def _disk(folder: Path) -> MachineItem:
     little = free < _LITTLE_DISK
     instead = "free disk space, or use --images video" if little else ""
     return MachineItem(
-        name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free", instead=instead
+        name="disk", state="bad" if little else "ok", detail=f"{free / 1e9:.0f} GB free in {there}", instead=instead
     )
 
 

@@ -144,7 +144,7 @@ def writing(folder: Path) -> Iterator[None]:
     except StorageError:
         raise
     except Exception as error:  # libraries raise various errors for a file that was cut short
-        folders = (folder, Path(tempfile.gettempdir())) if _is_full(error) else (folder,)
+        folders = (folder, *_temporary()) if _is_full(error) else (folder,)
         if (full := full_folder(error, folders)) is None:
             raise
         raise full_disk(full) from error
@@ -158,8 +158,16 @@ def full_folder(error: Exception, folders: Sequence[Path]) -> Path | None:
             first folder is returned.
         folders: Folders into which was written.
     """
-    full = (folder for folder in folders if shutil.disk_usage(folder).free < _LEAST)
+    full = (folder for folder in folders if folder.exists() and shutil.disk_usage(folder).free < _LEAST)
     return next(full, folders[0] if _is_full(error) else None)
+
+
+def _temporary() -> list[Path]:
+    """Return the folder of temporary files; none if Python finds no folder in which it can write."""
+    try:
+        return [Path(tempfile.gettempdir())]
+    except FileNotFoundError:
+        return []
 
 
 def _is_full(error: Exception) -> bool:
@@ -168,10 +176,10 @@ def _is_full(error: Exception) -> bool:
 
 def full_disk(folder: Path) -> StorageError:
     """Return the error for a folder whose disk is full, with the variable for another folder if there is one."""
-    temporary, name, variable = Path(tempfile.gettempdir()), "folder", ""
+    name, variable = "folder", ""
     if folder.is_relative_to(_root()):
         name, variable = "cache folder", "NIMBUS_CACHE"
-    elif folder.is_relative_to(temporary):
-        folder, name, variable = temporary, "folder of temporary files", "TMPDIR"
+    elif found := [temporary for temporary in _temporary() if folder.is_relative_to(temporary)]:
+        folder, name, variable = found[0], "folder of temporary files", "TMPDIR"
     instead = "free space there" + (f", or set {variable} to a folder on another disk" if variable else "")
     return StorageError(f"the disk of the {name} is full", where=str(folder), instead=instead)

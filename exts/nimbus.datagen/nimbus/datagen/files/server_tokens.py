@@ -1,9 +1,9 @@
 """Tokens of this user's servers: any user of the machine can connect to a port, but only this user can read the token.
 
 A server has a new token, or one that is computed from ``NIMBUS_SERVER_TOKEN`` and its port. When the server has ended,
-a client that stores the token may send it to another user; it opens no other server. ``NIMBUS_SERVER_TOKEN`` itself is
-never sent. A server whose clients are programs stores its token in a private file of the cache, named after its port.
-Clients of the same user read it there while the server runs.
+a client that stores this token may send it to another user; the token opens no other server. ``NIMBUS_SERVER_TOKEN``
+itself is never sent. A server whose clients are programs stores its token in a private file of the cache, named after
+its port. Clients of the same user read it there while the server runs.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def new_token(kind: str, port: int) -> str:
 
     Args:
         kind: Kind of the server.
-        port: Its port.
+        port: Its port; 0 if it is not known yet, which gives a new token.
 
     Raises:
         InputError: The environment variable has a token that is short, or cannot be a part of an address.
     """
-    if secret := given_token(VARIABLE):
+    if (secret := given_token(VARIABLE)) and port:
         return hmac.new(secret.encode(), f"{kind}:{port}".encode(), hashlib.sha256).hexdigest()
     return secrets.token_urlsafe(_BYTES)
 

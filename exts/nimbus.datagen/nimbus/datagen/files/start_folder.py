@@ -22,6 +22,12 @@ def start_folder() -> Path:
     return _left[-1] if _left else Path.cwd()
 
 
+def shown_path(path: Path) -> str:
+    """Return an absolute path for a message: relative to the folder in which the command was started if it is in it."""
+    here = start_folder()
+    return str(path.relative_to(here) if here != here.parent and path.is_relative_to(here) else path)
+
+
 def leave_start_folder() -> None:
     """Make the root folder the current one of this process, and of those that it starts.
 

@@ -20,6 +20,8 @@ from nimbus.datagen.files.port_owners import UNKNOWN, VARIABLE, foreign_server
 
 LOOPBACK = "127.0.0.1"
 """Address on which the servers of this user listen, and tunnels end."""
+_OF_STORES = ("AWS_", "AZURE_", "AZURITE_", "GOOGLE_")
+"""Beginnings of the names of variables that libraries of stores read."""
 _MOST_ADDRESSES = 8
 """Number of addresses of a host that are tried."""
 
@@ -42,10 +44,15 @@ def literal_url(url: str) -> str:
 
 
 def use_literal_hosts() -> None:
-    """Replace ``localhost`` in the addresses that environment variables hold, which libraries would resolve."""
+    """Replace ``localhost`` in variables of stores and proxies, whose libraries would resolve it.
+
+    A variable that excludes ``localhost`` from a proxy excludes the address as well.
+    """
     for name, value in os.environ.items():
-        if value != (literal := literal_url(value)):
-            os.environ[name] = literal
+        if name.upper().startswith(_OF_STORES) or name.upper().endswith("_PROXY"):
+            os.environ[name] = literal_url(value)
+        if name.upper() == "NO_PROXY" and "localhost" in (hosts := value.replace(" ", "").split(",")):
+            os.environ[name] = ",".join(dict.fromkeys((*hosts, LOOPBACK)))
 
 
 def dial(host: str, port: int, *, seconds: float, only_trusted: bool = False) -> socket.socket:
@@ -64,9 +71,11 @@ def dial(host: str, port: int, *, seconds: float, only_trusted: bool = False) ->
     dialed = socket.create_connection((literal_host(host), port), timeout=seconds)
     if only_trusted and (user := foreign_server(dialed)):
         dialed.close()
-        who = "no process that can be identified" if user == UNKNOWN else f"another user, '{user}',"
-        what = f"{who} serves there, and only servers that you or the superuser have started are trusted"
-        instead = f"start yours again, give its address, or set {VARIABLE}={user} if you trust this one"
+        what = f"the server at this port was started by another user, '{user}', who could be hostile"
+        instead = f"start your own server again, or add '{user}' to the names in {VARIABLE} if you trust this user"
+        if user == UNKNOWN:
+            what = "no process of this machine listens on this port any more"
+            instead = f"start the server again; if the kernel forwards the port, add '{UNKNOWN}' to {VARIABLE}"
         raise InputError(what, where=f"{host}:{port}", instead=instead)
     return dialed
 

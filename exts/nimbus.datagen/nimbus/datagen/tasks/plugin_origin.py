@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 
 import nimbus
-from nimbus.datagen.files.start_folder import start_folder
+from nimbus.datagen.files.start_folder import shown_path
 
 _INSTALLED = {"site-packages", "dist-packages"}
 _packages: set[Path] = set()
@@ -26,7 +26,9 @@ def find_user_frame(error: BaseException) -> str:
         error: Error whose traceback begins where it was caught.
     """
     frames = traceback.extract_tb(error.__traceback__)
-    return next((f"{_short(frame.filename)}:{frame.lineno}" for frame in reversed(frames) if _is_own(frame)), "")
+    return next(
+        (f"{shown_path(Path(frame.filename))}:{frame.lineno}" for frame in reversed(frames) if _is_own(frame)), ""
+    )
 
 
 def user_frame_line(error: BaseException) -> str:
@@ -43,9 +45,3 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
         return False
     not_own = (*nimbus.__path__, *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
     return not any(path.is_relative_to(folder) for folder in not_own)
-
-
-def _short(name: str) -> str:
-    """Return a path relative to the folder in which the command was started if it is below it."""
-    path, here = Path(name), start_folder()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else name

@@ -23,7 +23,7 @@ _MOST_EPOCHS = 10_000
 """Largest number of runs of one dataset."""
 _MOST_TRIED = 10
 """Number of epochs that are claimed before the store counts as one that refuses all."""
-_OTHER = "choose another --out"
+_OTHER_OUT = "choose another --out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,11 @@ class WriterLock:
             while epoch <= _MOST_EPOCHS and self._store.stat(_claim(epoch)):
                 epoch += 1
             if (tried := tried + 1) > _MOST_TRIED or epoch > _MOST_EPOCHS:
-                raise InputError("the store has taken every epoch", where=str(self._store.address), instead=_OTHER)
+                raise InputError(
+                    "the store states that the number of every new run is taken",
+                    where=str(self._store.address),
+                    instead=_OTHER_OUT,
+                )
         self._write(note)
         if self._store.stat(_claim(epoch + 1)):  # this process was suspended, and another run took the lock
             self._refuse(self.read() or note)
@@ -126,7 +130,7 @@ class WriterLock:
             return None
         except ValueError:
             pass
-        raise InputError("this is not a lock of Nimbus", where=self._store.place(NAME), instead=_OTHER)
+        raise InputError("this is not a lock of Nimbus", where=self._store.place(NAME), instead=_OTHER_OUT)
 
     def _claimant(self, epoch: int) -> str:
         """Return the owner of an epoch; empty if its object is missing or damaged."""
@@ -158,7 +162,7 @@ class WriterLock:
 
     def _refuse(self, other: LockNote) -> None:
         what = f"another run writes here (host {other.host}, process {other.pid})"
-        instead = f"wait for its end, or {_OTHER}"
+        instead = f"wait for its end, or {_OTHER_OUT}"
         raise InputError(what, where=str(self._store.address), instead=instead)
 
 

@@ -250,7 +250,7 @@ class Studio:
         Raises:
             InputError: The folder is outside the allowed folders.
         """
-        self._allowed.check(folder := Path.cwd() / demonstrations_folder(task))
+        self._allowed.check(folder := demonstrations_folder(task))
         return folder
 
     def _refresh(self) -> None:

@@ -136,7 +136,7 @@ class RunPanel:
         Raises:
             InputError: It is a link, or outside the allowed folders.
         """
-        folder = Path(self.out) if self.out else Path.cwd() / default_folder(Path(self.task).stem or "task")
+        folder = Path(self.out) if self.out else default_folder(Path(self.task).stem or "task")
         if self._allowed is not None:
             self._allowed.check(folder)
         return folder
