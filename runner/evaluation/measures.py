@@ -70,7 +70,7 @@ class EpisodeMeasures:
 def _lag(episode: EpisodeFile) -> float:
     joints, actions = (list(episode.texts(f"names/{kind}")) for kind in ("joints", "actions"))
     arm = [name for name in actions if name in joints]
-    path = "executed_action" if "executed_action" in episode.file else "action"
+    path = "executed_action" if episode.has("executed_action") else "action"
     commands = episode.array(path)[:-1, [actions.index(name) for name in arm]]
     reached = episode.array("observations/qpos")[1:, [joints.index(name) for name in arm]]
     return round(float(np.abs(commands - reached).max(initial=0.0)), 4)

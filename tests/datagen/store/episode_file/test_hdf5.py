@@ -17,6 +17,7 @@ from hypothesis.extra.numpy import arrays
 
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.episode.trajectory import StartState, Trajectory
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.registry import lookup
 from nimbus.datagen.store.background import Background
 from nimbus.datagen.store.commit import StagedEpisode
@@ -427,3 +428,16 @@ def test_only_what_is_new_is_told_about_the_dataset(tmp_path: Path) -> None:
         dataset.commit([first])
         (third,) = staged(dataset, 2)
         assert third.learned is None
+
+
+def test_damage_found_by_a_question_for_a_name_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDF5 reads the object to answer, and raises an error of its own for a damaged one."""
+    (stored,) = write_dataset(tmp_path / "data", [make_rendered(0)])
+
+    def damaged(*_: object) -> bool:
+        raise RuntimeError("Can't get deprecated info for object")
+
+    with EpisodeFile(tmp_path / "data" / stored.path) as episode:
+        monkeypatch.setattr(h5py.Group, "__contains__", damaged)
+        with pytest.raises(InputError, match="cannot be read: labels: Can't get deprecated info"):
+            _ = episode.labels

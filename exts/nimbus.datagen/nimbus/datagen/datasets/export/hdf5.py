@@ -53,7 +53,7 @@ def copy_images(episode: EpisodeFile, camera: str, group: h5py.Group, name: str)
         name: Name of the new HDF5 dataset.
     """
     path = f"observations/images/{camera}"
-    if path in episode.file:
+    if episode.has(path):
         episode.file.copy(episode.stored(path), group, name=name)
         return
     shape = episode.shape(path)

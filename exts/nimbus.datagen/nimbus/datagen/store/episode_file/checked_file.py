@@ -134,7 +134,7 @@ class CheckedFile:
         """Refuse arrays that together are larger than a trajectory can be, before one of them is read."""
         size = 0
         for path in paths:
-            if path in self.file:
+            if self.has(path):
                 dataset = self[path]
                 size += int(dataset.size or 0) * dataset.dtype.itemsize
         with self._reading("its arrays"):
@@ -150,6 +150,15 @@ class CheckedFile:
     def _json(self, kind: type[T], path: str) -> T:
         with self._reading(path):
             return from_json(kind, self.text(path))
+
+    def has(self, path: str) -> bool:
+        """Return True if there is an object with a path.
+
+        Raises:
+            InputError: The file is damaged.
+        """
+        with self._reading(path):
+            return path in self.file
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[None]:

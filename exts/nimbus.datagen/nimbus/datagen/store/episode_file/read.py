@@ -152,7 +152,7 @@ class EpisodeFile(CheckedFile):
     @property
     def scene_graph(self) -> tuple[RelationSpan, ...] | None:
         """Relations at the boundaries of skill steps; None if they are not stored."""
-        if "scene_graph" not in self.file:
+        if not self.has("scene_graph"):
             return None
         columns = [self.texts(f"scene_graph/{column}") for column in ("relation", "object", "target")]
         starts, stops, count = self.array("scene_graph/start"), self.array("scene_graph/stop"), self.step_count
@@ -172,7 +172,7 @@ class EpisodeFile(CheckedFile):
     @cached_property
     def labels(self) -> Labels | None:
         """Labels of the masks; None when the episode has no images."""
-        if "labels" not in self.file:
+        if not self.has("labels"):
             return None
         return Labels(
             instance_names=self.texts("labels/instance_names"),
@@ -180,7 +180,7 @@ class EpisodeFile(CheckedFile):
             instance_semantics=self.array("labels/instance_semantics"),
             semantic_names=self.texts("labels/semantic_names"),
             boxes_3d=self.array("labels/boxes_3d"),
-            keypoints=self._keypoints() if "labels/keypoint_names" in self.file else None,
+            keypoints=self._keypoints() if self.has("labels/keypoint_names") else None,
         )
 
     def _keypoints(self) -> Keypoints:
@@ -210,7 +210,7 @@ class EpisodeFile(CheckedFile):
             joint_velocities=self.array("observations/qvel"),
             action_names=self.texts("names/actions"),
             actions=self.array("action"),
-            executed_actions=self.array("executed_action") if "executed_action" in self.file else None,
+            executed_actions=self.array("executed_action") if self.has("executed_action") else None,
             body_names=self.texts("names/bodies"),
             body_positions=self.array("observations/body_positions"),
             body_wxyz=self.array("observations/body_wxyz"),
@@ -230,7 +230,7 @@ class EpisodeFile(CheckedFile):
     @property
     def end_effectors(self) -> EndEffectors | None:
         """Poses of the tools; None if the task did not request them."""
-        if "names/end_effectors" not in self.file:
+        if not self.has("names/end_effectors"):
             return None
         return EndEffectors(
             names=self.texts("names/end_effectors"),
@@ -319,7 +319,7 @@ class EpisodeFile(CheckedFile):
 
     def _is_video(self, path: str) -> bool:
         group, _, camera = path.rpartition("/")
-        return group == "observations/images" and camera in self.videos and path not in self.file
+        return group == "observations/images" and camera in self.videos and not self.has(path)
 
     def close(self) -> None:
         """Close its files."""
