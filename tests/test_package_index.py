@@ -105,8 +105,8 @@ def test_texts_that_install_from_an_index_are_found(text: str):
     [
         "pip install -e '.[store]' -c constraints.txt",
         "pip install dist/nimbus_datagen-0.1.0-py3-none-any.whl",
-        "pip install -e /home/me/nimbus/exts/nimbus.datagen",
-        "pip install 'nimbus-datagen[gym] @ file:///home/me/nimbus'",
+        "pip install -e /CHECKOUT/exts/nimbus.datagen",
+        "pip install 'nimbus-datagen[gym] @ file:///CHECKOUT'",
         'version("nimbus-datagen")',
         'name = "nimbus-datagen"',
         "isaacsim --enable nimbus.datagen",
@@ -123,6 +123,6 @@ def test_requirements_of_projects_are_told_apart():
     [project]
     dependencies = ["Nimbus.Datagen[gym]>=0.1; python_version > '3'", "nimbus-datagen @ https://host/x.whl", "numpy"]
     [project.optional-dependencies]
-    all = ["nimbus-datagen[store]", "nimbus-datagen @ file:///home/me/nimbus"]
+    all = ["nimbus-datagen[store]", "nimbus-datagen @ file:///CHECKOUT"]
     """
     assert list(map(from_an_index, dependencies(tomllib.loads(text)))) == [True, True, True, False, True, False]

@@ -233,7 +233,7 @@ OF_PAGES = {"Host": "evil.example"}, {"Origin": "http://evil.example"}
 
 
 def sealed_path(token: str) -> str:
-    return f"/{base64.urlsafe_b64encode(seal_of(token).close(b'/x/y/0?needed=1')).decode()}"
+    return f"/{base64.urlsafe_b64encode(seal_of(token).encrypt(b'/x/y/0?needed=1')).decode()}"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ class CachePeers:
     def _ask(self, url: str, address: str, name: str, number: int, needed: int) -> bytes | None:
         """Request a block from a node; None if the node does not serve the dataset, or the store has no such object."""
         path = f"/{quote(address, safe='')}/{quote(name, safe='')}/{number}?needed={needed}"
-        request = seal_of(self._token).close(path.encode())
+        request = seal_of(self._token).encrypt(path.encode())
         answer, sealed = self._exchange(url, f"/{base64.urlsafe_b64encode(request).decode()}")
         if answer.status == http.client.UNAUTHORIZED:
             # Another user on the port of a node that has ended can answer this too, so that reading continues.
@@ -98,7 +98,7 @@ class CachePeers:
         if answer.status != http.client.OK:
             raise ConnectionError(f"{answer.status}")
         try:
-            block = seal_of(self._token).open(sealed, context=request)
+            block = seal_of(self._token).decrypt(sealed, context=request)
         except ForeignMessageError:
             raise ConnectionError("the answer is not of a node with this token, or was damaged in transit") from None
         if len(block) < needed:

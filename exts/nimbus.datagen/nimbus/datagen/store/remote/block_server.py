@@ -59,7 +59,7 @@ class _BlockHandler(LocalHandler):
         """Answer a request whose path is the sealed ``/ADDRESS/NAME/NUMBER?needed=BYTES`` in base 64."""
         try:
             request = base64.b64decode(self.path[1:], altchars=b"-_", validate=True)
-            path = self.server.seal.open(request)
+            path = self.server.seal.decrypt(request)
         except (binascii.Error, ForeignMessageError, ValueError):
             self._answer(HTTPStatus.UNAUTHORIZED)
             return
@@ -78,7 +78,7 @@ class _BlockHandler(LocalHandler):
         except InputError:
             self._answer(HTTPStatus.BAD_GATEWAY)
         else:
-            self._answer(HTTPStatus.OK, self.server.seal.close(block, context=request))
+            self._answer(HTTPStatus.OK, self.server.seal.encrypt(block, context=request))
 
     def _answer(self, status: HTTPStatus, content: bytes = b"") -> None:
         self.send_response(status)

@@ -12,6 +12,7 @@ import os
 from functools import cache
 
 from nimbus.datagen.errors import InputError
+from nimbus.datagen.files.installation import add_extra
 
 _NONCE_BYTES = 12
 """Size of the random number before each message, as AES-GCM takes it [bytes]."""
@@ -35,18 +36,17 @@ class MessageSeal:
 
     def __init__(self, token: str) -> None:
         if importlib.util.find_spec("cryptography") is None:
-            what = "the caches of nodes need the package 'cryptography', which the extra 'store' installs"
-            raise InputError(what, instead="install it, or unset NIMBUS_CACHE_PEERS")
+            raise InputError("the caches of nodes need the package 'cryptography'", instead=add_extra("store"))
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         self._cipher = AESGCM(hashlib.sha256(b"nimbus cache\0" + token.encode()).digest())
 
-    def close(self, content: bytes, *, context: bytes = b"") -> bytes:
-        """Encrypt a message, which can be opened only with the same token and context."""
+    def encrypt(self, content: bytes, *, context: bytes = b"") -> bytes:
+        """Encrypt a message, which can be decrypted only with the same token and context."""
         nonce = os.urandom(_NONCE_BYTES)
         return nonce + self._cipher.encrypt(nonce, content, context)
 
-    def open(self, sealed: bytes, *, context: bytes = b"") -> bytes:
+    def decrypt(self, sealed: bytes, *, context: bytes = b"") -> bytes:
         """Decrypt a message.
 
         Raises:
