@@ -15,7 +15,6 @@ from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
 from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.own_files import refuse_links
-from nimbus.datagen.files.timed_connection import use_literal_hosts
 from nimbus.datagen.store.dataset_paths import DatasetPaths
 from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress, local_folder
@@ -26,28 +25,15 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.s3_client import (
-    check_file_variables,
-    s3_client,
-    s3_endpoint,
-    s3_session,
-    sign_creation,
-)
+from nimbus.datagen.store.remote.open_store import open_store
+from nimbus.datagen.store.remote.s3_client import s3_client, sign_creation
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
-from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS, check_proxies
+from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
 
-_CONNECT = timedelta(seconds=5)
-_READ = timedelta(seconds=30)
-"""Time without a byte after which a connection is abandoned [s]."""
-_RETRIES = 3
-_RETRY_FOR = timedelta(seconds=20)
-"""Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 _BLOCK = 4 << 20
 """Memory for an object being written to a file [bytes]."""
 _CALLERS: list[int] = []
 """Id of the process that first called a store and thereby started the library's threads; empty before that."""
-
-
 MOST_NAMES = 10_000_000
 """Largest number of objects in a listing."""
 T = TypeVar("T")
@@ -74,7 +60,7 @@ class ObjectStore:
         if importlib.util.find_spec("obstore") is None:
             raise InputError("object stores need an extra", where=str(address), instead=add_extra("store"))
         self.address = address
-        self._store: Any = _open(address)
+        self._store: Any = open_store(address)
         self._client: Any = None
         folder = local_folder(address)
         self._paths = DatasetPaths(folder) if folder else None
@@ -318,19 +304,6 @@ def check_creates_once(store: ObjectStore) -> None:
         raise InputError(what, where=str(store.address), instead=instead)
 
 
-def has_credentials(address: StoreAddress) -> bool:
-    """Return True if this process can open a store: the extra is installed, and S3's credentials exist."""
-    if importlib.util.find_spec("obstore") is None:
-        return False
-    if address.scheme != "s3":
-        return True
-    return s3_session()[1] is not None or _is_public()
-
-
-def _is_public() -> bool:
-    return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
-
-
 def _refuse_fork(where: str) -> None:
     """Refuse a process that was forked after its parent had called a store: the library's threads are not forked.
 
@@ -344,52 +317,6 @@ def _refuse_fork(where: str) -> None:
         # Without the variable, a spawned process imports modules from the current folder.
         instead = "set PYTHONSAFEPATH=1, and start workers by 'spawn': DataLoader(…, multiprocessing_context='spawn')"
         raise InputError(what, where=where, instead=instead)
-
-
-def _open(address: StoreAddress) -> Any:
-    import obstore.store
-
-    stores: Any = obstore.store
-    timeouts: dict[str, Any] = {"connect_timeout": _CONNECT, "read_timeout": _READ}
-    retry: Any = {"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR}
-    if address.scheme == "file":
-        try:
-            return stores.LocalStore(f"/{address.prefix}", mkdir=True)
-        except OSError as error:  # the error number is cut off, because the library does not return it separately
-            what = f"cannot be written: {str(error).partition(' (os error')[0].lower()[:160]}"
-            raise InputError(what, where=str(address), instead="give a folder that you may write") from None
-    use_literal_hosts()
-    check_proxies()
-    check_file_variables()
-    config: dict[str, Any] = {}
-    if address.scheme == "s3":
-        config, provider = _s3_settings(address)
-        if config.get("endpoint", "").lower().startswith("http://"):
-            timeouts["allow_http"] = True
-        return stores.from_url(
-            str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
-        )
-    return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
-
-
-def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
-    """Find endpoint, region and credentials in the order of AWS's own tools: environment, profile, role of the machine.
-
-    Raises:
-        InputError: There are no credentials, or the endpoint cannot be read.
-    """
-    from obstore.auth.boto3 import Boto3CredentialProvider
-
-    session, credentials = s3_session()
-    config: dict[str, Any] = {"checksum_algorithm": "SHA256", "region": session.region_name or "us-east-1"}
-    if endpoint := s3_endpoint(session):
-        config["endpoint"] = endpoint
-    if credentials is None:
-        if _is_public():
-            return config | {"skip_signature": True}, None
-        instead = "set AWS_PROFILE or AWS_ACCESS_KEY_ID, give the machine a role, or AWS_SKIP_SIGNATURE=true (public)"
-        raise InputError("no credentials for S3 found", where=str(address), instead=instead)
-    return config, Boto3CredentialProvider(session)
 
 
 def _stat(found: Any) -> ObjectStat:

@@ -8,7 +8,8 @@ import pytest
 
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
-from nimbus.datagen.store.remote.s3_client import s3_client, s3_endpoint, s3_session
+from nimbus.datagen.store.remote.s3_client import s3_client
+from nimbus.datagen.store.remote.s3_session import s3_endpoint, s3_session
 from tests.support.odd_web_server import Send, plain, server
 from tests.support.refusals import refusal
 
