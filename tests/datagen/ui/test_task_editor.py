@@ -160,7 +160,7 @@ def test_file_changed_by_another_program_is_kept(editor: TaskEditor):
     assert changes == [1]
     assert "changed on disk" in controls(editor)["status"].label
     editor.act("disk", "Save")
-    assert "nothing was saved" in editor.message
+    assert "has changed on disk" in editor.message
     assert "robot: ur5" in act(editor, "disk", "Reload").text
     act(editor, "changes", "Undo")
     assert act(editor, "changes", "Overwrite").path.read_text() == TASK + "rate: 30\n"

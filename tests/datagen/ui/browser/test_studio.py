@@ -48,7 +48,7 @@ def test_two_studios_on_one_file_are_told_of_each_other_and_lose_nothing(studio:
         studio.draft.save()
         soon(lambda: "changed on disk" in status(other))
         use(controls(other)["Task", "on disk"], "Save")
-        assert "nothing was saved" in other.editor.message
+        assert "has changed on disk" in other.editor.message
         assert path.read_text() == studio.draft.text
         use(controls(other)["Task", "on disk"], "Reload")
         assert other.draft.value("rate") == 10

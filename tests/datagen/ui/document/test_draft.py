@@ -165,7 +165,7 @@ def test_what_somebody_else_wrote_is_not_written_over(mine: Path):
     other.set(("family",), "mine")
     one.save()
     assert other.is_changed_on_disk
-    with pytest.raises(InputError, match="has changed on disk.*nothing was saved"):
+    with pytest.raises(InputError, match="has changed on disk"):
         other.save()
     assert mine.read_text() == one.text
     unsaved = other.text

@@ -218,7 +218,7 @@ class ExternalRenderer(Renderer[Any]):
     def _started(self) -> ExternalProgram:
         if self._program is None:
             own = self._settings
-            made = ExternalProgram(own.command, patience=own.patience, start_folder=own.folder)
+            made = ExternalProgram(own.command, patience=own.patience, cwd=own.folder)
             self._program = made
             hello = {"type": "hello", "protocol": PROTOCOL, "folder": str(made.folder)}
             answer = made.ask(hello | {"options": dict(self._settings.options)}, answer="ready")

@@ -44,13 +44,13 @@ class ExternalProgram:
     Args:
         command: Program and arguments; ``python`` is the interpreter of Nimbus.
         patience: Time without a line from the program after which it is killed [s].
-        start_folder: Folder in which the program starts; the current one may be a dataset of others.
+        cwd: Folder in which the program starts; the current one may be a dataset of others.
 
     Raises:
         InputError: The program cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], *, patience: float, start_folder: str = "/") -> None:
+    def __init__(self, command: Sequence[str], *, patience: float, cwd: str = "/") -> None:
         self._command, self._patience = tuple(command), patience
         self._place = make_owned("nimbus-render-")
         self.folder = self._place.path
@@ -62,7 +62,7 @@ class ExternalProgram:
             self._process = subprocess.Popen(
                 words,
                 env=environment,
-                cwd=start_folder,
+                cwd=cwd,
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

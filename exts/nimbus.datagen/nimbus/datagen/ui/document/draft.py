@@ -287,7 +287,7 @@ class TaskDraft:
         if self.is_other_file:
             raise self._other_file()
         if self.is_changed_on_disk:
-            what = "has changed on disk since it was opened; nothing was saved"
+            what = "has changed on disk since it was opened"
             instead = "reload it (undo restores your version), save as another file, or overwrite it"
             raise InputError(what, where=str(self.path), instead=instead)
 
