@@ -14,6 +14,7 @@ from nimbus.datagen.store.ledger.records import TimeSpan
 from nimbus.runner.cell.commit_queue import CommitQueue
 from nimbus.runner.cell.feed import Feed
 from nimbus.runner.cell.lease_chooser import LeaseChooser
+from nimbus.runner.cell.missing_work import missing_work
 from nimbus.runner.cell.plan_slots import PlanSlots
 from nimbus.runner.cell.queue.deadlines import Deadlines
 from nimbus.runner.cell.queue.lease import Lease, Role, Settled
@@ -21,7 +22,6 @@ from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.throughput import Throughput
 from nimbus.runner.cell.queue.work_queue import WorkQueue
 from nimbus.runner.cell.start_costs import StartCosts
-from nimbus.runner.cell.start_run import missing_work
 from nimbus.runner.cell.transport.messages import (
     EpisodeWritten,
     Idle,

@@ -13,8 +13,8 @@ from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.uploads import has_files
+from nimbus.runner.cell.missing_work import missing_of
 from nimbus.runner.cell.queue.lease import Missing
-from nimbus.runner.cell.start_run import missing_of
 from nimbus.runner.cell.transport.spec import CellSpec
 
 FILE_NAME = "feed.json"

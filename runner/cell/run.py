@@ -14,7 +14,8 @@ from nimbus.datagen.errors import BUG, InputError, single_line
 from nimbus.datagen.progress import show_activity
 from nimbus.datagen.stages import Request
 from nimbus.datagen.store.remote.cache_root import address_of
-from nimbus.runner.cell.start_run import completed_before, missing_work
+from nimbus.runner.cell.missing_work import completed_before, missing_work
+from nimbus.runner.cell.start_run import dataset_of
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import load_job
 from nimbus.runner.monitor.progress import Progress
@@ -51,7 +52,7 @@ def run_serial(spec: CellSpec, *, coupled: bool = False) -> int:
     mode, started = "coupled" if coupled else "serial", time.time()
     with loading():
         job = load_job(spec)
-    with job.origin.open(spec.folder) as dataset:
+    with dataset_of(job.origin, spec.folder) as dataset:
         report_foreign_files(dataset)
         settings = {"seed": spec.seed, "reach": job.origin.reach}
         run = dataset.ledger.start_run(mode=mode, cores=1, settings=settings, started=started)

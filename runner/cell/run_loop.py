@@ -13,11 +13,12 @@ from nimbus.datagen.files.own_files import remove_file
 from nimbus.runner.cell.disk_guard import DiskGuard, SpoolGuard
 from nimbus.runner.cell.dispatcher import Dispatcher
 from nimbus.runner.cell.fault_handler import FaultHandler
+from nimbus.runner.cell.missing_work import completed_before
 from nimbus.runner.cell.pool_size import PoolSizer, first_split
 from nimbus.runner.cell.queue.deadlines import CPU, ISAAC, Bounds, Deadlines
 from nimbus.runner.cell.queue.poison import PoisonDetector
 from nimbus.runner.cell.queue.restart_backoff import Circuit
-from nimbus.runner.cell.start_run import completed_before, open_dataset, open_progress
+from nimbus.runner.cell.start_run import open_dataset, open_progress
 from nimbus.runner.cell.status import CellStatus
 from nimbus.runner.cell.transport.channel import Channel
 from nimbus.runner.cell.transport.messages import Ended, Loaded, WorkerError

@@ -15,7 +15,8 @@ from nimbus.datagen.store.info import DatasetInfo, merge
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.records import Fault, Run
 from nimbus.datagen.store.remote.cache_root import address_of
-from nimbus.runner.cell.start_run import missing_of
+from nimbus.runner.cell.missing_work import missing_of
+from nimbus.runner.cell.start_run import dataset_of
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.delivery import UploadedEpisode, attempt_key, info_of
 from nimbus.runner.cluster.job import JobTask
@@ -47,7 +48,7 @@ class DatasetEntry:
         self.doubled = 0
         """Number of results that arrived for settled episodes."""
         self.progress: tuple[Progress, ...] = ()
-        self.dataset: Dataset = task.origin.open(task.spec.folder)
+        self.dataset: Dataset = dataset_of(task.origin, task.spec.folder)
         self.run: Run = self.dataset.ledger.start_run(
             mode="cluster", settings={"seed": task.spec.seed, "reach": task.origin.reach}
         )

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StoreAwayError, single_line
-from nimbus.runner.cell.start_run import completed_before
+from nimbus.runner.cell.missing_work import completed_before
 from nimbus.runner.cluster.balance import Balance
 from nimbus.runner.cluster.dataset_entry import DatasetEntry
 from nimbus.runner.cluster.head import Head

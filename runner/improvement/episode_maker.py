@@ -16,7 +16,8 @@ from nimbus.datagen.stages import Request
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.store.ledger.records import EpisodeStatus
 from nimbus.datagen.tasks.task import Task, load_task
-from nimbus.runner.cell.start_run import missing_work
+from nimbus.runner.cell.missing_work import missing_work
+from nimbus.runner.cell.start_run import dataset_of
 from nimbus.runner.cell.transport.spec import CellSpec
 from nimbus.runner.cell.worker.job import job_of
 from nimbus.runner.evaluation.results import Evaluation, collect, write_evaluation
@@ -67,7 +68,7 @@ class EpisodeMaker:
         job = job_of(spec, self._task, assets=self._assets)
         self._assets = assets_of(job.context)
         began = time.monotonic()
-        with job.origin.open(spec.folder) as dataset:
+        with dataset_of(job.origin, spec.folder) as dataset:
             refuse_quarantined(dataset.ledger, Path(spec.folder))
             run = dataset.ledger.start_run(mode="serial", cores=1, settings={"seed": spec.seed})
             with job.chain(dataset) as chain:

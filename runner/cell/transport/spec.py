@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nimbus.datagen.episode.credits import AssetCredit
 from nimbus.datagen.episode.meaning import TaskMeaning
-
-if TYPE_CHECKING:
-    from nimbus.datagen.store.dataset import Dataset
 
 MOST_WORKERS = 64
 """Largest number of workers of a cell."""
@@ -216,19 +213,3 @@ class Origin:
     reach: dict[str, Any] = field(default_factory=dict)
     """Reach map of each region: ``origin`` and ``size`` [m], ``cell`` [m], and ``reached``, one text for each row of
     cells along x, with 1 for reachable cells."""
-
-    def open(self, folder: Path | str) -> Dataset:
-        """Create or reopen the dataset; raises the errors of :meth:`Dataset.create_or_open`."""
-        from nimbus.datagen.store.dataset import Dataset
-
-        return Dataset.create_or_open(
-            folder,
-            task=self.task,
-            task_hash=self.task_hash,
-            seed=self.seed,
-            robot=self.robot,
-            inputs=self.inputs,
-            collection=self.collection,
-            credits=self.credits,
-            meaning=self.meaning,
-        )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
+from nimbus.runner.cell.start_run import dataset_of
 from nimbus.runner.cluster.demand import NodeBounds
 from nimbus.runner.cluster.local_cluster import LocalCluster, nodes_folder
 from nimbus.runner.cluster.machine import OFFER
@@ -41,7 +42,7 @@ def test_refused_run_leaves_the_nodes_of_the_first(tmp_path: Path):
     """The end of the refused run once removed the folders of these nodes, with undelivered episodes."""
     spec = make_spec(tmp_path / "data", episodes=EPISODES)
     job = job_of(spec)
-    with job.tasks[0].origin.open(spec.folder):
+    with dataset_of(job.tasks[0].origin, spec.folder):
         kept = nodes_folder(tmp_path / "data") / "n1" / "kept"
         kept.parent.mkdir(parents=True)
         kept.touch()

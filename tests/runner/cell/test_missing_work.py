@@ -7,7 +7,7 @@ import pytest
 from nimbus.datagen.store.ledger.attempt import Attempt
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
-from nimbus.runner.cell.start_run import CompletedWork, completed_before, missing_work
+from nimbus.runner.cell.missing_work import CompletedWork, completed_before, missing_work
 from nimbus.runner.cell.transport.spec import CellSpec
 
 
