@@ -12,7 +12,8 @@ from nimbus.datagen.episode.layout import Layout
 from nimbus.datagen.episode.observation import Observation
 from nimbus.datagen.episode.provenance import Provenance
 from nimbus.datagen.stages import Rendered
-from nimbus.datagen.store.episode_file.content_check import ContentHash, combine, content_hash
+from nimbus.datagen.store.episode_file.content_check import combine, content_hash
+from nimbus.datagen.store.episode_file.content_hash import ContentHash
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.verify import dataset_hashes

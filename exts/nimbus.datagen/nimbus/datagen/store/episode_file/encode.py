@@ -20,7 +20,7 @@ from nimbus.datagen.episode.trajectory import RelationSpan, SkillSegment, Trajec
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.files.own_files import remove_file
 from nimbus.datagen.random_streams import RUN
-from nimbus.datagen.store.episode_file.content_check import ContentHash
+from nimbus.datagen.store.episode_file.content_hash import ContentHash
 from nimbus.datagen.store.episode_file.fault_tolerant_file import FaultTolerantFile
 from nimbus.datagen.store.episode_file.image_chunks import create_images, write_images
 from nimbus.datagen.store.episode_file.schema import (
