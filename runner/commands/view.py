@@ -40,7 +40,17 @@ def command(
         bool, typer.Option("--failures", help="show failed attempts that a run with --keep-failures kept")
     ] = False,
 ) -> int:
-    """Show episodes or kept failures, or write a recording or a contact sheet of them."""
+    """Show episodes or kept failures, or write a recording or a contact sheet of them; show a recording again."""
+    if folder.suffix == ".rrd" and folder.is_file():
+        if save or sheet is not None or failures or episodes:
+            raise InputError(
+                "a recording is only shown", where=str(folder), instead="give the dataset for other output"
+            )
+        from nimbus.runner.media.rerun_window import start_window
+
+        start_window(folder)
+        write_out("shown in Rerun\n")
+        return 0
     view = _open(folder, failures=failures)
     if sheet is not None:
         sheet = sheet if sheet.name else start_folder() / f"{folder.resolve().name}.png"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,11 @@ from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.render.camera_model.point_cloud import point_cloud
 from nimbus.datagen.store.episode_file.read import EpisodeFile
+from nimbus.runner.media.rerun_window import finish_window, start_window
 
 _QUALITY = 85
 _CLOUD_EVERY, _CLOUD_STRIDE, _POINT = 5, 4, 0.004
 """Steps between two point clouds, pixels between two of a cloud's points, and radius of a point [m]."""
-LOOPBACK = "127.0.0.1"
 
 
 def load_rerun() -> Any:
@@ -69,7 +67,7 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
             if save:
                 rerun.save(str(save))
             else:
-                window = start_viewer()
+                window = start_window()
                 assert window.stdin
                 rerun.save(f"/dev/fd/{window.stdin.fileno()}")
         if isinstance(view, NativeView):
@@ -81,43 +79,11 @@ def show(folder: Path, view: View, numbers: Iterable[int], *, save: Path | None)
         if wanted == set(shown):
             break
     if window is not None:
-        finish(window, rerun.disconnect)
+        finish_window(window, rerun.disconnect)
     if missing := sorted(wanted - set(shown)):
         what = f"no readable episode {missing[0]}; there are {view.episode_count}"
         raise InputError(what, where=str(folder), instead="run 'nimbus qa' for details")
     return shown
-
-
-def start_viewer() -> subprocess.Popen[bytes]:
-    """Start Rerun's window as a separate process that reads a recording from its standard input.
-
-    The recording goes through this pipe alone. Rerun's server for recordings asks for no token, keeps what it gets, and
-    gives it to every client, also of other users. The window has one as well, on the loopback interface and empty.
-    """
-    # With "--new", it does not hand the recording over to a process that listens at its usual port.
-    words = ["-", "--bind", LOOPBACK, "--new", "--expect-data-soon", "--hide-welcome-screen"]
-    command = [sys.executable, "-P", "-m", "rerun", *words]
-    return subprocess.Popen(command, cwd="/", stdin=subprocess.PIPE, start_new_session=True)
-
-
-def finish(process: subprocess.Popen[bytes], end: Callable[[], object]) -> None:
-    """End the recording of a window.
-
-    Args:
-        process: The window.
-        end: Function that writes the rest of the recording.
-
-    Raises:
-        InputError: The window ended before it had read the recording.
-    """
-    with suppress(RuntimeError, OSError, ValueError):  # the window has ended, and the pipe is broken
-        end()
-    assert process.stdin
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-    if code := process.poll():
-        what = f"Rerun ended with exit code {code}"
-        raise InputError(what, where="nimbus view", instead="give --save FILE.rrd, and open the file elsewhere")
 
 
 def _blueprint(panels: list[Any]) -> Any:

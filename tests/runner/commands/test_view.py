@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from nimbus.datagen.datasets.export.shards import Options
 from nimbus.datagen.datasets.quality.checks import examine
 from nimbus.datagen.datasets.quality.view import open_view
 from nimbus.runner.cli import main
-from nimbus.runner.media.rerun import finish, start_viewer
+from nimbus.runner.media import rerun_window
+from nimbus.runner.media.rerun_window import finish_window, start_window
 from nimbus.runner.report.card import render_card
 from tests.support import ROOT
 from tests.support.foreign import write_v21
@@ -119,7 +121,7 @@ def test_a_window_gets_its_recording_through_a_pipe(tmp_path: Path, monkeypatch:
     """Rerun's server would give it to every client, also of other users, and so would one that has taken its port."""
     (tmp_path / "rerun.py").write_text(WINDOW.format(file=str(tmp_path / "seen"), code=code))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    window = start_viewer()
+    window = start_window()
     assert window.stdin
     with open(f"/dev/fd/{window.stdin.fileno()}", "wb") as file:  # as rerun.save does
         file.write(b"recording")
@@ -130,22 +132,54 @@ def test_a_window_gets_its_recording_through_a_pipe(tmp_path: Path, monkeypatch:
         window.wait(60)
 
     if code:
-        assert "nimbus view: Rerun ended with exit code 3; give --save" in refusal(finish, window, end)
+        assert "nimbus view: Rerun ended with exit code 3; give --save" in refusal(finish_window, window, end)
     else:
-        finish(window, end)
+        finish_window(window, end)
     assert (tmp_path / "seen").read_text().split() == [
-        *("-", "--bind", "127.0.0.1", "--new", "--expect-data-soon", "--hide-welcome-screen", "recording")
+        *("-", "--bind", "127.0.0.1", "--new", "--hide-welcome-screen", "--expect-data-soon", "recording")
     ]
+
+
+SERVER = """
+import pathlib, socket, sys
+with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+    server.setblocking(False)
+    try:
+        server.accept()
+        answer = "connected"
+    except BlockingIOError:
+        answer = "no client"
+pathlib.Path({file!r}).write_text(answer + " " + sys.argv[1])
+"""
+
+
+def test_the_server_of_a_window_takes_no_connection(
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It asks for no token: every user could see the recording, and open, write and delete files."""
+    (tmp_path / "rerun.py").write_text(SERVER.format(file=str(tmp_path / "seen")))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    recording = tmp_path / "demo.rrd"
+    recording.write_bytes(b"RRF")
+    assert start_window(recording).wait(60) == 0
+    assert (tmp_path / "seen").read_text() == f"no client {recording}"
+    (tmp_path / "seen").unlink()
+    assert main(["view", str(recording)]) == 0
+    assert main(["view", str(recording), "--sheet", "x.png"]) == 2
+    while not (tmp_path / "seen").exists():
+        time.sleep(0.01)
+    monkeypatch.setattr(rerun_window, "has_filters", lambda: False)
+    assert "give --sheet FILE.png, or --save FILE.rrd" in refusal(start_window)
 
 
 def test_a_window_that_is_closed_early_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "rerun.py").write_text("raise SystemExit(1)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    window = start_viewer()
+    window = start_window()
     window.wait(60)
     assert window.stdin
     assert "Rerun ended with exit code 1" in refusal(
-        finish, window, lambda: (window.stdin or sys.stdout.buffer).write(b"x" * 10**6)
+        finish_window, window, lambda: (window.stdin or sys.stdout.buffer).write(b"x" * 10**6)
     )
 
 

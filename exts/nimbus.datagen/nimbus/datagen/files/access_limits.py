@@ -108,7 +108,7 @@ class AccessLimits:
     """
 
     read: tuple[Path, ...] | None = ()
-    """Files and folders that it may read; None for all."""
+    """Files and folders that it may read; None for all but devices, such as terminals of the user."""
     write: tuple[Path, ...] = ()
     """Files and folders that it may read and change."""
     may_connect: bool = False
@@ -136,8 +136,6 @@ def limit_access(limits: AccessLimits) -> bool:
     if not version:
         return False
     handled = _Right(sum(right for right in _Right if _SINCE.get(right, 0) <= version))
-    if limits.read is None:
-        handled &= ~_READ
     is_offline = version >= _NETWORK_VERSION and not limits.may_connect
     scopes = _SCOPES if version >= _SCOPE_VERSION else 0
     rules = _Ruleset(handled, _TCP if is_offline else 0, scopes)
@@ -146,8 +144,10 @@ def limit_access(limits: AccessLimits) -> bool:
     try:
         for path in (*map(Path, _SYSTEM), *python_places()):
             _allow(ruleset, path, _RUN & handled)
-        for path in (*map(Path, _SETTINGS), *(limits.read or ())):
+        for path in (*map(Path, _SETTINGS), *(_all_files() if limits.read is None else limits.read)):
             _allow(ruleset, path, _READ & handled)
+        if limits.read is None:
+            _allow(ruleset, Path("/"), _Right.READ_FOLDER)
         shared = () if limits.is_isolated else (_SHARED_MEMORY,)
         for path in (*map(Path, (*_DEVICES, *shared)), *(one for name in _NVIDIA for one in Path("/dev").glob(name))):
             _allow(ruleset, path, _WRITE & handled)
@@ -158,7 +158,8 @@ def limit_access(limits: AccessLimits) -> bool:
         drop_capabilities()
         _call(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
         sockets = None if limits.may_connect else () if limits.is_isolated else _LOCAL_SOCKETS
-        refuse_system_calls(sockets=sockets, is_isolated=limits.is_isolated)
+        cuts = version >= _SINCE[_Right.TRUNCATE]
+        refuse_system_calls(sockets=sockets, is_isolated=limits.is_isolated, may_truncate=cuts)
     finally:
         os.close(ruleset)
     _in_force.append(limits)
@@ -179,6 +180,11 @@ def python_places() -> frozenset[Path]:
     rooms = (room for folder in nimbus.__path__ for room in Path(folder).iterdir())
     places = {*map(Path, filter(None, texts)), *(room.resolve() for room in rooms if room.is_symlink())}
     return frozenset(places | set(_library_folders()))
+
+
+def _all_files() -> Iterator[Path]:
+    """Yield the entries of the root folder except that of the devices, and links, which could lead there."""
+    yield from (path for path in Path("/").iterdir() if path != Path("/dev") and not path.is_symlink())
 
 
 def _library_folders() -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Filter of system calls for limited processes, in the instructions of the kernel's packet filter (seccomp).
+"""Filters of system calls for limited processes, in the instructions of the kernel's packet filter (seccomp).
 
 Landlock limits files and TCP. This filter refuses what Landlock does not know: other sockets, typing into a terminal,
 whose shell would execute the text without limits, and, for an isolated process, changes of modes and owners and
@@ -20,6 +20,7 @@ from typing import NamedTuple
 _CAPABILITY_VERSION = 0x20080522
 _KEPT_CAPABILITIES = 0b101011
 """Capabilities of limited processes: CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER and CAP_KILL."""
+_NO_NEW_PRIVILEGES = 38
 _SET_SECCOMP, _FILTER = 22, 2
 _LOAD, _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 """Load a word of the call's description, three jumps, and the end."""
@@ -43,7 +44,10 @@ _CALLS: dict[str, _Numbers] = {
     "ioctl": (16, 29),
     "prlimit64": (302, 261),
     "socket": (41, 198),
+    "truncate": (76, 45),
 }
+_OF_SERVERS: dict[str, _Numbers] = {"accept": (43, 202), "accept4": (288, 242)}
+"""Calls by which a server takes the connection of a client."""
 _CHANGES_OF_FILES: dict[str, _Numbers] = {
     "chmod": (90, None),
     "chown": (92, None),
@@ -128,7 +132,7 @@ def has_filters() -> bool:
     return bool(c_library().prctl(_SET_SECCOMP, _FILTER, None, 0, 0)) and ctypes.get_errno() == errno.EFAULT
 
 
-def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = False) -> None:
+def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = False, may_truncate: bool = True) -> None:
     """Refuse system calls to this thread, and to all threads and processes that it starts afterwards.
 
     The process must have given up new privileges. A kernel that was built without filters refuses nothing.
@@ -136,11 +140,28 @@ def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = Fa
     Args:
         sockets: Address families of the sockets that may be created; None for all.
         is_isolated: True for a process that exchanges nothing with others.
+        may_truncate: False if Landlock does not limit which closed files may be cut.
 
     Raises:
         OSError: The kernel refuses the filter.
     """
-    program = [*_beginning(), *_for_all(sockets), *(_for_isolated() if is_isolated else ()), _end()]
+    cuts = () if may_truncate else _refuse([_CALLS["truncate"]], errno.EACCES)
+    _set_filter([*_for_all(sockets), *cuts, *(_for_isolated() if is_isolated else ())])
+
+
+def refuse_clients() -> None:
+    """Let no server of this process, and of those that it starts, take a connection: to a server, no client ever comes.
+
+    Raises:
+        OSError: The kernel refuses the filter.
+    """
+    if c_library().prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "prctl")
+    _set_filter([*_refuse(_OF_SERVERS.values(), errno.EAGAIN), *_refuse([_CALLS["io_uring_setup"]], errno.ENOSYS)])
+
+
+def _set_filter(rules: Sequence[_Instruction]) -> None:
+    program = [*_beginning(), *rules, _end()]
     content = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in program))
     structure = _Filter(len(program), ctypes.addressof(content))
     if c_library().prctl(_SET_SECCOMP, _FILTER, ctypes.byref(structure), 0, 0) and ctypes.get_errno() != errno.EINVAL:
