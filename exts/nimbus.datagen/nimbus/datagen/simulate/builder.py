@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import Quaternion
 from nimbus.datagen.episode.layout import PlacedObject, Vector, part_label
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.media.picture_files import limit_formats
 from nimbus.datagen.objects.libraries import open_library
@@ -48,12 +49,19 @@ def parse_usd(path: Path, *, visuals: bool, anchored: bool = False) -> newton.Mo
         path: The file.
         visuals: Load purely visual geometry.
         anchored: Fix bodies without a parent to the world.
+
+    Raises:
+        InputError: Newton refuses a part of the file.
     """
     builder = newton.ModelBuilder()
     newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
     floating = False if anchored else None
     limit_formats()  # Newton opens the textures of the file
-    builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
+    try:
+        builder.add_usd(str(path), load_visual_shapes=visuals, load_static_visual_shapes=visuals, floating=floating)
+    except ValueError as error:
+        what, instead = f"Newton cannot load this file: {str(error)[:160]!a}", "correct the part, or export it again"
+        raise InputError(what, where=str(path), instead=instead) from error
     unmirror(builder)
     return builder
 

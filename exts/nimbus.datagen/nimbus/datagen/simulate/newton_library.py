@@ -56,15 +56,16 @@ def _load() -> Any:
 
 
 def _follow_assets_only() -> None:
-    """Let Newton open a texture of a stage only if the attribute has the type of a file, and USD found the file.
+    """Let Newton open a file of a stage only if the attribute has the type of a file, and USD found the file.
 
     Newton also opens files and addresses that are plain texts, or that USD did not find. USD does not count these among
     the files of a stage, so neither the check of a foreign scene nor its hash covers them.
     """
+    from newton._src.actuators import usd_parser
     from newton._src.usd import utils
     from pxr import Sdf
 
     def resolve_asset(asset: Any, *_: Any) -> str | None:
         return str(asset.resolvedPath) or None if isinstance(asset, Sdf.AssetPath) else None
 
-    utils._resolve_asset_path = resolve_asset
+    utils._resolve_asset_path = usd_parser._resolve_asset_path = resolve_asset

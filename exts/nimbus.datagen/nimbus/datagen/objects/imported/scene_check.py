@@ -21,7 +21,7 @@ from nimbus.datagen.objects.imported.mdl_files import mdl_files
 from nimbus.datagen.objects.imported.read import USD_SUFFIXES, read_nodes
 from nimbus.datagen.objects.imported.used_files import check_used_files, check_written
 
-SCENE_CHECK_VERSION = 7
+SCENE_CHECK_VERSION = 8
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
@@ -34,6 +34,8 @@ _CORNERS = 50_000_000
 _SCRIPTS = ("omni:scripting:scripts", "inputs:script", "inputs:scriptPath")
 """Attributes with Python code, or with paths of files with such code, which Isaac Sim runs when it opens or plays a
 stage."""
+_NETWORK = "newton:modelPath"
+"""Attribute with the file of a neural network; Newton also opens one that is a plain text."""
 _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
 """Beginnings of the types of graphs and their nodes, which Isaac Sim executes: some nodes run Python, CUDA or programs,
 read memory, write files, or open connections."""
@@ -192,13 +194,15 @@ def _check_prims(stage: Any, path: Path) -> None:
 
 
 def _check_scripts(prim: Any, path: Path) -> None:
-    """Refuse a prim that Isaac Sim would run."""
+    """Refuse a prim that Isaac Sim would run, or whose network Newton would load."""
     if any(prim.HasAttribute(name) for name in _SCRIPTS) or "OmniScriptingAPI" in _applied(prim):
         what, instead = "has a Python script, which Isaac Sim would run", "remove the script from the scene"
     elif _is_graph(prim):
         what, instead = "belongs to an OmniGraph, which Isaac Sim would execute", "remove or deactivate the graph"
     elif code := next((name for name in map(str, prim.GetPropertyNames()) if _CODE.fullmatch(name)), ""):
         what, instead = f"has code in {code}, which Isaac Sim would run", "write the material into a file"
+    elif prim.HasAttribute(_NETWORK) or "NewtonNeuralControlAPI" in _applied(prim):
+        what, instead = "has a neural network for a drive, which Newton would load", "remove the drive from the scene"
     elif any(set("/\\") & {*str(prim.GetAttribute(name).Get())} for name in _plugins(prim)):
         what, instead = "names a plug-in by its path, which Isaac Sim may load", "write the name of the plug-in"
     else:
