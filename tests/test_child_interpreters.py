@@ -132,16 +132,19 @@ def unsafe_lines(shell: str) -> Iterator[str]:
     """Yield lines of a shell block that let the current folder decide which code runs.
 
     These are Python with ``-m`` or ``-c`` and without ``-P``, names of the current folder, programs in folders of it,
-    and commands of Ray before ``PYTHONSAFEPATH=1``.
+    and commands of Ray before ``PYTHONSAFEPATH=1``. Ray that starts before ``RAY_AUTH_MODE=token`` runs anyone's code.
     """
-    is_safe = False
+    is_safe = has_token = False
     for line in re.sub(r"(^|\s)#.*$", "", shell.replace("\\\n", " "), flags=re.MULTILINE).splitlines():
         is_safe |= re.search(r"\bPYTHONSAFEPATH=1\b", line) is not None
+        has_token |= re.search(r"\bRAY_AUTH_MODE=token\b", line) is not None
         imports = any(
             not re.search(r" -\w*[PI]", options) and not set("PI") & set(last) and name not in OF_CHECKOUT
             for options, last, name in _PYTHON.findall(line)
         )
         if imports or _CURRENT.search(line) or (_RAY.search(line) and not is_safe):
+            yield line.strip()
+        elif re.search(r"\bray (start|up|symmetric-run)\b", line) and not has_token:
             yield line.strip()
 
 
@@ -164,10 +167,12 @@ def test_unsafe_lines_of_the_documentation_are_found():
         "A=lr/bin/python make",
         "./a/bin/b",
     )
-    lines = (*python, *folders, "ray start --head", "(umask 077; ray get-auth-token)")
+    ray = ("ray start --head", "export PYTHONSAFEPATH=1\nray up x.yaml", "(umask 077; ray get-auth-token)")
+    lines = (*python, *folders, *ray)
     assert [line for line in lines if not list(unsafe_lines(line))] == []
     safe = ("python3.11 -P -m venv ~/a", "python -Pc 'x'", "~/a/bin/pip list", ".venv/bin/python -m benchmarks.gpu")
-    others = ("python a.py -m x", "export PYTHONSAFEPATH=1\nray start --head", "make  # in $PWD", "/path/to/bin/python")
+    ray = "export PYTHONSAFEPATH=1 RAY_AUTH_MODE=token\nray start --head"
+    others = ("python a.py -m x", ray, "make  # in $PWD", "/path/to/bin/python")
     assert [line for line in (*safe, *others) if list(unsafe_lines(line))] == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nimbus.datagen.files.timed_connection import literal_host
+from nimbus.datagen.files.trusted_servers import literal_host
 
 MOST_LOCAL_NODES = 256
 """Largest number of nodes on one machine."""

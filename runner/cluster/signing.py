@@ -10,7 +10,7 @@ from collections.abc import Callable
 from nimbus.datagen.errors import StoreAwayError
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.object_store import ObjectStore
-from nimbus.datagen.store.remote.open_store import has_credentials
+from nimbus.datagen.store.remote.store_client import has_credentials
 from nimbus.runner.cluster.line_socket import HeadClient, HeadUnreachableError
 from nimbus.runner.cluster.messages import SignatureRequest, Signed
 

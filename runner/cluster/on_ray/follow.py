@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -24,11 +26,11 @@ from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError  # p
 
 from nimbus.datagen.errors import Diagnostic, InputError
 from nimbus.datagen.files.codec import from_json
-from nimbus.datagen.files.timed_connection import dial
+from nimbus.datagen.files.trusted_servers import dial
 from nimbus.runner.cluster.job import ClusterJob, HeadEnd
 from nimbus.runner.cluster.on_ray.head_actor import HeadActor
 from nimbus.runner.cluster.on_ray.own_head import find_head
-from nimbus.runner.cluster.on_ray.reach import check_token, first_line, refusal
+from nimbus.runner.cluster.on_ray.reach import check_token, first_line, is_loopback, open_cluster, refusal
 from nimbus.runner.cluster.on_ray.request import ANSWER_SECONDS, NAMESPACE, RayLine, RayOrder
 from nimbus.runner.system.output import write_json
 
@@ -145,56 +147,64 @@ def connect(address: str) -> None:
     """
     where = f"--cluster {address}"
     place = find_head(where=where) if address == "auto" else address
-    if place.startswith("ray://"):
-        _check_client_server(place.removeprefix("ray://"), where=where)
     try:
-        if not place.startswith("ray://"):
-            _check_head(services.canonicalize_bootstrap_address(place) or place, where=where)
+        if place.startswith("ray://"):
+            _check_server(place.removeprefix("ray://"), _ping_client_server, where=where)
+        else:
+            _check_server(services.canonicalize_bootstrap_address(place) or place, _ping_head, where=where)
         ray.init(address=place, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
     except InputError:
         raise
     except Exception as error:  # Ray raises various types of errors
         raise refusal(error, where=where) from None
-    if address == "auto":
-        check_token(ray.get_runtime_context().gcs_address.rpartition(":")[0].strip("[]"), where=where)
 
 
-def _check_client_server(place: str, *, where: str) -> None:
-    """Ping Ray's client server. This fails at once if there is none; ``ray.init`` would take half a minute."""
+def _ping_client_server(channel: Any) -> None:
     messages: Any = ray_client_pb2
     ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
-    with _refusing(place, where) as channel:
-        ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER_SECONDS)
+    ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER_SECONDS)
 
 
-def _check_head(place: str, *, where: str) -> None:
-    """Ping Ray's head process, which reports a wrong token; ``ray.init`` fails after a minute without the reason."""
+def _ping_head(channel: Any) -> None:
     messages: Any = gcs_service_pb2
-    with _refusing(place, where) as channel:
-        stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
-        stub.CheckAlive(messages.CheckAliveRequest(), timeout=ANSWER_SECONDS)
+    stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
+    stub.CheckAlive(messages.CheckAliveRequest(), timeout=ANSWER_SECONDS)
 
 
-@contextmanager
-def _refusing(place: str, where: str) -> Iterator[Any]:
-    """Open a channel to a server; errors become those of :func:`refusal`.
+def _check_server(place: str, ping: Callable[[Any], None], *, where: str) -> None:
+    """Ping a server of Ray, with the token and without it.
+
+    A missing server and a wrong token are reported at once; ``ray.init`` would take a minute, and states no reason.
+
+    Args:
+        place: Host and port.
+        ping: Request to the server, on a channel.
+        where: Location for errors.
 
     Raises:
-        InputError: The server refuses, does not answer, or belongs to another user of this machine.
+        InputError: The server refuses the token, does not answer, belongs to another user of this machine, or answers
+            other machines without a token.
     """
     host, _, port = place.rpartition(":")
+    host = host.strip("[]")
+    check_token(host, where=where)
     with suppress(OSError, ValueError):  # the channel reports it
-        dial(host.strip("[]"), int(port), seconds=ANSWER_SECONDS, only_trusted=True).close()
+        dial(host, int(port), seconds=ANSWER_SECONDS, only_trusted=True).close()
     try:
-        channel = init_grpc_channel(place, options=(), asynchronous=False)
+        with contextlib.closing(init_grpc_channel(place, options=(), asynchronous=False)) as channel:
+            ping(channel)
     except Exception as error:  # Ray raises various types of errors
         raise refusal(error, where=where) from None
+    if is_loopback(host) or os.environ.get("RAY_USE_TLS") == "1":  # with TLS, it asks for a certificate
+        return
     try:
-        yield channel
-    except (grpc.RpcError, RayError) as error:
+        with grpc.insecure_channel(place) as channel:
+            ping(channel)
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNAUTHENTICATED:  # pyright: ignore[reportAttributeAccessIssue]
+            return
         raise refusal(error, where=where) from None
-    finally:
-        channel.close()
+    raise open_cluster(host, where=where)
 
 
 def _write(line: RayLine) -> None:

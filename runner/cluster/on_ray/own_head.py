@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.timed_connection import literal_host
+from nimbus.datagen.files.trusted_servers import literal_host
 
 VARIABLE = "RAY_ADDRESS"
 """Environment variable of Ray with the address of a head; Ray sets it for its jobs."""
@@ -42,7 +42,7 @@ def find_head(*, where: str, processes: Path = Path("/proc")) -> str:
         what = f"this user has {len(found)} Ray clusters on this machine: {', '.join(found)[:200]}"
         raise InputError(what, where=where, instead=f"set {VARIABLE} to the address of one of them")
     what = "no Ray cluster of this user answers on this machine"
-    instead = f"start one with 'ray start --head', set {VARIABLE}=HOST:6379 for another user's, or see docs/cluster.md"
+    instead = f"start one with a token as in docs/cluster.md, or set {VARIABLE}=HOST:6379 for another user's"
     raise InputError(what, where=where, instead=instead)
 
 

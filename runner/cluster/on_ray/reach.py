@@ -12,7 +12,7 @@ from stat import S_ISDIR
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.owned_folder import OwnedFolder, remove_stale
-from nimbus.datagen.files.timed_connection import dial
+from nimbus.datagen.files.trusted_servers import dial
 from nimbus.datagen.files.variables import variable_path
 from nimbus.runner.cluster.cluster_address import ClusterAddress
 from nimbus.runner.system.output import write_error
@@ -54,9 +54,14 @@ def check_token(host: str, *, where: str) -> None:
     """
     if is_loopback(host) or read_token():
         return
-    what = f"the cluster at {host} is open to other machines, and there is no token"
+    raise open_cluster(host, where=where, reason="there is no token for it")
+
+
+def open_cluster(host: str, *, where: str, reason: str = "it answers without a token") -> InputError:
+    """Return the error for a cluster in which any process that reaches it could run code."""
+    what = f"the cluster at {host} is open to other machines, and {reason}"
     instead = "start it with RAY_AUTH_MODE=token on every node, and put its token into ~/.ray/auth_token here"
-    raise InputError(what, where=where, instead=instead)
+    return InputError(what, where=where, instead=instead)
 
 
 def warn_of_plain_token(address: ClusterAddress) -> None:
@@ -150,7 +155,7 @@ def refusal(error: Exception, *, where: str) -> InputError:
         instead = "run the same command again, or on the head with --cluster auto, or give http://HOST:8265"
         return InputError(what, where=where, instead=instead)
     if isinstance(error, ConnectionError) or "unavailable" in lower or "failed to connect" in lower:
-        instead = "start one with 'ray start --head', or give its address; see docs/cluster.md"
+        instead = "start one with a token as in docs/cluster.md, or give its address"
         return InputError(f"no Ray cluster answers: {first_line(error)}", where=where, instead=instead)
     return InputError(f"Ray: {first_line(error)}", where=where, instead="see docs/cluster.md")
 

@@ -14,7 +14,7 @@ from nimbus.datagen.files.codec import parse_json
 from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
 from nimbus.runner.cell.run import SHORT
 from nimbus.runner.cluster.cluster_address import ClusterAddress
-from nimbus.runner.cluster.on_ray.reach import check_reachable, read_token
+from nimbus.runner.cluster.on_ray.reach import check_reachable, is_loopback, open_cluster, read_token
 from nimbus.runner.system.output import write_error, write_out
 from nimbus.runner.system.processes import Interruption
 
@@ -44,6 +44,22 @@ class JobClient:
     def __init__(self, address: ClusterAddress) -> None:
         self._address = address
         self._server = Address(str(address), read_token())
+
+    def check_asks_for_token(self) -> None:
+        """Check that a dashboard that other machines can reach refuses requests without a token.
+
+        Raises:
+            InputError: It answers them.
+        """
+        if is_loopback(self._address.host):
+            return
+        where = f"--cluster {self._address}"
+        try:
+            sent = exchange(Address(str(self._address), ""), "/api/version", None, seconds=_TIMEOUT, limit=_LOG_BYTES)
+        except NoReply:
+            return  # the next request reports it
+        if sent.status == HTTPStatus.OK:
+            raise open_cluster(self._address.host, where=where)
 
     def submit(self, command: Sequence[str]) -> str:
         """Start a command on the head; return the id of its job.
@@ -117,6 +133,7 @@ def submit_to_ray(address: ClusterAddress, words: Sequence[str]) -> int:
     """
     check_reachable(address)
     client = JobClient(address)
+    client.check_asks_for_token()
     job = client.submit(["nimbus", *_on_the_head(words)])
     write_error(f"job {job} on {address.host}\n")
     shown, heard, has_asked = 0, time.monotonic(), False
