@@ -217,6 +217,15 @@ NewFolder = Annotated[
 ]
 
 
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        parser=path,
+        help="store the server's token in a file until the server ends, for programs such as Prometheus",
+    ),
+]
 Serial = Annotated[bool, typer.Option("--serial", help="run everything in this process")]
 Execute = Annotated[
     int,

@@ -9,7 +9,8 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.installation import add_extra
-from nimbus.runner.commands.options import whole
+from nimbus.datagen.files.server_tokens import token_file
+from nimbus.runner.commands.options import TokenFile, whole
 from nimbus.runner.system.output import write_out
 
 
@@ -28,6 +29,7 @@ def command(
     port: Annotated[
         int, typer.Option("--port", metavar="N", parser=whole(0, 65535), help="port; 0: any free one")
     ] = 8000,
+    token_to: TokenFile = None,
 ) -> int:
     """Serve a policy until Ctrl-C."""
     from nimbus.datagen.policies.open_policy import open_policy
@@ -38,9 +40,10 @@ def command(
         raise InputError(f"needs the package {error.name}", where="serve-policy", instead=add_extra("policy")) from None
     options = {} if checkpoint is None else {"checkpoint": checkpoint}
     server = PolicyServer(partial(open_policy, policy, options=options), port=port)
-    write_out(f"{policy} answers on {server.address}; clients other than nimbus send the token {server.token}\n")
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        server.close()
+    with token_file(token_to, server.token):
+        write_out(f"{policy} answers on {server.address}; clients other than nimbus send the token {server.token}\n")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            server.close()
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nimbus.datagen.errors import InputError, StorageError
-from nimbus.runner.commands.options import AsJson, RunFolder, whole
+from nimbus.runner.commands.options import AsJson, RunFolder, TokenFile, whole
 from nimbus.runner.system.output import write_json, write_out
 
 if TYPE_CHECKING:
@@ -35,18 +35,22 @@ def command(
             "--serve", metavar="PORT", parser=whole(0, 65535), help="serve a page and metrics on 127.0.0.1 until Ctrl-C"
         ),
     ] = None,
+    token_to: TokenFile = None,
     as_json: AsJson = False,
 ) -> int:
     """Print the status."""
     from nimbus.runner.monitor.metrics import metrics_text
     from nimbus.runner.system.console import TerminalConsole
 
+    if token_to and serve is None:
+        raise InputError("only a server has a token", where="--token-file", instead="add --serve PORT")
     source = _StatusSource(folder)
     status = source.read()
     if serve is not None:
+        from nimbus.datagen.files.server_tokens import token_file
         from nimbus.runner.monitor.status_server import StatusServer
 
-        with StatusServer(serve, source.read, source.read_node) as server:
+        with StatusServer(serve, source.read, source.read_node) as server, token_file(token_to, server.token):
             write_out(f"{server.address}  (metrics: {server.address}metrics; Ctrl-C ends it)\n")
             server.serve_forever()
         return 0

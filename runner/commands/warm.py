@@ -61,7 +61,7 @@ def command(
         from nimbus.datagen.store.remote.cache_root import address_of
 
         token = given_token(TOKEN)
-        made = new_token("cache", serve.port) if not token and is_loopback(serve.host) else ""
+        made = new_token() if not token and is_loopback(serve.host) else ""
         with BlockServer(serve.host, serve.port, [address_of(folder)], token=token or made) as server:
             told = f"; readers set {TOKEN}={made}" if made else ""
             write_error(f"serving {address_of(folder)} at {server.url}{told}; Ctrl-C ends it\n")

@@ -18,7 +18,7 @@ from rich.console import RenderableType
 from rich.terminal_theme import MONOKAI
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.server_tokens import VARIABLE, new_token
+from nimbus.datagen.files.server_tokens import new_token
 from nimbus.datagen.local_server import LocalHandler, LocalServer
 from nimbus.runner.monitor.cluster_view import node_rows, status_view
 from nimbus.runner.monitor.dashboard_view import view
@@ -61,7 +61,7 @@ class StatusServer(LocalServer):
         except OSError as error:
             what = f"cannot listen on port {port}: {error.strerror}"
             raise InputError(what, where="--serve", instead="give another port, or 0 for any free one") from None
-        self.token = new_token("status", self.server_port)
+        self.token = new_token()
 
     @property
     def address(self) -> str:
@@ -74,7 +74,7 @@ class _Handler(LocalHandler):
         """Answer a request."""
         assert isinstance(self.server, StatusServer)
         if (asked := self.without_token(self.server.token)) is None:
-            told = f"open the address that was printed at the start, or send its token; see {VARIABLE}\n"
+            told = "open the address that was printed at the start, or send its token; see --token-file\n"
             self._answer(told, "text/plain", HTTPStatus.FORBIDDEN)
             return
         try:

@@ -43,7 +43,7 @@ _TRAINERS = frozenset("close-the-loop improve".split())
 """Commands whose processes exchange gradients over TCP of this machine."""
 _INTERPRETERS = ("NIMBUS_BLENDER_PYTHON", "NIMBUS_CUROBO_PYTHON", "NIMBUS_ISAACSIM")
 """Variables with programs that a stored task may need; these have folders and caches of their own."""
-_OUTPUTS = ("html", "out", "picture", "save", "sheet", "yields")
+_OUTPUTS = ("html", "out", "picture", "save", "sheet", "token_to", "yields")
 """Parameters with the path of an output."""
 SCHEMES = {"layouts": ("train",), "policy": ("replay", "state")}
 """Parameters with a text that names a folder after one of these words and a colon."""

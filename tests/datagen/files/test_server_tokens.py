@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.server_tokens import client_token, keep_token, known_token, new_token
+from nimbus.datagen.files.server_tokens import client_token, keep_token, known_token, new_token, token_file
 
 PORT = 65_531
 TOKEN = "a-token-of-a-server"
@@ -36,13 +37,32 @@ def test_token_of_a_dead_server_is_unknown(field: str, value: object):
     path.unlink()
 
 
-def test_variable_of_servers_is_sent_nowhere(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", TOKEN)
-    mine = new_token("status", PORT)
-    assert mine == new_token("status", PORT) and len(mine) == 64 and TOKEN not in mine  # the same at every start
-    assert len({mine, new_token("status", PORT - 1), new_token("policy", PORT)}) == 3  # and opens no other server
-    assert new_token("cache", 0) != new_token("cache", 0)  # any free port
-    assert known_token(PORT) == client_token() == ""
+def test_a_file_has_the_token_of_a_running_server(tmp_path: Path):
+    path = tmp_path / "token"
+    path.write_text(new_token())  # left of a server that was killed
+    with token_file(path, TOKEN):
+        assert path.read_text() == TOKEN
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert not path.exists()
+    with token_file(None, TOKEN):
+        pass
+
+
+@pytest.mark.parametrize("content", ["", "a file of the user\n"])
+def test_a_file_of_other_content_is_kept(tmp_path: Path, content: str):
+    path = tmp_path / "notes"
+    path.write_text(content)
+    with pytest.raises(InputError, match="this file exists, and holds no token"), token_file(path, TOKEN):
+        pass
+    assert path.read_text() == content
+
+
+def test_a_file_in_a_missing_folder_is_refused(tmp_path: Path):
+    with (
+        pytest.raises(InputError, match="cannot be written: No such file or directory"),
+        token_file(tmp_path / "no" / "token", TOKEN),
+    ):
+        pass
 
 
 def test_short_token_of_a_client_is_refused(monkeypatch: pytest.MonkeyPatch):

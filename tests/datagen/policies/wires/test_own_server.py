@@ -17,7 +17,7 @@ from websockets.sync.client import connect
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.cache import cache_folder
-from nimbus.datagen.files.server_tokens import new_token
+from nimbus.datagen.files.server_tokens import known_token
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.wires import server as server_module
 from nimbus.datagen.policies.wires import websocket
@@ -57,8 +57,7 @@ def test_own_server_refuses_other_users(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert not kept.exists()
 
 
-def test_foreign_port_gets_no_token(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
+def test_foreign_port_gets_no_token():
     requests: list[bytes] = []
 
     def listen(connection: socket.socket) -> None:
@@ -70,21 +69,19 @@ def test_foreign_port_gets_no_token(monkeypatch: pytest.MonkeyPatch):
     assert requests and b"authorization" not in requests[0].lower()
 
 
-def test_token_goes_to_the_own_address_only(monkeypatch: pytest.MonkeyPatch):
+def test_token_goes_to_the_own_address_only():
     """Another user can listen on the same port of another loopback address."""
-    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
     with served() as address:
         port = int(address.rpartition(":")[2])
-        assert websocket._place(f"ws://localhost:{port}") == (HOST, port, new_token("policy", port))
+        assert websocket._place(f"ws://localhost:{port}") == (HOST, port, known_token(port))
         assert websocket._place(f"ws://[::1]:{port}") == ("::1", port, "")
 
 
 def test_own_server_limits_connections(monkeypatch: pytest.MonkeyPatch):
     """Each connection has a separate policy in memory."""
     monkeypatch.setattr(server_module, "_MOST_CONNECTIONS", 1)
-    monkeypatch.setenv("NIMBUS_SERVER_TOKEN", "x" * 16)
     with served() as address:
-        token = new_token("policy", int(address.rpartition(":")[2]))
+        token = known_token(int(address.rpartition(":")[2]))
         with connect(f"{address}/{token}") as first:
             first.recv()
             headers = {"Authorization": f"Api-Key {token}"}

@@ -1,20 +1,20 @@
 """Tokens of this user's servers: any user of the machine can connect to a port, but only this user can read the token.
 
-A server has a new token, or one that is computed from ``NIMBUS_SERVER_TOKEN`` and its port. When the server has ended,
-a client that stores this token may send it to another user; the token opens no other server. ``NIMBUS_SERVER_TOKEN``
-itself is never sent. A server whose clients are programs stores its token in a private file of the cache, named after
-its port. Clients of the same user read it there while the server runs.
+A server has a new token at every start. When it has ended, a client that stores its token may send it to the next
+process that listens on the port, of any user; the token opens no other server, and no later one. A server whose clients
+are programs stores its token in a private file of the cache, named after its port. Clients of the same user read it
+there while the server runs. Programs of others read it from a file that the user names.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import os
 import platform
 import re
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,8 +25,6 @@ from nimbus.datagen.files.cache import cache_folder
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.folder_lock import Holder
 
-VARIABLE = "NIMBUS_SERVER_TOKEN"
-"""Environment variable with the secret of all servers that this user starts, for clients that store a token."""
 CLIENT_VARIABLE = "NIMBUS_POLICY_TOKEN"
 """Environment variable with the token of the policy's server that a client connects to, for example by a tunnel."""
 _BYTES = 24
@@ -43,19 +41,39 @@ class KeptToken:
     """Process of the server; when it has ended, anyone can take its port."""
 
 
-def new_token(kind: str, port: int) -> str:
-    """Return the token for a server that starts now.
+def new_token() -> str:
+    """Return the token for a server that starts now."""
+    return secrets.token_urlsafe(_BYTES)
+
+
+@contextmanager
+def token_file(path: Path | None, token: str) -> Iterator[None]:
+    """Store the token of a server in a private file while the server runs, for programs that read it at each request.
 
     Args:
-        kind: Kind of the server.
-        port: Its port; 0 if it is not known yet, which gives a new token.
+        path: The file, which may be left of a server that was killed; None for none.
+        token: The token.
 
     Raises:
-        InputError: The environment variable has a token that is short, or cannot be a part of an address.
+        InputError: The file has another content, or cannot be written.
     """
-    if (secret := given_token(VARIABLE)) and port:
-        return hmac.new(secret.encode(), f"{kind}:{port}".encode(), hashlib.sha256).hexdigest()
-    return secrets.token_urlsafe(_BYTES)
+    if path is None:
+        yield
+        return
+    if path.exists() and not _FORM.fullmatch(read_text(path, limit=1024)):
+        instead = "name a new file, or remove this one"
+        raise InputError("this file exists, and holds no token", where=str(path), instead=instead)
+    try:
+        with replacing(path, durable=False, shared=True) as temporary:
+            temporary.chmod(0o600)
+            temporary.write_text(token)
+    except OSError as error:
+        what = f"cannot be written: {error.strerror}"
+        raise InputError(what, where=str(path), instead="name a file in a folder that you may write") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def known_token(port: int) -> str:

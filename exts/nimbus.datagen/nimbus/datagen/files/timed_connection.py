@@ -1,83 +1,16 @@
-"""Connections to foreign servers: HTTP with one time limit for an exchange, however slowly the bytes arrive.
-
-``localhost`` is always 127.0.0.1. The name may also stand for ``::1``, where another user can have the same port: that
-process would receive the token or key for the server.
-"""
+"""Connections to foreign servers: HTTP with one time limit for an exchange, however slowly the bytes arrive."""
 
 from __future__ import annotations
 
 import http.client
 import io
-import os
 import socket
 import ssl
 import time
 from functools import cache
 from typing import Any
 
-from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.port_owners import UNKNOWN, VARIABLE, foreign_server
-
-LOOPBACK = "127.0.0.1"
-"""Address on which the servers of this user listen, and tunnels end."""
-_OF_STORES = ("AWS_", "AZURE_", "AZURITE_", "GOOGLE_")
-"""Beginnings of the names of variables that libraries of stores read."""
-_MOST_ADDRESSES = 8
-"""Number of addresses of a host that are tried."""
-
-
-def literal_host(host: str) -> str:
-    """Return 127.0.0.1 for ``localhost``, and any other host unchanged."""
-    return LOOPBACK if host.lower().rstrip(".") == "localhost" else host
-
-
-def literal_url(url: str) -> str:
-    """Return a URL with 127.0.0.1 for ``localhost``, and any other text unchanged.
-
-    An encrypted server proves that it is ``localhost`` by its certificate, so its URL is unchanged too.
-    """
-    scheme, _, rest = url.partition("://")
-    place, slash, path = rest.partition("/")
-    user, at, server = place.rpartition("@")
-    host, colon, port = server.partition(":")
-    return f"{scheme}://{user}{at}{literal_host(host)}{colon}{port}{slash}{path}" if scheme.lower() == "http" else url
-
-
-def use_literal_hosts() -> None:
-    """Replace ``localhost`` in variables of stores and proxies, whose libraries would resolve it.
-
-    A variable that excludes ``localhost`` from a proxy excludes the address as well.
-    """
-    for name, value in os.environ.items():
-        if name.upper().startswith(_OF_STORES) or name.upper().endswith("_PROXY"):
-            os.environ[name] = literal_url(value)
-        if name.upper() == "NO_PROXY" and "localhost" in (hosts := value.replace(" ", "").split(",")):
-            os.environ[name] = ",".join(dict.fromkeys((*hosts, LOOPBACK)))
-
-
-def dial(host: str, port: int, *, seconds: float, only_trusted: bool = False) -> socket.socket:
-    """Connect to a server.
-
-    Args:
-        host: Name or address of the server.
-        port: Its port.
-        seconds: Time limit, which also holds for the calls of the socket [s].
-        only_trusted: True if a token or key will be sent unencrypted, or if the server's answers are executed.
-
-    Raises:
-        OSError: The server cannot be reached in time.
-        InputError: Another user of this machine has started the server.
-    """
-    dialed = socket.create_connection((literal_host(host), port), timeout=seconds)
-    if only_trusted and (user := foreign_server(dialed)):
-        dialed.close()
-        what = f"the server at this port was started by another user, '{user}', who could be hostile"
-        instead = f"start your own server again, or add '{user}' to the names in {VARIABLE} if you trust this user"
-        if user == UNKNOWN:
-            what = "no process of this machine listens on this port any more"
-            instead = f"start the server again; if the kernel forwards the port, add '{UNKNOWN}' to {VARIABLE}"
-        raise InputError(what, where=f"{host}:{port}", instead=instead)
-    return dialed
+from nimbus.datagen.files.trusted_servers import MOST_ADDRESSES, dial, literal_host
 
 
 class TimedConnection(http.client.HTTPConnection):
@@ -149,7 +82,7 @@ class TimedConnection(http.client.HTTPConnection):
 
     def _dial(self, host: str, port: int) -> socket.socket:
         failure: OSError = OSError("the name has no address")
-        for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]:
+        for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]:
             try:
                 dialed = dial(str(place[0]), int(place[1]), seconds=self.patience(), only_trusted=self._only_trusted)
             except OSError as error:

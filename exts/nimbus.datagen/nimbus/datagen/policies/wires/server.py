@@ -45,6 +45,23 @@ _SILENT = logging.Logger(__name__, logging.CRITICAL + 1)
 """Logger of the library: any user of the machine can send a damaged request, so the library logs nothing."""
 
 
+def _bound(port: int) -> socket.socket:
+    """Return a socket at a port of this machine that does not listen yet.
+
+    Raises:
+        InputError: The port is taken.
+    """
+    bound = socket.socket()
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((HOST, port))
+    except OSError as error:
+        bound.close()
+        what = (error.strerror or str(error)).lower()
+        raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
+    return bound
+
+
 class PolicyServer:
     """Server that answers observations; each connection has its own policy.
 
@@ -75,25 +92,22 @@ class PolicyServer:
         wanted = {} if cameras is None else {"cameras": {IMAGES + name: None for name in cameras}}
         policy.close()
         self._metadata = own | wanted | dict(metadata or {})
-        try:
-            server = serve(
-                self._talk,
-                HOST,
-                port,
-                compression=None,
-                max_size=LARGEST,
-                max_queue=1,
-                ping_interval=None,
-                open_timeout=_GREETING,
-                process_request=self._admit,
-                logger=_SILENT,
-            )
-        except OSError as error:
-            what = (error.strerror or str(error)).lower()
-            raise InputError(f"{port}: {what}", where="--port", instead="give another port") from None
+        bound = _bound(port)
+        self.token = new_token()
+        self._kept = keep_token(bound.getsockname()[1], self.token)  # before a client can connect
+        bound.listen()
+        server = serve(
+            self._talk,
+            sock=bound,
+            compression=None,
+            max_size=LARGEST,
+            max_queue=1,
+            ping_interval=None,
+            open_timeout=_GREETING,
+            process_request=self._admit,
+            logger=_SILENT,
+        )
         self._server = _BoundedServer(server.socket, server.handler)
-        self.token = new_token("policy", self.port)
-        self._kept = keep_token(self.port, self.token)
 
     @property
     def port(self) -> int:

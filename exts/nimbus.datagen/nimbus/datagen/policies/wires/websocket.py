@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 from nimbus.datagen.episode.trajectory import Reason
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.server_tokens import CLIENT_VARIABLE, client_token, known_token
-from nimbus.datagen.files.timed_connection import LOOPBACK, dial, literal_host
+from nimbus.datagen.files.trusted_servers import LOOPBACK, dial, literal_host
 from nimbus.datagen.local_server import is_loopback
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.policies.policy import PolicyFault

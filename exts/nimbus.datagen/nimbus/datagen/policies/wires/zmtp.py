@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from nimbus.datagen.episode.trajectory import Reason
-from nimbus.datagen.files.timed_connection import dial
+from nimbus.datagen.files.trusted_servers import dial
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.codec import LARGEST
 

@@ -25,8 +25,8 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.open_store import open_store
 from nimbus.datagen.store.remote.s3_client import s3_client, sign_creation
+from nimbus.datagen.store.remote.store_client import store_client
 from nimbus.datagen.store.remote.watched_calls import repeated, watched
 from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
 
@@ -60,7 +60,7 @@ class ObjectStore:
         if importlib.util.find_spec("obstore") is None:
             raise InputError("object stores need an extra", where=str(address), instead=add_extra("store"))
         self.address = address
-        self._store: Any = open_store(address)
+        self._store: Any = store_client(address)
         self._client: Any = None
         folder = local_folder(address)
         self._paths = DatasetPaths(folder) if folder else None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.timed_connection import literal_url
+from nimbus.datagen.files.proxies import check_receiver
+from nimbus.datagen.files.trusted_servers import literal_url
 from nimbus.datagen.files.variables import variable_path
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -40,6 +42,7 @@ def s3_session() -> tuple[Any, Any]:
     import boto3
     from botocore.exceptions import BotoCoreError
 
+    _check_receivers()
     check_file_variables()
     try:
         session = boto3.Session()
@@ -47,6 +50,21 @@ def s3_session() -> tuple[Any, Any]:
     except (BotoCoreError, ValueError) as error:  # a program for credentials may print anything
         what, instead = f"no credentials for S3: {str(error)[:160]}", "check AWS_PROFILE and the files in ~/.aws"
         raise InputError(what, instead=instead) from None
+
+
+@cache
+def _check_receivers() -> None:
+    """Let the library check each server before a request: tokens are sent to servers for credentials and roles."""
+    from botocore.httpsession import URLLib3Session
+
+    send = URLLib3Session.send
+
+    def send_checked(session: Any, request: Any) -> Any:
+        check_receiver(request.url)
+        return send(session, request)
+
+    sessions: Any = URLLib3Session
+    sessions.send = send_checked
 
 
 def s3_endpoint(session: Any) -> str | None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 from nimbus.datagen.errors import StoreAwayError
@@ -31,7 +32,11 @@ _TRIES = 3
 _FREEING = 0.3
 """Time in which the memory of an ended call is freed [s]."""
 _ENDING = 5.0
-"""Time for the thread of a loop to end [s]."""
+"""Time for the thread of a loop, and for those of the library, to end their work [s]."""
+_WORKER = "tokio-rt-worker"
+"""Name of the library's threads."""
+_QUIET_LOOKS, _PAUSE = 3, 0.01
+"""Number of consecutive looks at which these sleep, and the pause before each [s]."""
 
 
 class LargeAnswerError(StoreAwayError):
@@ -99,3 +104,14 @@ def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if thread.is_alive():  # a forked process has no such thread
         loop.call_soon_threadsafe(loop.stop)
         thread.join(_ENDING)
+        _wait_for_workers()
+
+
+def _wait_for_workers() -> None:
+    """Wait until the threads of the library sleep: after a call, they release objects of the interpreter."""
+    quiet, end = 0, time.monotonic() + _ENDING
+    while quiet < _QUIET_LOOKS and time.monotonic() < end:
+        time.sleep(_PAUSE)  # threads that wait for the interpreter's lock get it now
+        states = [path.read_text() for path in Path("/proc/self/task").glob("*/stat")]
+        is_busy = any(f"({_WORKER})" in state and state.rpartition(")")[2].split()[0] != "S" for state in states)
+        quiet = 0 if is_busy else quiet + 1

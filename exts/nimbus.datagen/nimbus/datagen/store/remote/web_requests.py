@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 import http.client
 import os
 import ssl
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import BinaryIO
-from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.timed_connection import TimedConnection, dial
+from nimbus.datagen.files.proxies import find_proxy
+from nimbus.datagen.files.timed_connection import TimedConnection
 
 COPY = "copy the dataset to s3://, gs://, az:// or a folder"
 LATER = "run the same command again later"
@@ -267,36 +266,13 @@ def _origins(parts: SplitResult) -> list[tuple[str, str, int]]:
     return [(scheme, host, port), *([("https", host, 443)] if (scheme, port) == ("http", 80) else [])]
 
 
-def _proxy(parts: SplitResult) -> tuple[str, int, str] | None:
-    """Return host, port and authorization of the environment's proxy for a URL; None for none."""
-    found = urllib.request.getproxies_environment().get(parts.scheme, "")
-    if not found or urllib.request.proxy_bypass(parts.netloc):
-        return None
-    proxy = urlsplit(found if "://" in found else f"http://{found}")
-    words = f"{unquote(proxy.username or '')}:{unquote(proxy.password or '')}".encode()
-    word = f"Basic {base64.b64encode(words).decode()}" if proxy.username else ""
-    return proxy.hostname or "", proxy.port or 80, word
-
-
-def check_proxies() -> None:
-    """Check that the proxies to which libraries send a password are not servers of another user of this machine.
-
-    Raises:
-        InputError: A proxy is one.
-    """
-    for scheme in ("http", "https"):
-        if (proxy := _proxy(urlsplit(f"{scheme}://store.invalid"))) and proxy[2]:
-            with suppress(OSError):  # the library reports that it does not answer
-                dial(*proxy[:2], seconds=_QUIET, only_trusted=True).close()
-
-
 def _connection(parts: SplitResult, quiet: float = _QUIET) -> TimedConnection:
     is_encrypted = parts.scheme == "https"
     port = parts.port or (443 if is_encrypted else 80)
-    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=quiet, proxy=_proxy(parts))
+    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=quiet, proxy=find_proxy(parts))
 
 
 def _target(parts: SplitResult) -> str:
     """Return the target of a request: a path, or for a proxy of plain HTTP, the whole URL."""
     path = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
-    return f"http://{parts.netloc}{path}" if parts.scheme == "http" and _proxy(parts) else path
+    return f"http://{parts.netloc}{path}" if parts.scheme == "http" and find_proxy(parts) else path

@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.port_owners import UNKNOWN, VARIABLE, foreign_server
-from nimbus.datagen.files.timed_connection import TimedConnection, dial
+from nimbus.datagen.files.timed_connection import TimedConnection
+from nimbus.datagen.files.trusted_servers import UNKNOWN, VARIABLE, dial, foreign_server
 from nimbus.datagen.language_model.exchange import Address, exchange
-from nimbus.datagen.store.remote.address import parse_address
-from nimbus.datagen.store.remote.object_store import ObjectStore
 from nimbus.runner.cluster.cluster_address import parse_cluster
 from nimbus.runner.cluster.on_ray.reach import check_reachable
 
@@ -105,19 +103,6 @@ def test_the_kernel_states_the_owner_of_a_real_server(connected: socket.socket):
 
 def test_systems_without_tables_trust_all(tmp_path: Path, connected: socket.socket):
     assert not foreign_server(connected, tables=tmp_path)
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can start a server of another user")
-def test_libraries_of_stores_send_no_password_of_a_proxy(monkeypatch: pytest.MonkeyPatch):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        os.fchown(server.fileno(), OTHER, OTHER)
-        port = server.getsockname()[1]
-        monkeypatch.setenv("HTTPS_PROXY", f"http://user:password@localhost:{port}")
-        with pytest.raises(InputError, match="another user, '12345'"):
-            ObjectStore(parse_address("s3://bucket/data"))
-        monkeypatch.setenv("HTTPS_PROXY", f"http://localhost:{port}")
-        monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-        ObjectStore(parse_address("s3://bucket/data"))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can start a server of another user")

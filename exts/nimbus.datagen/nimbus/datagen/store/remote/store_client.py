@@ -1,4 +1,4 @@
-"""Opening of stores with obstore: endpoint, region, credentials, and limits of time."""
+"""Clients of stores of the library obstore: endpoint, region, credentials, and limits of time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.timed_connection import use_literal_hosts
+from nimbus.datagen.files.proxies import check_proxies, check_receiver
+from nimbus.datagen.files.trusted_servers import use_literal_hosts
 from nimbus.datagen.store.remote.address import StoreAddress
 from nimbus.datagen.store.remote.s3_session import check_file_variables, s3_endpoint, s3_session
-from nimbus.datagen.store.remote.web_requests import check_proxies
 
+_IDENTITIES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "AZURE_IDENTITY_ENDPOINT", "AZURE_MSI_ENDPOINT")
+"""Variables with the server that gives the token of an identity of Azure, and receives a secret for it."""
 _CONNECT = timedelta(seconds=5)
 _READ = timedelta(seconds=30)
 """Time without a byte after which a connection is abandoned [s]."""
@@ -21,8 +23,8 @@ _RETRY_FOR = timedelta(seconds=20)
 """Time for retries inside one call; upload queues also retry for as long as the run lasts."""
 
 
-def open_store(address: StoreAddress) -> Any:
-    """Open a store, without a request to it.
+def store_client(address: StoreAddress) -> Any:
+    """Make the library's client of a store, without a request to it.
 
     Returns:
         Store of obstore.
@@ -52,6 +54,8 @@ def open_store(address: StoreAddress) -> Any:
         return stores.from_url(
             str(address), config=config, client_options=timeouts, retry_config=retry, credential_provider=provider
         )
+    for name in _IDENTITIES:
+        check_receiver(os.environ.get(name, ""))
     return stores.from_url(str(address), client_options=timeouts, retry_config=retry)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nimbus.datagen.files.timed_connection import dial, literal_host, literal_url, use_literal_hosts
+from nimbus.datagen.files.trusted_servers import dial, literal_host, literal_url, use_literal_hosts
 from nimbus.datagen.language_model.exchange import Address, NoReply, exchange
 from nimbus.datagen.policies.policy import PolicyFault
 from nimbus.datagen.policies.wires.websocket import Socket
@@ -109,11 +109,12 @@ def test_clients_do_not_resolve_localhost(client: str, monkeypatch: pytest.Monke
 
 
 def test_only_one_module_resolves_names() -> None:
-    """The studio connects to itself; the check of a cluster asks whether a name leads to this machine."""
+    """The studio connects to itself; the check of a cluster asks if a name leads to this machine."""
     line = re.compile(r"create_connection\(|getaddrinfo\(|HTTPS?Connection\(")
     found = {name for name, path in modules().items() if line.search(path.read_text())}
     others = {"nimbus.datagen.ui.gate", "nimbus.runner.cluster.on_ray.reach"}
-    assert found == {"nimbus.datagen.files.timed_connection"} | others
+    own = {"nimbus.datagen.files.timed_connection", "nimbus.datagen.files.trusted_servers"}
+    assert found == own | others
 
 
 def test_an_address_is_dialed_in_time() -> None:
