@@ -73,6 +73,8 @@ def doubled(levels: int) -> str:
             "belongs to an OmniGraph, which Isaac Sim would execute",
         ),
         ('def Xform "graph" (\n prepend apiSchemas = ["OmniGraphAPI"]\n)\n{\n}\n', "belongs to an OmniGraph"),
+        ('def BehaviorTreeNodeLibrary "library"\n{\n}\n', "belongs to a behavior tree, which Isaac Sim would execute"),
+        (BEHAVIOR.replace("OmniScriptingAPI", "BehaviorTreeAPI:main"), "belongs to a behavior tree"),
         (REFERENCE.format("http://evil/x.usda"), "refers to the address 'http://evil/x.usda'"),
         (CLIPS, "refers to the address 'http://evil/x.###.usd'"),
         (REFERENCE.format("./robot.urdf"), "'./robot.urdf', which is not USD"),
