@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -16,7 +17,7 @@ PLAIN = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Handler(LocalHandler):
-    """Answers valid requests with ``ok``."""
+    """Answers valid requests with ``ok``, and refuses ``HEAD``, as for a request without the token."""
 
     protocol_version = "HTTP/1.1"
 
@@ -26,6 +27,10 @@ class Handler(LocalHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def do_HEAD(self) -> None:
+        self.send_response(401)
+        self.end_headers()
 
 
 @contextmanager
@@ -47,6 +52,16 @@ def exchange(address: tuple[str, int], request: bytes) -> bytes:
         while part := client.recv(4096):
             found += part
     return found
+
+
+def ask(client: socket.socket) -> None:
+    """Send a request over an open connection, and read the answer to its end."""
+    client.sendall(PLAIN + b"\r\n")
+    found = b""
+    while not found.endswith(b"ok"):
+        part = client.recv(4096)
+        assert part, found
+        found += part
 
 
 def test_body_is_not_read_as_next_request():
@@ -80,7 +95,7 @@ def test_servers_of_other_machines_are_asked_by_any_name(monkeypatch: pytest.Mon
 
 def test_slow_request_ends(monkeypatch: pytest.MonkeyPatch):
     """Bytes that arrive one after the other do not extend the time limit of a request."""
-    monkeypatch.setattr(local_server, "_SECONDS", 0.3)
+    monkeypatch.setattr(local_server, "_GREETING", 0.3)
     with serving() as address, socket.create_connection(address, timeout=60.0) as client:
         client.settimeout(0.05)
         for _ in range(1200):
@@ -95,17 +110,44 @@ def test_slow_request_ends(monkeypatch: pytest.MonkeyPatch):
     pytest.fail("the server still reads")
 
 
-def test_surplus_connections_are_closed(monkeypatch: pytest.MonkeyPatch):
+def test_a_connection_stays_open_between_requests(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(local_server, "_GREETING", 0.2)
+    with serving() as address, socket.create_connection(address, timeout=60.0) as client:
+        for _ in range(2):
+            ask(client)
+            time.sleep(0.4)
+
+
+def test_surplus_connections_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(local_server, "_MOST_CONNECTIONS", 2)
     with serving() as address:
         kept = [socket.create_connection(address, timeout=60.0) for _ in range(2)]
         for client in kept:
-            client.sendall(PLAIN + b"\r\n")
-            assert client.recv(4096)
-        with socket.create_connection(address, timeout=60.0) as another:
-            assert another.recv(100) == b""
+            ask(client)
+        assert exchange(address, PLAIN + b"\r\n").startswith(b"HTTP/1.1 503")
         for client in kept:
+            ask(client)
             client.close()
+
+
+def test_connections_without_a_request_keep_no_others_out():
+    """Any user of the machine can open them, also anew whenever one is closed."""
+    with serving() as address, ExitStack() as held:
+        user = held.enter_context(socket.create_connection(address, timeout=60.0))
+        ask(user)
+        for _ in range(400):
+            other = held.enter_context(socket.create_connection(address, timeout=60.0))
+            other.sendall(b"GET / HTTP/1.1\r\nHost:")
+        assert exchange(address, PLAIN + b"Connection: close\r\n\r\n").endswith(b"ok")
+        ask(user)
+        assert threading.active_count() < 500
+
+
+def test_a_refused_request_ends_the_connection():
+    """Otherwise, connections without the token could be kept open."""
+    refused = PLAIN.replace(b"GET", b"HEAD") + b"\r\n"
+    with serving() as address:
+        assert exchange(address, refused * 2).count(b"HTTP/1.1 401") == 1
 
 
 def test_gone_client_leaves_no_traceback(capsys: pytest.CaptureFixture[str]):

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,8 +18,13 @@ from urllib.parse import urlsplit
 
 _SECONDS = 60.0
 """Time limit for one request, counted from the end of the previous one, and for one answer [s]."""
+_GREETING = 5.0
+"""Time limit for the first request of a connection [s]."""
 _MOST_CONNECTIONS = 256
-"""Largest number of connections; each has a thread, and further ones are closed at once."""
+"""Largest number of connections that have sent a request; each has a thread, and further ones are refused."""
+_MOST_GREETING = 64
+"""Largest number of additional connections without a request; a further one closes the oldest of them, because any user
+of the machine can open as many."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
@@ -94,7 +100,7 @@ def _is_own(host: str, listening: str) -> bool:
 
 
 class LocalServer(ThreadingHTTPServer):
-    """Server with a thread per connection, up to a limit."""
+    """Server with a thread per connection, up to a limit; connections without a request do not keep others out."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -102,18 +108,28 @@ class LocalServer(ThreadingHTTPServer):
     """True for a server whose clients are programs on other machines, which know it by any name; no page asks it."""
 
     def __init__(self, address: tuple[str, int], handler: type[LocalHandler]) -> None:
-        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS + 2 * _MOST_GREETING)  # half of these are ending
+        self._turn = threading.Lock()
+        self._greeting: dict[socket.socket, None] = {}
+        self._admitted: set[socket.socket] = set()
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start the thread of a connection; close the connection if there are too many."""
+        """Start the thread of a connection; close the oldest without a request if there are too many of them."""
         if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
             return
+        with self._turn:
+            if len(self._greeting) >= _MOST_GREETING:
+                oldest = next(iter(self._greeting))
+                del self._greeting[oldest]
+                with suppress(OSError):  # the client has disconnected
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread then ends
+            self._greeting[request] = None
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # the system cannot start another thread
-            self._free.release()
+            self._forget(request)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -121,7 +137,21 @@ class LocalServer(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._forget(request)
+
+    def admit(self, connection: socket.socket) -> bool:
+        """Count a connection that has sent a request among those that may wait longer; False if there are too many."""
+        with self._turn:
+            self._greeting.pop(connection, None)
+            if len(self._admitted) < _MOST_CONNECTIONS:
+                self._admitted.add(connection)
+            return connection in self._admitted
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self._turn:
+            self._greeting.pop(connection, None)
+            self._admitted.discard(connection)
+        self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Write a traceback for a bug, and nothing for a client that has disconnected."""
@@ -130,18 +160,25 @@ class LocalServer(ThreadingHTTPServer):
 
 
 class LocalHandler(BaseHTTPRequestHandler):
-    """Reads requests without a body, each within a time limit, and refuses foreign ones; see :func:`why_foreign`."""
+    """Reads requests without a body, each within a time limit, and refuses foreign ones; see :func:`why_foreign`.
+
+    An answer that refuses a request ends the connection, so that the others have shown the token.
+    """
+
+    server: LocalServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def setup(self) -> None:
         """Prepare a connection."""
         super().setup()
         self._reader = _TimedReader(self.connection)
         self.rfile = io.BufferedReader(self._reader)
+        self._seconds = _GREETING
 
     def handle_one_request(self) -> None:
         """Read and answer one request."""
-        self._reader.end = time.monotonic() + _SECONDS
+        self._reader.end = time.monotonic() + self._seconds
         super().handle_one_request()
+        self._seconds = _SECONDS
 
     def parse_request(self) -> bool:
         """Parse a request; return False for an invalid or foreign one, which is answered here.
@@ -153,21 +190,30 @@ class LocalHandler(BaseHTTPRequestHandler):
         if is_valid and ("Transfer-Encoding" in self.headers or self.headers.get("Content-Length", "0") != "0"):
             self.close_connection = True
         if is_valid and (why := self._why_foreign()):
+            self._refuse(HTTPStatus.FORBIDDEN, why)
+            return False
+        if is_valid and not self.server.admit(self.connection):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
             self.close_connection = True
-            self._refuse(f"{why}\n".encode())
             return False
         return is_valid
 
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer; one that refuses the request ends the connection."""
+        super().send_response(code, message)
+        if code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            self.send_header("Connection", "close")  # this ends it here, too
+
     def _why_foreign(self) -> str:
-        assert isinstance(self.server, LocalServer)
         address, headers = self.server.server_address, self.headers
         hosts, origins = headers.get_all("Host", []), headers.get_all("Origin", [])
         if self.server.any_host:
             return "pages are not served here" if origins else ""
         return why_foreign(hosts, origins, listening=str(address[0]) if isinstance(address, tuple) else "")
 
-    def _refuse(self, text: bytes) -> None:
-        self.send_response(HTTPStatus.FORBIDDEN)
+    def _refuse(self, code: HTTPStatus, why: str) -> None:
+        text = f"{why}\n".encode()
+        self.send_response(code)
         self.send_header("Content-Type", "text/plain")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
