@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import struct
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def doubled(levels: int) -> str:
             "belongs to an OmniGraph, which Isaac Sim would execute",
         ),
         ('def Xform "graph" (\n prepend apiSchemas = ["OmniGraphAPI"]\n)\n{\n}\n', "belongs to an OmniGraph"),
+        ('def BehaviorTreeNodeLibrary "library"\n{\n}\n', "belongs to a behavior tree, which Isaac Sim would execute"),
+        (BEHAVIOR.replace("OmniScriptingAPI", "BehaviorTreeAPI:main"), "belongs to a behavior tree"),
         (REFERENCE.format("http://evil/x.usda"), "refers to the address 'http://evil/x.usda'"),
         (CLIPS, "refers to the address 'http://evil/x.###.usd'"),
         (REFERENCE.format("./robot.urdf"), "'./robot.urdf', which is not USD"),
@@ -151,6 +154,36 @@ def test_a_file_that_was_missing_is_checked_when_it_is_there(tmp_path: Path):
         (tmp_path / "a.png").write_bytes(b"large")
         check_once(path, "reader", version=1)
     assert count == 2
+
+
+def test_a_copy_of_a_checked_stage_is_checked_at_its_place(tmp_path: Path):
+    """A reference by an absolute path leads from the copy to the part of the original, which has changed."""
+    original, copy = tmp_path / "original", tmp_path / "copy"
+    original.mkdir()
+    part = original / "part.usda"
+    part.write_text(HEAD.replace("World", "part") + 'def Xform "part"\n{\n}\n')
+    read_stage(str(stage(original, REFERENCE.format(part))))
+    shutil.copytree(original, copy)
+    part.write_text(HEAD.replace("World", "part") + BEHAVIOR.replace("thing", "part"))
+    assert "has a Python script" in refusal(read_stage, str(copy / "foreign.usda"))
+
+
+@pytest.mark.parametrize("name", ["room/foreign.usda", "link.usda"])
+def test_a_stage_behind_a_link_that_has_changed_is_checked_again(tmp_path: Path, name: str):
+    part, script = tmp_path / "part.usda", BEHAVIOR.replace("thing", "part")
+    for folder, content in (("one", 'def Xform "part"\n{\n}\n'), ("two", script)):
+        (tmp_path / folder).mkdir()
+        stage(tmp_path / folder, REFERENCE.format("./part.usda"))
+        (tmp_path / folder / "part.usda").write_text(HEAD.replace("World", "part") + content)
+    for folder in ("one", "two"):
+        for link, target in ((tmp_path / "room", folder), (part, f"{folder}/part.usda")):
+            link.unlink(missing_ok=True)
+            link.symlink_to(target)
+        if folder == "one":
+            (tmp_path / "link.usda").symlink_to("one/foreign.usda")
+            read_stage(str(tmp_path / name))
+            read_stage.cache_clear()
+    assert "has a Python script" in refusal(read_stage, str(tmp_path / name))
 
 
 def test_a_changed_buffer_in_a_subfolder_is_checked_again(tmp_path: Path):

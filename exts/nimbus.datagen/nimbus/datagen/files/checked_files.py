@@ -15,12 +15,15 @@ from nimbus.datagen.files.limited_process import MEMORY, SECONDS, run_limited
 
 
 def check_once(path: Path, function: str, *, version: int, seconds: int = SECONDS, memory: int = MEMORY) -> None:
-    """Read a file in a limited child process, unless it and the files that it refers to were read before.
+    """Read a file in a limited child process, unless it and the files to which it refers were read before at this path.
+
+    A copy elsewhere is read again: an absolute path in it leads to a file beside the original, which may have changed.
 
     Args:
         path: The file.
-        function: ``package.module:name``; it takes the path as ``file``, reads everything that the caller will read,
-            and returns the paths of all files that it has read, and of those that it named and that are missing.
+        function: ``package.module:name``; it takes the absolute path as ``file``, reads everything that the caller will
+            read, and returns the absolute paths of all files that it has read, and of those that it named and that are
+            missing.
         version: Version of the function; raised when it refuses more.
         seconds: CPU time that the function may use [s].
         memory: Memory that the function may add to the process [bytes].
@@ -28,22 +31,22 @@ def check_once(path: Path, function: str, *, version: int, seconds: int = SECOND
     Raises:
         InputError: The file cannot be read, the function refuses it or exceeds a limit, or crashes.
     """
-    key = hashlib.sha256(f"{function} {version} {path.suffix} {_digest(path)}".encode()).hexdigest()[:24]
+    key = hashlib.sha256(os.fsencode(f"{function} {version} {_digest(path)} {path.absolute()}")).hexdigest()[:24]
     kept = cache_folder("checked") / f"{key}.json"
-    if _is_known(path, kept):
+    if _is_known(kept):
         return
     given = {"file": path}
     files = run_limited(function, given, where=str(path), seconds=seconds, memory=memory, reads=None)
-    found = {os.path.relpath(file, path.parent): _state(Path(file)) for file in sorted({*files, str(path)})}
+    found = {file: _state(Path(file)) for file in sorted({*files, str(path.absolute())})}
     with writing(kept.parent):
         write_atomic(kept, to_json(found), durable=False, shared=True)
 
 
-def _is_known(path: Path, kept: Path) -> bool:
+def _is_known(kept: Path) -> bool:
     """Return True if all files have the content with which they were checked."""
     try:
         known = read_typed(dict[str, str], kept)
-        return all(_state(path.parent / name) == digest for name, digest in known.items())
+        return all(_state(Path(file)) == digest for file, digest in known.items())
     except InputError:
         return False
 

@@ -39,6 +39,8 @@ _NETWORK = "newton:modelPath"
 _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
 """Beginnings of the types of graphs and their nodes, which Isaac Sim executes: some nodes run Python, CUDA or programs,
 read memory, write files, or open connections."""
+_TREES = "BehaviorTree"
+"""Beginning of the types of behavior trees, by which Isaac Sim loads libraries of nodes in Python or C++."""
 _CODE = re.compile(r"info:(?:\w+:)*sourceCode")
 """Attributes with the code of a shader."""
 _GRAPH_ATTRIBUTES = ("node:type", "node:typeVersion", "evaluator:type")
@@ -55,8 +57,8 @@ def check_scene(path: Path) -> None:
         path: A USD or glTF file.
 
     Raises:
-        InputError: The scene cannot be read within the limits, has a Python script or an OmniGraph, or refers to an
-            address on a network, or to a file that is missing, not a regular file, or without a plain path.
+        InputError: The scene cannot be read within the limits, has a Python script, an OmniGraph or a behavior tree, or
+            refers to an address on a network, or to a file that is missing, not regular, or without a plain path.
     """
     if not is_shipped(path):
         check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
@@ -199,6 +201,8 @@ def _check_scripts(prim: Any, path: Path) -> None:
         what, instead = "has a Python script, which Isaac Sim would run", "remove the script from the scene"
     elif _is_graph(prim):
         what, instead = "belongs to an OmniGraph, which Isaac Sim would execute", "remove or deactivate the graph"
+    elif any(str(name).startswith(_TREES) for name in (prim.GetTypeName(), *_applied(prim))):
+        what, instead = "belongs to a behavior tree, which Isaac Sim would execute", "remove the tree from the scene"
     elif code := next((name for name in map(str, prim.GetPropertyNames()) if _CODE.fullmatch(name)), ""):
         what, instead = f"has code in {code}, which Isaac Sim would run", "write the material into a file"
     elif prim.HasAttribute(_NETWORK) or "NewtonNeuralControlAPI" in _applied(prim):
