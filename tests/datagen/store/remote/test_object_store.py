@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import pytest
 
-from nimbus.datagen.errors import InputError
+from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.machine import resident_bytes
-from nimbus.datagen.store.remote import object_store, s3_client, watched_calls
+from nimbus.datagen.store.remote import library_store, objects, s3_client, watched_calls
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.multipart import create_large
-from nimbus.datagen.store.remote.object_store import ObjectStore, StoreAwayError, check_creates_once
+from nimbus.datagen.store.remote.object_store import ObjectStore, check_creates_once
 from nimbus.datagen.store.remote.objects import MissingObjectError
 from tests.support.odd_web_server import dripping, server
 
@@ -143,9 +143,9 @@ class EndlessAnswer:
         raise AssertionError("nobody reads as much")
 
 
-def test_answers_without_end_are_refused(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_answers_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     obstore = pytest.importorskip("obstore", reason="the extra 'store' brings obstore")
-    store = store_at(address)
+    store = store_at(f"file://{tmp_path}/store")
 
     async def get(*_: object, **__: object) -> EndlessAnswer:
         return EndlessAnswer()
@@ -158,7 +158,7 @@ def test_answers_without_end_are_refused(address: str, tmp_path: Path, monkeypat
         store.download("a", tmp_path / "a")
     with pytest.raises(InputError, match="10 bytes; the limit is 9"):
         store.download("a", tmp_path / "a", limit=9)
-    assert not list(tmp_path.iterdir())
+    assert not (tmp_path / "a").exists()
 
 
 class SlowAnswer:
@@ -172,7 +172,7 @@ class SlowAnswer:
             yield b"a"
 
 
-def test_slow_downloads_end(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_slow_downloads_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """No single block is slow, but the whole object would take too long."""
     import obstore
 
@@ -180,11 +180,11 @@ def test_slow_downloads_end(address: str, tmp_path: Path, monkeypatch: pytest.Mo
         return SlowAnswer()
 
     monkeypatch.setattr(obstore, "get_async", get)
-    monkeypatch.setattr(object_store, "OBJECT_SECONDS", 0.1)
+    monkeypatch.setattr(library_store, "OBJECT_SECONDS", 0.1)
     begin = time.monotonic()
     with pytest.raises(StoreAwayError, match="the store is too slow"):
-        store_at(address).download("a", tmp_path / "a")
-    assert time.monotonic() - begin < 5 and not list(tmp_path.iterdir())
+        store_at(f"file://{tmp_path}/store").download("a", tmp_path / "a")
+    assert time.monotonic() - begin < 5 and not (tmp_path / "a").exists()
 
 
 @pytest.fixture
@@ -216,20 +216,29 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 
 def test_endless_errors_and_listings_end(address: str, hostile: list[bytes]):
     store, before = store_at(address), resident_bytes()
-    for call in (lambda: store.read("a"), lambda: store.create("a", b"x"), lambda: store.replace("a", b"x")):
+    for call in (lambda: store.create("a", b"x"), lambda: store.replace("a", b"x")):
         with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
             call()
+    with pytest.raises(MissingObjectError, match="no such object"):
+        store.read("a")
     hostile[0] = b"200"
-    with pytest.raises(StoreAwayError, match="an answer that takes more than 40 MiB"):
+    with pytest.raises(InputError, match="answers without Content-Length"):
+        store.read("a")
+    with pytest.raises(StoreAwayError, match="an answer of more than 2 MiB"):
         list(store.names())
     assert resident_bytes() - before < 200e6
 
 
-def test_listings_have_a_limit(address: str, monkeypatch: pytest.MonkeyPatch):
+def test_listings_have_a_limit(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     store = store_at(address)
     store.create("a", b"")
     store.create("b", b"")
-    monkeypatch.setattr(object_store, "MOST_NAMES", 1)
+    (tmp_path / "store").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "store" / name).touch()
+    monkeypatch.setattr(objects, "MOST_NAMES", 1)
+    with pytest.raises(InputError, match="lists more than 1 objects"):
+        list(store_at(f"file://{tmp_path}/store").names())
     with pytest.raises(InputError, match="lists more than 1 objects"):
         list(store.names())
 

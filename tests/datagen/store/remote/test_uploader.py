@@ -164,7 +164,7 @@ def test_lost_object_is_made_again(address: str):
 
     store = ObjectStore(parse_address(address))
     name = working_copy.names_in(spool, "episodes")[0]
-    obstore.delete(store._store, name)
+    obstore.delete(store._library.library, name)
     (working_copy.copy_folder(store.address) / name).unlink()
     open_spool(store.address)
     with open_writer(spool) as dataset:
@@ -179,7 +179,7 @@ def test_emptied_bucket_holds_nothing(address: str):
     import obstore
 
     store = ObjectStore(parse_address(address))
-    obstore.delete(store._store, [name for name, _ in store.names()])
+    obstore.delete(store._library.library, [name for name, _ in store.names()])
     shutil.rmtree(working_copy.copy_folder(store.address))
     open_spool(store.address)
     with open_writer(spool) as dataset:

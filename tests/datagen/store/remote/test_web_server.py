@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime
+import socket
 import ssl
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nimbus.datagen.errors import InputError, StoreAwayError
+from nimbus.datagen.files.timed_connection import SteadyAddresses
 from nimbus.datagen.machine import resident_bytes
 from nimbus.datagen.store.remote import web_requests, web_store
 from nimbus.datagen.store.remote.address import parse_address
@@ -162,6 +165,48 @@ def test_an_object_has_a_time_in_all(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(StoreAwayError, match="too slow"):
             store_at(address).download("a", tmp_path / "a")
     assert time.monotonic() - begin < 4
+
+
+NAMED = {"public": ["1.1.1.1", "127.0.0.1"], "local": ["127.0.0.1", "127.0.0.2"]}
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_a_name_does_not_change_to_a_server_of_this_machine(kind: str, monkeypatch: pytest.MonkeyPatch):
+    """After a redirect, its owner could let it lead to a service that nobody else reaches."""
+    first, other = NAMED[kind]
+    addresses, real = [[first], [other], [first, other]], socket.getaddrinfo
+
+    def resolve(host: str, *args: Any, **options: Any) -> Any:
+        return [found for place in addresses.pop(0) for found in real(place, *args, **options)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    steady = SteadyAddresses()
+    assert steady.find("evil.example.org", 80) == [first]
+    with pytest.raises(InputError, match=f"evil.example.org: the name leads to another address now, {other}"):
+        steady.find("evil.example.org", 80)
+    assert steady.find("evil.example.org", 80) == [first]
+
+
+def test_an_address_that_has_answered_is_kept(monkeypatch: pytest.MonkeyPatch):
+    """A name with two addresses leads to a service of this machine as soon as its own server does not answer."""
+    real = socket.getaddrinfo
+    places = ["127.0.0.1", "127.0.0.2"]
+
+    def resolve(host: str, *args: Any, **options: Any) -> Any:
+        return [found for place in places for found in real(place, *args, **options)]
+
+    def move(line: str, headers: dict[str, str], send: Send) -> None:
+        plain(send, 302, b"", "Location: /private", "Connection: close")
+
+    with server(move) as (address, requests):
+        store = store_at(address.replace("127.0.0.1", "evil.example.org"))
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        with pytest.raises(InputError, match="more than 5 redirects"):
+            store.read("a")
+        places.remove("127.0.0.1")
+        with pytest.raises(InputError, match=r"leads to another address now, 127.0.0.2"):
+            store.read("a")
+    assert len(requests) == 6
 
 
 def test_redirects_stay_on_the_host():

@@ -71,7 +71,7 @@ def test_missing_and_foreign_objects_are_named(stored: tuple[Path, str]):
     local(copy / name)
     import obstore
 
-    obstore.delete(store._store, name)
+    obstore.delete(store._library.library, name)
     store.create("episodes/stranger.hdf5", b"x")
     problems = verify(copy).problems
     assert any(problem.startswith(f"{name}: no such object") for problem in problems)

@@ -4,13 +4,52 @@ from __future__ import annotations
 
 import http.client
 import io
+import ipaddress
 import socket
 import ssl
 import time
 from functools import cache
 from typing import Any
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.trusted_servers import MOST_ADDRESSES, dial, literal_host
+
+
+class SteadyAddresses:
+    """Addresses of the hosts of several connections: a public name stays public, and another keeps its first address.
+
+    Otherwise the owner of a name could, after an answer that names a path, let it lead to a server that only this
+    machine reaches.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[str, frozenset[str]] = {}
+
+    def find(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host, in the order in which they are tried.
+
+        Raises:
+            OSError: The name has none.
+            InputError: The name has other addresses than before, or no public one any more.
+        """
+        found = socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]
+        places = list(dict.fromkeys(str(place[0]) for *_, place in found))
+        first = self._first.setdefault(host, frozenset(places))
+        is_public = any(map(_is_public, first))
+        if kept := [place for place in places if (_is_public(place) if is_public else place in first)]:
+            return kept
+        what, instead = f"the name leads to another address now, {places[0]}", "run the same command again"
+        raise InputError(what, where=host, instead=instead)
+
+    def keep(self, host: str, place: str) -> None:
+        """Note an address that has answered."""
+        if not _is_public(place):
+            self._first[host] = frozenset([place])
+
+
+def _is_public(place: str) -> bool:
+    address = ipaddress.ip_address(place.partition("%")[0])
+    return ((isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped) or address).is_global
 
 
 class TimedConnection(http.client.HTTPConnection):
@@ -25,6 +64,7 @@ class TimedConnection(http.client.HTTPConnection):
         quiet: Longest time without a byte [s].
         has_secret: True if a token or key will be sent; that of a proxy is sent in any case.
         proxy: Host, port and ``Proxy-Authorization`` of a proxy; None for none.
+        addresses: Addresses of this host in earlier connections.
     """
 
     def __init__(
@@ -36,12 +76,14 @@ class TimedConnection(http.client.HTTPConnection):
         quiet: float,
         has_secret: bool = False,
         proxy: tuple[str, int, str] | None = None,
+        addresses: SteadyAddresses | None = None,
     ) -> None:
         self.default_port = http.client.HTTPS_PORT if is_encrypted else http.client.HTTP_PORT
         super().__init__(host, port)
         self._is_encrypted, self._quiet, self._proxy = is_encrypted, quiet, proxy
         # With a proxy, a secret that is not encrypted goes to the proxy.
         self._only_trusted = (has_secret and not is_encrypted) or bool(proxy and proxy[2])
+        self._addresses = SteadyAddresses() if proxy or addresses is None else addresses
         self._end = 0.0
 
     def limit(self, end: float) -> None:
@@ -82,12 +124,13 @@ class TimedConnection(http.client.HTTPConnection):
 
     def _dial(self, host: str, port: int) -> socket.socket:
         failure: OSError = OSError("the name has no address")
-        for *_, place in socket.getaddrinfo(literal_host(host), port, type=socket.SOCK_STREAM)[:MOST_ADDRESSES]:
+        for place in self._addresses.find(host, port):
             try:
-                dialed = dial(str(place[0]), int(place[1]), seconds=self.patience(), only_trusted=self._only_trusted)
+                dialed = dial(place, port, seconds=self.patience(), only_trusted=self._only_trusted)
             except OSError as error:
                 failure = error
                 continue
+            self._addresses.keep(host, place)
             dialed.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return dialed
         raise failure

@@ -17,8 +17,7 @@ from pydantic import AfterValidator
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.archives import unpack
 from nimbus.datagen.files.cache import cache_folder, writing
-from nimbus.datagen.files.proxies import check_proxies, refuse_local_password
-from nimbus.datagen.files.trusted_servers import use_literal_hosts
+from nimbus.datagen.files.trusted_servers import check_proxies, refuse_local_password, use_literal_hosts
 
 _UNPACKED = 1 << 30
 """Largest size of the files of one model [bytes]."""

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.geometry.mujoco_library import mujoco
 from nimbus.datagen.geometry.transforms import make_transform, quat_to_matrix
 
 if TYPE_CHECKING:
+    from nimbus.datagen.datasets.multiply.source import Demonstration
     from nimbus.datagen.simulate.newton import NewtonSimulation
 
 WORLD = "world"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from nimbus.datagen.errors import InputError, StoreAwayError
 from nimbus.datagen.files.codec import from_json, to_json
 from nimbus.datagen.files.own_files import make_subfolder, remove_file
 from nimbus.datagen.store.publish import replace_text
 from nimbus.datagen.store.remote.object_store import ObjectStore
-from nimbus.datagen.store.remote.s3_client import LongAnswerError, object_key, s3_client
+from nimbus.datagen.store.remote.s3_client import error_code, object_key, s3_calls, s3_client
 
 LARGE = 64 << 20
 """Size above which a file is sent in parts [bytes]; a smaller file is cheaper to send in one request."""
@@ -59,7 +57,8 @@ def create_large(store: ObjectStore, name: str, path: Path, *, notes: Path) -> b
     note_path = notes / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}.json"
     key = object_key(store.address, name)
     size = path.stat().st_size
-    with _calling(store.place(name)) as missing:
+    missing = _Answers()
+    with s3_calls(store.place(name), store.address):
         client = s3_client()
         upload_id = _known(note_path, size)
         if upload_id and not missing.covers(lambda: client.list_parts(**key, UploadId=upload_id)):
@@ -100,7 +99,7 @@ class _Answers:
         try:
             call()
         except ClientError as error:
-            if _code(error) in ("NoSuchUpload", "404"):
+            if error_code(error) in ("NoSuchUpload", "404"):
                 return False
             raise
         return True
@@ -112,7 +111,7 @@ class _Answers:
         try:
             call()
         except ClientError as error:
-            if _code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
+            if error_code(error) in ("PreconditionFailed", "ConditionalRequestConflict", "412"):
                 return True
             raise
         return False
@@ -143,29 +142,3 @@ def _sent_parts(client: Any, key: dict[str, str], upload_id: str, lengths: dict[
             if part["Size"] == lengths.get(number) and len(version) <= _LONGEST_ETAG:
                 found[number] = version
     return found
-
-
-@contextmanager
-def _calling(where: str) -> Iterator[_Answers]:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    try:
-        yield _Answers()
-    except LongAnswerError as error:
-        raise StoreAwayError(f"the store does not answer: {error}", where=where, instead="try again") from None
-    except ClientError as error:
-        if _code(error) in ("AccessDenied", "403", "InvalidAccessKeyId", "SignatureDoesNotMatch"):
-            instead = "grant this user access, or use other credentials (docs/object-store.md)"
-            raise InputError("the store denies access", where=where, instead=instead) from None
-        what = f"the store does not answer: {_code(error)[:80]}"
-        raise StoreAwayError(what, where=where, instead="try again") from None
-    except (KeyError, ValueError, OverflowError) as error:  # a field that is missing, or is no number or date
-        what = f"the store's answer has another form: {type(error).__name__} {str(error)[:80]}"
-        raise StoreAwayError(what, where=where, instead="check the address of the store") from None
-    except BotoCoreError as error:
-        what = f"the store does not answer: {type(error).__name__}"
-        raise StoreAwayError(what, where=where, instead="try again") from None
-
-
-def _code(error: Any) -> str:
-    return str(error.response.get("Error", {}).get("Code", ""))

@@ -1,49 +1,24 @@
-"""Access to the objects of a store by name: atomic creation, reads in whole or in part, and one-line errors."""
+"""Access to the objects of a store by name: atomic creation, and reads in whole or in part."""
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.bounded import TEXT_BYTES, check_regular
-from nimbus.datagen.files.installation import add_extra
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.own_files import refuse_links
-from nimbus.datagen.store.dataset_paths import DatasetPaths
-from nimbus.datagen.store.publish import write_object
 from nimbus.datagen.store.remote.address import StoreAddress, local_folder
-from nimbus.datagen.store.remote.objects import (
-    LARGEST_OBJECT,
-    MissingBucketError,
-    MissingObjectError,
-    ObjectStat,
-    check_size,
-)
+from nimbus.datagen.store.remote.library_store import LibraryStore
+from nimbus.datagen.store.remote.objects import LARGEST_OBJECT, ObjectStat
 from nimbus.datagen.store.remote.s3_client import s3_client, sign_creation
-from nimbus.datagen.store.remote.store_client import store_client
-from nimbus.datagen.store.remote.watched_calls import repeated, watched
-from nimbus.datagen.store.remote.web_requests import LATER, OBJECT_SECONDS
-
-_BLOCK = 4 << 20
-"""Memory for an object being written to a file [bytes]."""
-_CALLERS: list[int] = []
-"""Id of the process that first called a store and thereby started the library's threads; empty before that."""
-MOST_NAMES = 10_000_000
-"""Largest number of objects in a listing."""
-T = TypeVar("T")
+from nimbus.datagen.store.remote.s3_reader import S3Reader
+from nimbus.datagen.store.remote.watched_calls import watched
 
 
 class ObjectStore:
-    """Objects below one address. Thread-safe. A process that was forked after the first call cannot use stores.
-
-    In a folder (``file://``), no object is a link out of it, a pipe or a device: calls for such a name raise an
-    ``InputError``.
+    """Objects below one address. Thread-safe. A process that was forked after the first call can only read from S3.
 
     Args:
         address: Address of the objects; :class:`WebStore` reads those of web servers.
@@ -57,13 +32,11 @@ class ObjectStore:
         if address.is_read_only:  # the library reads the errors of a server whole, however long they are
             what = f"{address.scheme}:// is read-only"
             raise InputError(what, where=str(address), instead="write to s3://, gs://, az:// or a folder")
-        if importlib.util.find_spec("obstore") is None:
-            raise InputError("object stores need an extra", where=str(address), instead=add_extra("store"))
         self.address = address
-        self._store: Any = store_client(address)
+        self._library = LibraryStore(address)
+        # The library follows redirects of S3 to any host; those of the other clouds' own servers are trusted.
+        self._reader = S3Reader(address) if address.scheme == "s3" else self._library
         self._client: Any = None
-        folder = local_folder(address)
-        self._paths = DatasetPaths(folder) if folder else None
 
     def create(self, name: str, content: Path | bytes) -> bool:
         """Create an object atomically.
@@ -81,7 +54,7 @@ class ObjectStore:
         """
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
-        with self._calling(name):
+        with self._library.calling(name):
             try:
                 self._put(name, content, mode="create", use_multipart=False)
             except (AlreadyExistsError, PreconditionError, FileExistsError):
@@ -95,7 +68,7 @@ class ObjectStore:
             InputError: There is no bucket, or no permission.
             StoreAwayError: The store does not answer.
         """
-        with self._calling(name):
+        with self._library.calling(name):
             self._put(name, content)
 
     def _put(self, name: str, content: Path | bytes, **settings: Any) -> None:
@@ -103,7 +76,7 @@ class ObjectStore:
 
         put: Any = obstore.put_async
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        watched(lambda: put(self._store, name, content, **settings), where=self.place(name), sent=size)
+        watched(lambda: put(self._library.library, name, content, **settings), where=self.place(name), sent=size)
 
     def read(self, name: str) -> bytes:
         """Read a whole object of at most 64 MiB.
@@ -113,7 +86,7 @@ class ObjectStore:
             InputError: There is no permission, or the object is larger.
             StoreAwayError: The store does not answer.
         """
-        return self._read(name, None, most=TEXT_BYTES)
+        return self._reader.read(name)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
         """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
@@ -124,43 +97,7 @@ class ObjectStore:
             byte_count: Number of bytes.
             least: Sufficient number of bytes if the object is shorter; by default all of them.
         """
-        found = self._read(name, {"range": (start, start + byte_count)}, most=byte_count)
-        if len(found) < (byte_count if least is None else least):
-            raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
-        return found
-
-    def _read(self, name: str, options: dict[str, Any] | None, *, most: int) -> bytes:
-        """Read an answer of at most a number of bytes; a longer one ends the connection."""
-        import obstore
-
-        request: Any = obstore.get_async
-
-        async def once() -> bytes:
-            answer = await request(self._store, name, options=options)
-            declared = most if options else _stat(answer.meta).byte_count
-            check_size(declared, most, where=self.place(name))
-            parts: list[bytes] = []
-            total = 0
-            async for block in answer.stream(min_chunk_size=_BLOCK):
-                if (total := total + len(block)) > declared:
-                    raise StoreAwayError(f"returned more than {declared} bytes", where=self.place(name))
-                parts.append(block)
-            return b"".join(parts)
-
-        with self._calling(name):
-            return repeated(lambda: watched(once, where=self.place(name)))
-
-    def _awaited(self, name: str, stream: AsyncIterator[T]) -> Iterator[T]:
-        """Yield what a stream of the library yields, for a limited time."""
-        end = time.monotonic() + OBJECT_SECONDS
-        while True:
-            if time.monotonic() > end:
-                raise StoreAwayError("the store is too slow", where=self.place(name), instead=LATER)
-            with self._calling(name):
-                found = watched(lambda: _next(stream), where=self.place(name))
-            if found is None:
-                return
-            yield found
+        return self._reader.read_range(name, start, byte_count, least=least)
 
     def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
         """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
@@ -172,47 +109,15 @@ class ObjectStore:
 
         Raises what :meth:`read` does, and ``StorageError`` for a full disk.
         """
-        import obstore
-
-        def once() -> ObjectStat:
-            with self._calling(name):
-                found: Any = watched(lambda: obstore.get_async(self._store, name), where=self.place(name))
-            stat = _stat(found.meta)
-            check_size(stat.byte_count, limit, where=self.place(name))
-            blocks = self._awaited(name, found.stream(min_chunk_size=_BLOCK))
-            write_object(path, blocks, stat.byte_count, where=self.place(name))
-            return stat
-
-        return repeated(once)
+        return self._reader.download(name, path, limit=limit)
 
     def stat(self, name: str) -> ObjectStat | None:
         """Return size and version of an object; None if it does not exist. Raises what :meth:`read` does otherwise."""
-        import obstore
-
-        def once() -> ObjectStat:
-            with self._calling(name):
-                return _stat(watched(lambda: obstore.head_async(self._store, name), where=self.place(name)))
-
-        try:
-            return repeated(once)
-        except MissingObjectError:
-            return None
+        return self._reader.stat(name)
 
     def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
         """List objects below a folder, with sizes [bytes]. Raises what :meth:`read` does."""
-        import obstore
-
-        with self._calling(folder):
-            pages: Any = obstore.list(self._store, prefix=f"{folder.strip('/')}/" if folder else None)
-        count = 0
-        for page in self._awaited(folder, pages):
-            if (count := count + len(page)) > MOST_NAMES:
-                what = f"the store lists more than {MOST_NAMES} objects"
-                raise InputError(what, where=self.place(folder), instead="give the address of one dataset")
-            for item in page:
-                if self._paths:
-                    self._paths.path(item["path"])
-                yield item["path"], item["size"]
+        return self._reader.names(folder)
 
     def sign(self, name: str, *, method: str = "PUT", seconds: float) -> str:
         """Make a URL that grants one operation on one object for a limited time; a ``PUT`` to S3 cannot replace it.
@@ -226,62 +131,12 @@ class ObjectStore:
             self._client = self._client or s3_client()
             return sign_creation(self._client, self.address, name, seconds=seconds)
         signing: Any = obstore
-        with self._calling(name):
-            return signing.sign(self._store, method, name, timedelta(seconds=seconds))
+        with self._library.calling(name):
+            return signing.sign(self._library.library, method, name, timedelta(seconds=seconds))
 
     def place(self, name: str) -> str:
         """Return the full address of an object, for messages."""
-        return f"{self.address}/{name}".rstrip("/")
-
-    def _no_bucket(self) -> MissingBucketError:
-        what, instead = (
-            f"there is no bucket '{self.address.bucket}'",
-            "create the bucket first, or give another address",
-        )
-        return MissingBucketError(what, where=str(self.address), instead=instead)
-
-    def _check_own(self, name: str) -> None:
-        """Refuse a name in a folder at which the library would follow a link out of it, or open a pipe.
-
-        Raises:
-            InputError: The name leads out of the folder, or is neither a file nor a folder.
-        """
-        if self._paths and os.path.exists(path := self._paths.path(name)) and not path.is_dir():
-            check_regular(path)
-
-    @contextmanager
-    def _calling(self, name: str) -> Iterator[None]:
-        """Convert the library's errors to one line each; refuse calls that would never return or leave a folder."""
-        from obstore import exceptions
-
-        where = self.place(name)
-        _refuse_fork(where)
-        try:
-            self._check_own(name)
-            yield
-        except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
-            raise
-        except (FileNotFoundError, exceptions.NotFoundError) as error:
-            if _names_bucket(error):
-                raise self._no_bucket() from None
-            raise MissingObjectError("no such object", where=where, instead="restore it from a copy") from None
-        except (PermissionError, exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-            instead = "grant this user access, or use other credentials (docs/object-store.md)"
-            raise InputError("the store denies access", where=where, instead=instead) from None
-        except exceptions.BaseError as error:
-            if _names_bucket(error):  # a listing raises no error of its own for a missing bucket
-                raise self._no_bucket() from None
-            raise StoreAwayError(_line(error), where=where, instead="run the same command again later") from None
-        except BaseException as error:
-            if type(error).__name__ != "PanicException":  # the library's failure, which is no Exception
-                raise
-            what = f"the library of stores failed: {str(error)[:160]!a}"
-            raise StoreAwayError(what, where=where, instead="check the address of the store") from None
-
-
-async def _next(stream: AsyncIterator[T]) -> T | None:
-    """Return the next item of a stream; None at its end."""
-    return await anext(stream, None)
+        return self._library.place(name)
 
 
 def check_creates_once(store: ObjectStore) -> None:
@@ -302,34 +157,3 @@ def check_creates_once(store: ObjectStore) -> None:
         what = "this store overwrites existing objects (it ignores If-None-Match)"
         instead = "use a store that supports it, such as S3, GCS, Azure, R2, MinIO, Ceph or Swift, or a shared folder"
         raise InputError(what, where=str(store.address), instead=instead)
-
-
-def _refuse_fork(where: str) -> None:
-    """Refuse a process that was forked after its parent had called a store: the library's threads are not forked.
-
-    Raises:
-        InputError: A call would wait forever.
-    """
-    if not _CALLERS:
-        _CALLERS.append(os.getpid())
-    if _CALLERS[0] != os.getpid():
-        what = "this process was forked after its parent had read from a store, so it cannot read from one"
-        # Without the variable, a spawned process imports modules from the current folder.
-        instead = "set PYTHONSAFEPATH=1, and start workers by 'spawn': DataLoader(…, multiprocessing_context='spawn')"
-        raise InputError(what, where=where, instead=instead)
-
-
-def _stat(found: Any) -> ObjectStat:
-    return ObjectStat(byte_count=int(found["size"]), etag=str(found.get("e_tag") or found["last_modified"]))
-
-
-def _names_bucket(error: Exception) -> bool:
-    text = str(error)
-    return any(code in text for code in ("NoSuchBucket", "ContainerNotFound", "bucket does not exist"))
-
-
-def _line(error: Exception) -> str:
-    """Return the first line of a library's message, without addresses that may be signed."""
-    text = str(error).split("\n")[0]
-    reason = text.rpartition(" - ")[2] if " - " in text else text
-    return f"the store does not answer: {reason.split('?')[0][:160]}"

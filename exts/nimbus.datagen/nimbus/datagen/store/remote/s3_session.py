@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.proxies import check_receiver
-from nimbus.datagen.files.trusted_servers import literal_url
+from nimbus.datagen.files.trusted_servers import check_receiver, literal_url
 from nimbus.datagen.files.variables import variable_path
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
@@ -50,6 +49,11 @@ def s3_session() -> tuple[Any, Any]:
     except (BotoCoreError, ValueError) as error:  # a program for credentials may print anything
         what, instead = f"no credentials for S3: {str(error)[:160]}", "check AWS_PROFILE and the files in ~/.aws"
         raise InputError(what, instead=instead) from None
+
+
+def is_public() -> bool:
+    """Return True if the user reads objects that need no credentials."""
+    return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
 
 
 @cache

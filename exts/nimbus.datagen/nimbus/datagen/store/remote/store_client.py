@@ -8,10 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.proxies import check_proxies, check_receiver
-from nimbus.datagen.files.trusted_servers import use_literal_hosts
+from nimbus.datagen.files.trusted_servers import check_proxies, check_receiver, use_literal_hosts
 from nimbus.datagen.store.remote.address import StoreAddress
-from nimbus.datagen.store.remote.s3_session import check_file_variables, s3_endpoint, s3_session
+from nimbus.datagen.store.remote.s3_session import check_file_variables, is_public, s3_endpoint, s3_session
 
 _IDENTITIES = ("IDENTITY_ENDPOINT", "MSI_ENDPOINT", "AZURE_IDENTITY_ENDPOINT", "AZURE_MSI_ENDPOINT")
 """Variables with the server that gives the token of an identity of Azure, and receives a secret for it."""
@@ -72,7 +71,7 @@ def _s3_settings(address: StoreAddress) -> tuple[dict[str, Any], Any]:
     if endpoint := s3_endpoint(session):
         config["endpoint"] = endpoint
     if credentials is None:
-        if _is_public():
+        if is_public():
             return config | {"skip_signature": True}, None
         instead = "set AWS_PROFILE or AWS_ACCESS_KEY_ID, give the machine a role, or AWS_SKIP_SIGNATURE=true (public)"
         raise InputError("no credentials for S3 found", where=str(address), instead=instead)
@@ -85,8 +84,4 @@ def has_credentials(address: StoreAddress) -> bool:
         return False
     if address.scheme != "s3":
         return True
-    return s3_session()[1] is not None or _is_public()
-
-
-def _is_public() -> bool:
-    return os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
+    return s3_session()[1] is not None or is_public()

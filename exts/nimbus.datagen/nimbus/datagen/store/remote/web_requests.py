@@ -6,15 +6,15 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import BinaryIO
 from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from nimbus.datagen.errors import InputError, StoreAwayError
-from nimbus.datagen.files.proxies import find_proxy
-from nimbus.datagen.files.timed_connection import TimedConnection
+from nimbus.datagen.files.timed_connection import SteadyAddresses, TimedConnection
+from nimbus.datagen.files.trusted_servers import find_proxy
 
 COPY = "copy the dataset to s3://, gs://, az:// or a folder"
 LATER = "run the same command again later"
@@ -80,8 +80,8 @@ class WebAnswer:
             raise StoreAwayError(f"returned {read} of {byte_count} bytes", where=self.where)
 
 
-class WebRequests:
-    """Requests for files below a URL. Thread-safe, also in forked processes.
+def urls_below(base: str) -> Callable[[str, str], str]:
+    """Return a function for the URLs of files below a URL, from a method and the name of a file.
 
     Args:
         base: URL without a slash at its end; its path is not quoted.
@@ -89,23 +89,34 @@ class WebRequests:
     Raises:
         ValueError: The URL has no valid host or port.
     """
+    parts = urlsplit(base)
+    if not parts.hostname or parts.port == 0:
+        raise ValueError(base)
+    begin = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_SAFE)}"
+    return lambda _, name: f"{begin}/{quote(name, safe=_SAFE)}"
 
-    def __init__(self, base: str) -> None:
-        parts = urlsplit(base)
-        if not parts.hostname or parts.port == 0:
-            raise ValueError(base)
-        self._base = f"{parts.scheme}://{parts.netloc}{quote(parts.path, safe=_SAFE)}"
+
+class WebRequests:
+    """Requests to one server. Thread-safe, also in forked processes.
+
+    Args:
+        url: Returns the URL of a file for a method, ``GET`` or ``HEAD``, and a name.
+        follows: True to follow redirects on the same host.
+    """
+
+    def __init__(self, url: Callable[[str, str], str], *, follows: bool = False) -> None:
+        self._url, self._follows, self._addresses = url, follows, SteadyAddresses()
         self._idle: dict[tuple[int, str], list[TimedConnection]] = {}
 
     @contextmanager
     def ask(
         self, method: str, name: str, *, end: float, where: str, headers: dict[str, str] | None = None
     ) -> Iterator[WebAnswer]:
-        """Send a request, follow redirects on the same host, and yield the first other answer, whatever its status.
+        """Send a request, and yield the answer, whatever its status, or that after redirects.
 
         Args:
             method: ``GET`` or ``HEAD``.
-            name: Path below the URL.
+            name: Name of the file.
             end: Time of the monotonic clock at which everything ends [s].
             where: Location for errors.
             headers: Further headers.
@@ -114,11 +125,11 @@ class WebRequests:
             InputError: The server redirects to another host or too often, or its certificate is not valid.
             StoreAwayError: The server does not answer in time.
         """
-        url = f"{self._base}/{quote(name, safe=_SAFE)}"
+        url = self._url(method, name)
         for _ in range(_MOST_REDIRECTS + 1):
             answer = self._exchange(method, url, end=end, where=where, headers=headers or {})
             try:
-                if answer.status not in _REDIRECTS:
+                if answer.status not in _REDIRECTS or not self._follows:
                     yield answer
                     return
                 url = _next_url(url, answer.headers.get("Location", ""), where=where)
@@ -134,7 +145,7 @@ class WebRequests:
         with _speaking(where):
             while True:
                 is_kept = bool(idle)
-                connection = idle.pop() if is_kept else _connection(parts)
+                connection = idle.pop() if is_kept else _connection(parts, addresses=self._addresses)
                 connection.limit(end)
                 try:
                     connection.request(method, _target(parts), headers=headers)
@@ -266,10 +277,17 @@ def _origins(parts: SplitResult) -> list[tuple[str, str, int]]:
     return [(scheme, host, port), *([("https", host, 443)] if (scheme, port) == ("http", 80) else [])]
 
 
-def _connection(parts: SplitResult, quiet: float = _QUIET) -> TimedConnection:
+def _connection(parts: SplitResult, quiet: float = _QUIET, addresses: SteadyAddresses | None = None) -> TimedConnection:
     is_encrypted = parts.scheme == "https"
     port = parts.port or (443 if is_encrypted else 80)
-    return TimedConnection(parts.hostname or "", port, is_encrypted=is_encrypted, quiet=quiet, proxy=find_proxy(parts))
+    return TimedConnection(
+        parts.hostname or "",
+        port,
+        is_encrypted=is_encrypted,
+        quiet=quiet,
+        proxy=find_proxy(parts),
+        addresses=addresses,
+    )
 
 
 def _target(parts: SplitResult) -> str:

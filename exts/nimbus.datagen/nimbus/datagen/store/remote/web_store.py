@@ -20,15 +20,15 @@ from nimbus.datagen.store.remote.objects import (
     ObjectStat,
     check_size,
 )
-from nimbus.datagen.store.remote.web_requests import CALL_SECONDS, COPY, LATER, WebAnswer, WebRequests
+from nimbus.datagen.store.remote.web_requests import CALL_SECONDS, COPY, LATER, WebAnswer, WebRequests, urls_below
 
 T = TypeVar("T")
 _PAUSES = (0.1, 0.4, 1.6)
 """Pauses before further tries of a call [s]."""
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(?:\d{1,18}|\*)", re.ASCII)
 _SIZE = re.compile(r"\d{1,18}", re.ASCII)
-_DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
-_MISSING = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+DENIED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+MISSING = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
 
 
 class WebStore:
@@ -44,7 +44,7 @@ class WebStore:
     def __init__(self, address: StoreAddress) -> None:
         self.address = address
         try:
-            self._requests = WebRequests(str(address))
+            self._requests = WebRequests(urls_below(str(address)), follows=True)
         except ValueError:
             instead = f"write {address.scheme}://host/path"
             raise InputError("the address has no valid host or port", where=str(address), instead=instead) from None
@@ -125,14 +125,18 @@ class WebStore:
         """Send a request, and yield the successful answer."""
         where = self.place(name)
         with self._requests.ask(method, name, end=end, where=where, headers=headers) as answer:
-            if answer.status in _MISSING:
-                raise MissingObjectError("no such object", where=where, instead="restore it from a copy")
-            if answer.status in _DENIED:
-                instead = "grant public access, or use a store with credentials (docs/object-store.md)"
-                raise InputError("the web server denies access", where=where, instead=instead)
-            if not answer.is_success:
-                raise StoreAwayError(f"the web server answers {answer.status}", where=where, instead=LATER)
+            self._check(answer)
             yield answer
+
+    def _check(self, answer: WebAnswer) -> None:
+        """Convert an answer that is not successful to an error."""
+        if answer.status in MISSING:
+            raise MissingObjectError("no such object", where=answer.where, instead="restore it from a copy")
+        if answer.status in DENIED:
+            instead = "grant public access, or use a store with credentials (docs/object-store.md)"
+            raise InputError("the web server denies access", where=answer.where, instead=instead)
+        if not answer.is_success:
+            raise StoreAwayError(f"the web server answers {answer.status}", where=answer.where, instead=LATER)
 
 
 def _stat(answer: WebAnswer) -> ObjectStat:

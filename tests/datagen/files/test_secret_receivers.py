@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nimbus.datagen.errors import InputError
-from nimbus.datagen.files.proxies import check_proxies, check_receiver
+from nimbus.datagen.files.trusted_servers import check_proxies, check_receiver
 from nimbus.datagen.robots.wheels import download_wheel
 from nimbus.datagen.store.remote.address import parse_address
 from nimbus.datagen.store.remote.object_store import ObjectStore
