@@ -171,6 +171,34 @@ def test_tokens_are_not_handed_over(monkeypatch: pytest.MonkeyPatch):
     assert "NIMBUS_NOTE" in text and not {"TOKEN", "SECRET", "apikey", "word"} & set(re.split(r"\W|_", text))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "AZURE_STORAGE_SAS",
+        "GITHUB_PAT",
+        "MYSQL_PWD",
+        "SLURM_JWT",
+        "OSS_ACCESSKEY",
+        "IDENTITY_HEADER",
+        "JUPYTERHUB_COOKIE",
+        "SENTRY_DSN",
+        "SSH_AUTH_SOCK",
+        "openai_api_keys",
+    ],
+)
+def test_names_of_secrets_are_known(name: str):
+    assert limited_process._is_secret(name, "a value")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "PXR_PLUGINPATH_NAME", "LD_LIBRARY_PATH", "NIMBUS_CACHE", "CUDA_PATH", "XDG_CACHE_HOME", "PWD", "TMPDIR"],
+)
+def test_variables_that_parsers_need_are_handed_over(name: str):
+    assert not limited_process._is_secret(name, "/some/folder")
+
+
 def test_a_link_among_the_results_is_refused(tmp_path: Path):
     """The caller would follow it, and may open more than the process that left it."""
     given = {"src": "/etc/passwd", "dst": str(tmp_path / "points.npy")}

@@ -30,7 +30,11 @@ MEMORY = 3 << 30
 """Limit of the memory that a call may add to the process [bytes]; the largest accepted mesh takes about 1.5 GB."""
 _ENDING = 2.0
 """Time for a server to end [s]."""
-_SECRET = re.compile("TOKEN|SECRET|PASS|CREDENTIAL|API_?KEY|_KEY(_|$)", re.IGNORECASE)
+_SECRET = re.compile(
+    "TOKEN|SECRET|PASS|CREDENTIAL|CONNECTION_STRING|COOKIE|JWT|DSN|WEBHOOK|IDENTITY_HEADER|_PWD"
+    "|KEYS?(?![A-Z])|(?<![A-Z])(AUTH|PAT|SAS)(?![A-Z])",
+    re.IGNORECASE,
+)
 """Parts of the names of variables that a parser does not see; nor does it see addresses with a password."""
 _PASSWORD = re.compile(r"://[^/@]*:[^/@]*@")
 _SIMPLER = "make it smaller or simpler, or export it again"
