@@ -75,6 +75,8 @@ def doubled(levels: int) -> str:
         ('def Xform "graph" (\n prepend apiSchemas = ["OmniGraphAPI"]\n)\n{\n}\n', "belongs to an OmniGraph"),
         ('def BehaviorTreeNodeLibrary "library"\n{\n}\n', "belongs to a behavior tree, which Isaac Sim would execute"),
         (BEHAVIOR.replace("OmniScriptingAPI", "BehaviorTreeAPI:main"), "belongs to a behavior tree"),
+        (BEHAVIOR.replace("OmniScriptingAPI", "NewtonSDFCollisionAPI"), "has a distance field"),
+        ('def Cube "thing"\n{\n bool newton:hydroelasticEnabled = 1\n}\n', "has a distance field"),
         (REFERENCE.format("http://evil/x.usda"), "refers to the address 'http://evil/x.usda'"),
         (CLIPS, "refers to the address 'http://evil/x.###.usd'"),
         (REFERENCE.format("./robot.urdf"), "'./robot.urdf', which is not USD"),
@@ -131,7 +133,7 @@ def test_a_changed_texture_is_checked_again(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(checked_files, "run_limited", lambda name, *_, **__: asked.append(name) or [])
     (tmp_path / "wood.png").write_bytes(b"two")
     read_stage(str(path))
-    assert asked == ["nimbus.datagen.objects.imported.scene_check:read_scene"]
+    assert asked[0] == "nimbus.datagen.objects.imported.scene_check:read_scene"
 
 
 def test_a_file_that_was_missing_is_checked_when_it_is_there(tmp_path: Path):

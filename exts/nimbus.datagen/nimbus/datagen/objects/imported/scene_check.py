@@ -25,6 +25,9 @@ SCENE_CHECK_VERSION = 8
 """Version of the check; it is raised when the check refuses more, so that known files are checked again."""
 _SECONDS = 120
 """Limit of CPU time [s]."""
+_DECOMPOSE = "nimbus.datagen.objects.imported.decompositions:decompose_meshes"
+_DECOMPOSE_SECONDS = 600
+"""Limit of CPU time for the trial decomposition of meshes, which has a limit of its own between two meshes [s]."""
 _FILE_BYTES = 1 << 30
 """Largest file of a scene [bytes]."""
 _PRIMS = 300_000
@@ -36,6 +39,8 @@ _SCRIPTS = ("omni:scripting:scripts", "inputs:script", "inputs:scriptPath")
 stage."""
 _NETWORK = "newton:modelPath"
 """Attribute with the file of a neural network; Newton also opens one that is a plain text."""
+_DISTANCES = ("newton:sdfMaxResolution", "newton:sdfTargetVoxelSize", "newton:hydroelasticEnabled")
+"""Attributes by which Newton computes a grid of distances, of any size."""
 _GRAPHS = ("OmniGraph", "ComputeGraph", "ComputeNode", "GlobalComputeGraph", "LazyGraph", "PushGraph")
 """Beginnings of the types of graphs and their nodes, which Isaac Sim executes: some nodes run Python, CUDA or programs,
 read memory, write files, or open connections."""
@@ -62,6 +67,8 @@ def check_scene(path: Path) -> None:
     """
     if not is_shipped(path):
         check_once(path, f"{__name__}:read_scene", version=SCENE_CHECK_VERSION, seconds=_SECONDS)
+        if path.suffix.lower() in USD_SUFFIXES:
+            check_once(path, _DECOMPOSE, version=SCENE_CHECK_VERSION, seconds=_DECOMPOSE_SECONDS)
 
 
 def is_shipped(path: Path) -> bool:
@@ -196,7 +203,7 @@ def _check_prims(stage: Any, path: Path) -> None:
 
 
 def _check_scripts(prim: Any, path: Path) -> None:
-    """Refuse a prim that Isaac Sim would run, or whose network Newton would load."""
+    """Refuse a prim that Isaac Sim would run, or whose network or distance field Newton would load."""
     if any(prim.HasAttribute(name) for name in _SCRIPTS) or "OmniScriptingAPI" in _applied(prim):
         what, instead = "has a Python script, which Isaac Sim would run", "remove the script from the scene"
     elif _is_graph(prim):
@@ -207,6 +214,8 @@ def _check_scripts(prim: Any, path: Path) -> None:
         what, instead = f"has code in {code}, which Isaac Sim would run", "write the material into a file"
     elif prim.HasAttribute(_NETWORK) or "NewtonNeuralControlAPI" in _applied(prim):
         what, instead = "has a neural network for a drive, which Newton would load", "remove the drive from the scene"
+    elif any(map(prim.HasAttribute, _DISTANCES)) or "NewtonSDFCollisionAPI" in _applied(prim):
+        what, instead = "has a distance field, which Newton computes on a GPU only", "write a physics:approximation"
     elif any(set("/\\") & {*str(prim.GetAttribute(name).Get())} for name in _plugins(prim)):
         what, instead = "names a plug-in by its path, which Isaac Sim may load", "write the name of the plug-in"
     else:
