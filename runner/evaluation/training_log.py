@@ -49,13 +49,19 @@ def train_on(
         InputError: The dataset has no stored episode.
     """
     from nimbus.datagen.policies.state_training import Demonstrations, train_state_policy, write_state_policy
+    from nimbus.datagen.policies.trained_policy import generated_policy
 
     with closing(Ledger(data, read_only=True)) as ledger:
         digests = sorted(attempt.sha256 for attempt in ledger.stored())
     if not digests:
         raise InputError("no demonstration was stored", where=str(data), instead="see the reasons in its report.html")
     inputs = hashlib.sha256(to_json([digests, settings]).encode()).hexdigest()[:16]
-    if (folder / NAME).is_file() and (known := read_typed(TrainingLog, folder / NAME)).inputs == inputs:
+    # A folder of others may have another policy.py, which the user would take for the result of this training.
+    if (
+        generated_policy(folder)
+        and (folder / NAME).is_file()
+        and (known := read_typed(TrainingLog, folder / NAME)).inputs == inputs
+    ):
         _tell(report, f"the policy in {shown_path(folder)} was trained on these demonstrations")
         return known
     rows = Demonstrations.read(data)

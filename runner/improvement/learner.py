@@ -7,13 +7,14 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.atomic import sync_file, sync_folder
 from nimbus.datagen.files.bounded import read_typed
 from nimbus.datagen.files.codec import to_json
 from nimbus.datagen.policies.perceptron import TrainingSettings
 from nimbus.datagen.policies.state_policy import StatePolicy
 from nimbus.datagen.policies.state_training import train_state_policy, write_state_policy
-from nimbus.datagen.policies.trained_policy import WEIGHTS, read_weights
+from nimbus.datagen.policies.trained_policy import WEIGHTS, generated_policy, read_weights
 from nimbus.datagen.progress import tick
 from nimbus.datagen.store.publish import disk
 from nimbus.runner.improvement.loop import Improvement, demonstrations_hash
@@ -76,7 +77,14 @@ def train_version(loop: Improvement, version: int) -> PolicyRecord:
 
 
 def read_record(loop: Improvement, version: int) -> PolicyRecord:
-    """Read the origin of a published version."""
+    """Read the origin of a published version.
+
+    Raises:
+        InputError: It cannot be read, or the version's ``policy.py`` was not written by Nimbus.
+    """
+    if generated_policy(loop.policy(version)) is None:
+        what, instead = "its policy.py is not that of a trained policy", "give a new --out, or remove this version"
+        raise InputError(what, where=str(loop.policy(version)), instead=instead)
     return read_typed(PolicyRecord, loop.policy(version) / RECORD)
 
 

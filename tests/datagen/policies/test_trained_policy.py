@@ -12,7 +12,15 @@ from nimbus.datagen.errors import InputError
 from nimbus.datagen.policies.image_policy import CONVOLUTIONS, ImagePolicy, encode_picture
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.policy import PolicyObservation, PolicyTask
-from nimbus.datagen.policies.trained_policy import WEIGHTS, TrainedSettings, read_weights, settings_of, write_policy
+from nimbus.datagen.policies.python_policy import GuardedPolicy, PythonPolicy
+from nimbus.datagen.policies.trained_policy import (
+    WEIGHTS,
+    TrainedSettings,
+    generated_policy,
+    read_weights,
+    settings_of,
+    write_policy,
+)
 from tests.support.synthetic import make_rendered, write_dataset
 
 SIZE = (24, 16)
@@ -95,6 +103,17 @@ def test_an_image_policy_answers_from_its_folder(folder: Path):
     answers = [policy.act(one) for one in seen]
     assert answers[0].shape == (3, 2) and np.abs(answers[0] - answers[1]).max() > 1e-3
     assert np.array_equal(answers[0], policy.act(seen[0]))
+
+
+def test_modules_beside_a_generated_policy_are_not_imported(folder: Path):
+    """They would stand for installed modules; the folder may have been of others before a training continued there."""
+    for name in ("nimbus", "numpy", "safetensors"):
+        (folder / f"{name}.py").write_text("raise SystemExit('imported')")
+    policy = open_policy(str(folder))
+    assert isinstance(policy, GuardedPolicy) and not isinstance(policy, PythonPolicy)
+    assert generated_policy(folder) is ImagePolicy
+    (folder / "policy.py").write_text((folder / "policy.py").read_text() + "\n")
+    assert generated_policy(folder) is None
 
 
 def test_a_convolution_is_the_sum_by_hand():

@@ -18,7 +18,7 @@ from nimbus.datagen.files.folder_lock import lock_folder
 from nimbus.datagen.policies.open_policy import open_policy
 from nimbus.datagen.policies.state_policy import StatePolicy, input_width
 from nimbus.datagen.policies.state_training import Demonstrations
-from nimbus.datagen.policies.trained_policy import TrainedSettings, write_policy
+from nimbus.datagen.policies.trained_policy import TrainedSettings, write_conventions, write_policy
 from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.ledger.ledger import Ledger
 from nimbus.datagen.store.ledger.records import EpisodeState, EpisodeStatus
@@ -95,7 +95,10 @@ def test_endless_settings_of_others_are_refused(tmp_path: Path, changes: dict[st
 def test_policies_that_name_each_other_end(tmp_path: Path):
     """A record that is its own parent is listed once."""
     loop = improvement(tmp_path)
-    publish(loop, 0)
+    settings = TrainedSettings(
+        task="t", robot="r", rate=15.0, joint_names=("a",), action_names=("a",), horizon=1, limit=7
+    )
+    write_conventions(loop.policy(0), settings, policy=StatePolicy)
     record = PolicyRecord(version=0, policy="p", parent="p", objective="o", demonstration="", rounds=(), steps=1)
     (loop.policy(0) / RECORD).write_text(to_json(record))
     assert len(list(_policy_lines(loop, "p"))) == 1
@@ -209,6 +212,8 @@ def test_a_policy_of_others_runs_no_code(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(maker, "_ancestors", lambda *_: {})
     spec = maker._policy_run(tmp_path / "rollouts", 0, number=1, split=SPLIT, indices=(0,))
     assert open_policy(spec.settings["policy"]).limit == 7
+    with pytest.raises(InputError, match=r"its policy.py is not that of a trained policy; give a new --out"):
+        read_record(loop, 0)  # the user would evaluate this version
 
 
 def test_links_in_an_improvement_are_refused(tmp_path: Path):

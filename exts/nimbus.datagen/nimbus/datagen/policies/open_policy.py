@@ -173,9 +173,13 @@ def open_policy(text: str, *, options: Mapping[str, str] | None = None) -> Polic
         return PythonPolicy(*form, checkpoint=None if checkpoint is None else Path(checkpoint))
     folder = Path(text)
     if folder.is_dir() and (folder / "policy.py").is_file():
+        from nimbus.datagen.policies.trained_policy import generated_policy
+
+        if (known := generated_policy(folder)) is not None:
+            return GuardedPolicy(known(folder))
         return PythonPolicy(folder / "policy.py", "make_policy")
-    known = (DEMONSTRATOR, "FILE.py:FUNCTION", "FOLDER of a trained policy", *(one.form for one in _SCHEMES.values()))
+    forms = (DEMONSTRATOR, "FILE.py:FUNCTION", "FOLDER of a trained policy", *(one.form for one in _SCHEMES.values()))
     if text.endswith(".py"):
         raise InputError(f"'{text}' names no function", where=WHERE, instead=f"write {text}:make_policy")
     hint = suggest(scheme, _SCHEMES) if colon and not Path(text).suffix else ""
-    raise InputError(f"'{text}' is not a policy", where=WHERE, instead=hint or f"write one of {', '.join(known)}")
+    raise InputError(f"'{text}' is not a policy", where=WHERE, instead=hint or f"write one of {', '.join(forms)}")

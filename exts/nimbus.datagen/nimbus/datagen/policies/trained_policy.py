@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +50,14 @@ def make_policy():
     """Load the weights that lie beside this file."""
     return {name}(Path(__file__).parent)
 '''
+
+
+_CLASSES = (
+    ("nimbus.datagen.policies.state_policy", "StatePolicy"),
+    ("nimbus.datagen.policies.image_policy", "ImagePolicy"),
+    ("nimbus.train.vla_policy", "VlaPolicy"),
+)
+"""Modules and names of the classes for which ``policy.py`` is written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +198,20 @@ def read_weights(path: Path) -> dict[str, FloatArray]:
 def unreadable(path: Path, error: Exception) -> InputError:
     """Make the error for weights that cannot be read."""
     return InputError(f"cannot be read: {error}", where=str(path), instead=_AGAIN)
+
+
+def generated_policy(folder: Path) -> type[TrainedPolicy] | None:
+    """Return the class of a folder's policy if its ``policy.py`` is one that Nimbus writes, otherwise None.
+
+    Such a file is not imported: modules of the same folder would stand for installed ones, and the folder may have been
+    of others before a training continued in it.
+    """
+    path = folder / ENTRY
+    for module, name in _CLASSES:
+        text = _ENTRY_TEXT.format(module=module, name=name).encode()
+        if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
+            return getattr(import_module(module), name)
+    return None
 
 
 def write_conventions(folder: Path, settings: TrainedSettings, *, policy: type[TrainedPolicy]) -> None:
