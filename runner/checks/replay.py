@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nimbus.datagen.arrays import FloatArray
-from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import PhysicalLayout, check_object_count
 from nimbus.datagen.episode.trajectory import DISTURBED, TELEOPERATION, Outcome, Trajectory
 from nimbus.datagen.errors import InputError, suggest
 from nimbus.datagen.execute.interpreter import performer
@@ -29,9 +29,8 @@ from nimbus.datagen.tasks.stored_files import compare_assets, hash_stored_assets
 from nimbus.datagen.tasks.task import NavigationTask, Task
 from nimbus.datagen.usd.stage import read_stage
 
-_MOST_OBJECTS, _MOST_CONTACTS = 200, 4_000
-"""Limits on the work of a replay, because a layout may come from an untrusted file. The largest group of objects in the
-shipped tasks has 14."""
+_MOST_CONTACTS = 4_000
+"""Limit on the contacts of a step, because a layout may come from an untrusted file."""
 _MOST_WORK, _LINEAR = 2_000_000_000, 100
 """Limit on the work of physics, and the work for each contact and degree of freedom in an evaluation of contacts; the
 solver adds the square of the contacts. A unit takes up to 0.6 µs, and an episode with a cloth has 57 million."""
@@ -162,9 +161,7 @@ def replay(path: Path, *, actions: FedActions = "executed") -> Replay:
 
     with EpisodeFile(path) as episode:
         layout, stored, task = episode.layout(), episode.trajectory(), stored_task(episode)
-        if (count := len(layout.physical.objects)) > _MOST_OBJECTS:
-            what = f"its layout has {count} objects; the limit is {_MOST_OBJECTS}"
-            raise InputError(what, where=str(path), instead="check where the dataset comes from")
+        check_object_count(layout.physical, where=str(path))
         check_engine(episode.provenance.settings, where=str(path))
         check_assets(task, episode)
         try:

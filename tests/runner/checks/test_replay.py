@@ -10,6 +10,7 @@ from typing import Any
 import h5py
 import pytest
 
+from nimbus.datagen.episode import layout as layout_module
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.scene_files import scene_folder
 from nimbus.datagen.tasks import own_tasks
@@ -70,7 +71,7 @@ def test_work_of_a_replay_is_limited(copy: Path, capsys, monkeypatch: pytest.Mon
             assert main(["replay", str(copy), path.stem]) == 2
         line = capsys.readouterr().err
         assert line.startswith(f"{path}: physics cannot compute its layout: ") and text in line
-    monkeypatch.setattr(replay, "_MOST_OBJECTS", 0)
+    monkeypatch.setattr(layout_module, "MOST_OBJECTS", 0)
     assert main(["replay", str(copy), path.stem]) == 2
     assert re.search(r"its layout has \d+ objects; the limit is 0", capsys.readouterr().err)
 

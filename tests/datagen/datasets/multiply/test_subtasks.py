@@ -336,6 +336,7 @@ def test_a_demonstration_without_contact_is_refused():
     [
         ({"rate": 2.0}, "has a rate of 2 Hz; record at 4 to 1000 Hz"),
         ({"joint_positions": np.zeros((5, 9))}, "has only 5 rows, 0.3 s"),
+        ({"joint_positions": np.zeros((100_000, 9))}, "has 100000 rows, .* the limit is 3600 s"),
         ({"joint_positions": np.full((60, 9), np.nan)}, "not finite"),
     ],
 )

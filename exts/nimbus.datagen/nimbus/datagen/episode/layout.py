@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Meta
 
 from nimbus.datagen.arrays import Quaternion
+from nimbus.datagen.errors import InputError
 from nimbus.datagen.random_streams import RUN, episode_generator
 
 Vector = tuple[float, float, float]
@@ -19,6 +20,9 @@ Side = Annotated[int, Meta(ge=1, le=4096)]
 """Side of a camera's image [px]; it is limited, because a layout may come from an untrusted file."""
 _LIBRARY = re.compile(r"[^./\\\0]+")
 """Pattern of a library's name. By a path, the layout of a foreign dataset could name any file of this user."""
+MOST_OBJECTS = 200
+"""Largest number of objects in a stored layout whose physics is computed; the time grows faster than their square. The
+largest group of objects in the shipped tasks has 14."""
 TASK = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 """Pattern of a task's name, which is part of the names of episode files."""
 TaskName = Annotated[str, Meta(pattern=rf"\A{TASK.pattern}\Z")]
@@ -318,3 +322,14 @@ class Layout:
         used = [*objects, *(camera.mount for camera in self.visual.cameras), push.body if push else ""]
         if missing := [name for name in used if name and name not in bodies]:
             raise ValueError(f"the trajectory has no body {missing[0]!a}")
+
+
+def check_object_count(layout: PhysicalLayout, *, where: str) -> None:
+    """Refuse a layout from a file of others whose physics would take hours.
+
+    Raises:
+        InputError: It has too many objects.
+    """
+    if (count := len(layout.objects)) > MOST_OBJECTS:
+        what = f"its layout has {count} objects; the limit is {MOST_OBJECTS}"
+        raise InputError(what, where=where, instead="check where the dataset comes from")

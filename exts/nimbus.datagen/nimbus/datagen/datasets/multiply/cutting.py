@@ -17,7 +17,7 @@ from nimbus.datagen.datasets.multiply.cuts import SubtaskCut, find_cuts
 from nimbus.datagen.datasets.multiply.cuts_file import CutsScope, DemonstrationCuts, parse_cuts
 from nimbus.datagen.datasets.multiply.source import Demonstration
 from nimbus.datagen.datasets.multiply.subtasks import Subtask, make_subtasks
-from nimbus.datagen.episode.layout import PhysicalLayout
+from nimbus.datagen.episode.layout import PhysicalLayout, check_object_count
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.strict_yaml import Document
 from nimbus.datagen.robots.robot import Robot
@@ -58,10 +58,14 @@ class Cutter:
         task: Task of all demonstrations.
         stage: Scene of the task.
         robot: Robot of the task.
+
+    Raises:
+        InputError: The layout has too many objects.
     """
 
     def __init__(self, layout: PhysicalLayout, *, task: Task, stage: StageInfo, robot: Robot) -> None:
         self._task, self._stage, self._robot = task, stage, robot
+        check_object_count(layout, where=task.name)
         self._simulation = NewtonSimulation(stage, robot, rate=task.rate)
         self._simulation.load(layout)
 

@@ -18,6 +18,8 @@ from nimbus.datagen.store.episode_file.read import EpisodeFile
 from nimbus.datagen.store.info import read_info
 from nimbus.datagen.tasks.task import Task
 
+MOST_SECONDS = 3600.0
+"""Longest demonstration [s]; the contacts of each row are computed."""
 LEAST_SECONDS = 1.0
 """Shortest demonstration [s]."""
 LEAST_RATE, LARGEST_RATE = 4.0, 1000.0
@@ -52,7 +54,7 @@ class Demonstration:
         """Check that the demonstration can be cut into subtasks.
 
         Raises:
-            InputError: It is too short, its rate is out of range, or it contains numbers that are not finite.
+            InputError: It is too short or too long, its rate is out of range, or it contains infinite numbers.
         """
         if not LEAST_RATE <= self.rate <= LARGEST_RATE:
             what = f"has a rate of {self.rate:g} Hz"
@@ -61,6 +63,9 @@ class Demonstration:
         if self.row_count < LEAST_SECONDS * self.rate:
             what = f"has only {self.row_count} rows, {self.row_count / self.rate:.1f} s"
             raise InputError(what, where=self.name, instead=f"give demonstrations of at least {LEAST_SECONDS:g} s")
+        if self.row_count > MOST_SECONDS * self.rate:
+            what = f"has {self.row_count} rows, {self.row_count / self.rate:.0f} s; the limit is {MOST_SECONDS:g} s"
+            raise InputError(what, where=self.name, instead="cut it into demonstrations of the task")
         numbers = (self.joint_positions, *self.openings.values(), *self.bodies.values())
         if not all(np.isfinite(rows).all() for rows in numbers):
             raise InputError("contains numbers that are not finite", where=self.name, instead="remove this episode")
