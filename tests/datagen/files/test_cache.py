@@ -6,6 +6,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -139,6 +140,43 @@ def test_only_this_user_may_enter_a_private_folder(name: str, tmp_path: Path, mo
     folder = cache.cache_folder(name)
     folder.chmod(0o2775)
     assert stat.S_IMODE(cache.cache_folder(name).stat().st_mode) == 0o700
+
+
+def test_a_group_that_shares_a_cache_cannot_replace_private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its members could rename a closed folder, and put another one of the same user, which they may write, there."""
+    monkeypatch.setenv("NIMBUS_CACHE", str(tmp_path / "shared"))
+    monkeypatch.setattr("platformdirs.user_cache_dir", lambda *_, **__: str(tmp_path / "own"))
+    before = os.umask(0o002)
+    try:
+        assert not cache.cache_folder("objects").parent.stat().st_mode & stat.S_IWGRP
+    finally:
+        os.umask(before)
+    (tmp_path / "shared").chmod(0o2775)
+    assert cache.cache_folder("warp") == tmp_path / "shared" / "warp"
+    assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o3775
+
+    def refuse(path: Path, mode: int) -> None:
+        if path == tmp_path / "shared":
+            raise PermissionError  # it is the folder of another member
+        os.chmod(path, mode)
+
+    (tmp_path / "shared").chmod(0o2775)
+    monkeypatch.setattr(Path, "chmod", refuse)
+    assert cache.cache_folder("warp") == tmp_path / "own" / "warp"
+    assert cache.cache_folder("objects") == tmp_path / "shared" / "objects"
+
+
+def test_a_named_folder_is_closed_to_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    kernels = tmp_path / "kernels"
+    kernels.mkdir(mode=0o775)
+    kernels.chmod(0o2775)
+    assert cache.named_folder("KERNELS", str(kernels)) == kernels
+    assert not kernels.stat().st_mode & stat.S_IWGRP
+    tmp_path.chmod(0o775)
+    monkeypatch.setattr("grp.getgrgid", lambda _: SimpleNamespace(gr_name="a-project"))
+    assert "its group can write there" in refusal(cache.named_folder, "KERNELS", str(kernels))
+    tmp_path.chmod(0o1775)
+    assert cache.named_folder("KERNELS", str(kernels)) == kernels
 
 
 def test_sticky_folder_serves_above_and_not_for_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

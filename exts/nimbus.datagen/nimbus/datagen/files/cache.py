@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nimbus.datagen.errors import InputError, StorageError
@@ -20,14 +20,14 @@ _LEAST = 1 << 20
 
 
 GENERATED = frozenset(
-    "assets catalogue checked figures isaacsim light meshes mjcf objects reach robot_checks robots rooms temporary "
+    "assets catalogue checked figures light meshes mjcf objects reach robot_checks robots rooms temporary "
     "warp wheels".split()
 )
 """Folders with generated files, which every process may read."""
-PRIVATE = frozenset({"own_tasks", "remote", "servers", "torch", "warp"})
-"""Folders that only their user may enter. Code in ``torch`` and ``warp`` is executed: with a umask of 002, its folders
-are writable for the group, whose members could replace the code. ``remote`` has copies from private stores; what
-``own_tasks`` records is trusted."""
+PRIVATE = frozenset({"isaacsim", "own_tasks", "remote", "servers", "torch", "warp"})
+"""Folders that only their user may enter. Code in ``isaacsim``, ``torch`` and ``warp`` is executed: with a umask of
+002, its folders are writable for the group, whose members could replace the code. ``remote`` has copies from private
+stores; what ``own_tasks`` records is trusted."""
 COMPILED = {"torch": "TORCHINDUCTOR_CACHE_DIR", "warp": "WARP_CACHE_PATH"}
 """Folders of code that libraries compile and execute, each with the library's variable that names another one."""
 
@@ -44,7 +44,12 @@ def cache_folder(name: str) -> Path:
         InputError: The path is relative, or the folder cannot be created or written, or other users can write there.
     """
     assert name in GENERATED | PRIVATE, f"'{name}' is in no list of this module"
-    folder = _root() / name
+    root = _root()
+    try:
+        root.mkdir(mode=0o755, parents=True, exist_ok=True)
+        folder = (root if name not in PRIVATE or _keeps_entries(root) else _own_root()) / name
+    except OSError as error:
+        raise _unwritable(root, error.strerror or str(error)) from None
     try:
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
@@ -59,6 +64,18 @@ def cache_folder(name: str) -> Path:
         if why := _why_not_own(place, holds_files=holds_files):
             raise _unwritable(place, why)
     return folder
+
+
+def _keeps_entries(root: Path) -> bool:
+    """Return True if no other user can rename this user's folders in the root of a cache; close it if possible."""
+    found = root.stat()
+    if not found.st_mode & stat.S_IWGRP or found.st_mode & stat.S_ISVTX:
+        return True
+    try:
+        root.chmod(stat.S_IMODE(found.st_mode) | stat.S_ISVTX)  # members of the group can still add entries
+    except OSError:  # it is the folder of another member
+        return False
+    return True
 
 
 def code_folder(name: str) -> Path:
@@ -76,11 +93,13 @@ def code_folder(name: str) -> Path:
 
 def _root() -> Path:
     root = os.environ.get("NIMBUS_CACHE")
-    if not root:
-        import platformdirs
+    return variable_path("NIMBUS_CACHE", root) if root else _own_root()
 
-        root = platformdirs.user_cache_dir("nimbus", appauthor=False)
-    return variable_path("NIMBUS_CACHE", root)
+
+def _own_root() -> Path:
+    import platformdirs
+
+    return variable_path("XDG_CACHE_HOME", platformdirs.user_cache_dir("nimbus", appauthor=False))
 
 
 def shared_folders() -> list[Path]:
@@ -101,11 +120,31 @@ def named_folder(variable: str, text: str) -> Path:
     folder = variable_path(variable, text)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_own(folder) and not folder.stat().st_mode & stat.S_IWOTH:
+            with suppress(PermissionError):
+                folder.chmod(stat.S_IMODE(folder.stat().st_mode) & ~stat.S_IWGRP)
+        open_to_group = next((place for place in (folder, folder.parent) if _is_open_to_group(place, folder)), None)
     except OSError as error:
         raise _unwritable(folder, error.strerror or str(error), variable=variable) from None
+    if open_to_group:
+        raise _unwritable(open_to_group, "its group can write there", variable=variable)
     if why := _why_not_own(folder, holds_files=True) or _why_not_own(folder.parent, holds_files=False):
         raise _unwritable(folder, why, variable=variable)
     return folder
+
+
+def _is_open_to_group(place: Path, folder: Path) -> bool:
+    """Return True if another member of a group can change files in a folder, or replace a folder in its parent."""
+    found = place.stat()
+    if not found.st_mode & stat.S_IWGRP or (place != folder and found.st_mode & stat.S_ISVTX):
+        return False
+    import grp
+    import pwd
+
+    try:  # many systems give each user a group of their own
+        return grp.getgrgid(found.st_gid).gr_name != pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return True
 
 
 def _why_not_own(folder: Path, *, holds_files: bool) -> str:
