@@ -48,10 +48,12 @@ def command(
     status = source.read()
     if serve is not None:
         from nimbus.datagen.files.server_tokens import token_file
+        from nimbus.datagen.files.trusted_servers import LOOPBACK
         from nimbus.runner.monitor.status_server import StatusServer
 
         with StatusServer(serve, source.read, source.read_node) as server, token_file(token_to, server.token):
-            write_out(f"{server.address}  (metrics: {server.address}metrics; Ctrl-C ends it)\n")
+            place = f"http://{LOOPBACK}:{server.server_port}/metrics"
+            write_out(f"{server.address}  (for programs that send the token: {place}; Ctrl-C ends it)\n")
             server.serve_forever()
         return 0
     if node:

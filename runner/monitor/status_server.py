@@ -66,7 +66,7 @@ class StatusServer(LocalServer):
     @property
     def address(self) -> str:
         """Address of the page."""
-        return f"http://127.0.0.1:{self.server_address[1]}/{self.token}/"
+        return f"http://{self.name}:{self.server_address[1]}/{self.token}/"
 
 
 class _Handler(LocalHandler):

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,21 @@ def test_a_file_has_the_token_of_a_running_server(tmp_path: Path):
     assert not path.exists()
     with token_file(None, TOKEN):
         pass
+
+
+def test_a_token_is_private_from_the_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Another user that opens the file before its mode changes reads what is written later."""
+    modes, real = list[int](), os.open
+
+    def opened(path: Any, flags: int, mode: int = 0o777, **options: Any) -> int:
+        if flags & os.O_CREAT and "token" in str(path):
+            modes.append(mode)
+        return real(path, flags, mode, **options)
+
+    monkeypatch.setattr(os, "open", opened)
+    with token_file(tmp_path / "token", TOKEN):
+        pass
+    assert modes == [0o600]
 
 
 @pytest.mark.parametrize("content", ["", "a file of the user\n"])

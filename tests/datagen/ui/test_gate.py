@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nimbus.datagen.local_server import fresh_name
 from nimbus.datagen.ui.gate import Gate, Refused, address_of
 
 GATE = Gate("127.0.0.1", token="secret")
@@ -68,6 +69,19 @@ def test_tokens_differ_and_addresses_can_be_opened():
     assert Gate("::1").token != Gate("::1").token
     assert address_of("::1", 80, Gate("::1", token="t")) == "http://[::1]:80/t"
     assert address_of("0.0.0.0", 80, Gate("0.0.0.0", token="t")) == "http://127.0.0.1:80/t"
+
+
+def test_the_name_of_this_start_is_admitted():
+    """A page of another user, at the same port before, may have left a service worker at 127.0.0.1."""
+    name = fresh_name("127.0.0.1")
+    assert name != fresh_name("127.0.0.1") and name.endswith(".localhost") and fresh_name("0.0.0.0") == ""
+    gate = Gate("127.0.0.1", token="secret", name=name)
+    assert address_of("127.0.0.1", 80, gate) == f"http://{name}:80/secret"
+    assert gate.admit("/secret", [f"{name}:80"], [f"http://{name}:80"]) == "/"
+    for other in (fresh_name("127.0.0.1"), f"a.{name}"):
+        with pytest.raises(Refused, match="host"):
+            gate.admit("/secret", [f"{other}:80"], [])
+    assert address_of("0.0.0.0", 80, Gate("0.0.0.0", token="t", name=fresh_name("0.0.0.0"))) == "http://127.0.0.1:80/t"
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=20), max_size=2), st.lists(st.text(max_size=20), max_size=2))

@@ -31,7 +31,8 @@ def server() -> Iterator[StatusServer]:
 
 
 def get(server: StatusServer, path: str, **headers: str) -> str:
-    request = urllib.request.Request(server.address + path, headers=headers)
+    place = server.address.replace(server.name, "127.0.0.1")  # browsers know the name, and Python asks a name server
+    request = urllib.request.Request(place + path, headers={"Host": f"{server.name}:{server.server_port}"} | headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read().decode()
 
@@ -66,6 +67,16 @@ def test_unknown_pages_and_other_hosts_are_refused(server: StatusServer, path: s
     with pytest.raises(urllib.error.HTTPError) as raised:
         get(server, path, Host=host)
     assert raised.value.code == code
+
+
+def test_the_address_is_new_to_the_browser(server: StatusServer):
+    """A page of another user, at the same port before, may have left a service worker, which sees all addresses."""
+    with StatusServer(0, lambda: STATUS) as other:
+        assert other.name != server.name and server.address.startswith(f"http://{server.name}:{server.server_port}/")
+        assert server.name.endswith(".localhost")
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            get(server, "", Host=f"{other.name}:{server.server_port}")
+        assert raised.value.code == 403
 
 
 def test_taken_port_is_one_line(server: StatusServer):

@@ -34,15 +34,29 @@ HEADERS = {
 """Headers of every answer: pages run and load nothing, and other pages may not embed them."""
 
 
-def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str) -> str:
+def fresh_name(host: str) -> str:
+    """Return a name of this machine for the address to print, which no page of another server has had.
+
+    For a browser, the origin of a page is its host and port. A page of another user, on the same port at another time,
+    can leave a service worker in the browser, which then sees the addresses of all later pages of the origin, with
+    their tokens. Browsers resolve all names below ``localhost`` to this machine by themselves.
+
+    Args:
+        host: Address on which the server listens; other machines would not resolve the name, so it is then empty.
+    """
+    return f"nimbus-{secrets.token_hex(8)}.localhost" if is_loopback(host) else ""
+
+
+def why_foreign(hosts: Sequence[str], origins: Sequence[str], *, listening: str, name: str = "") -> str:
     """Return the reason to reject a request for another host or from a page of another origin; empty if accepted.
 
     Args:
         hosts: All values of the header ``Host``.
         origins: All values of the header ``Origin``: none for programs and opened pages.
         listening: Address on which the server listens.
+        name: Name of :func:`fresh_name`.
     """
-    if len(hosts) != 1 or not _is_own(hosts[0], listening):
+    if len(hosts) != 1 or not _is_own(hosts[0], listening, name):
         return "this host is not served here"
     if len(origins) > 1 or any(origin.lower() != f"http://{hosts[0].lower()}" for origin in origins):
         return "pages of other origins are not served here"
@@ -81,7 +95,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _is_own(host: str, listening: str) -> bool:
+def _is_own(host: str, listening: str, own: str) -> bool:
     """Return True for the server's own host; if the server listens beyond loopback, also for any literal address.
 
     A name server can redirect a name to another machine, but not a literal address.
@@ -90,7 +104,7 @@ def _is_own(host: str, listening: str) -> bool:
         name = urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return False
-    if name in ("localhost", listening.lower()):
+    if name in ("localhost", listening.lower(), own or "localhost"):
         return True
     try:
         address = ipaddress.ip_address(name)
@@ -112,6 +126,8 @@ class LocalServer(ThreadingHTTPServer):
         self._turn = threading.Lock()
         self._greeting: dict[socket.socket, None] = {}
         self._admitted: set[socket.socket] = set()
+        self.name = fresh_name(address[0])
+        """Host of the printed address; empty for a server that other machines reach."""
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -209,7 +225,7 @@ class LocalHandler(BaseHTTPRequestHandler):
         hosts, origins = headers.get_all("Host", []), headers.get_all("Origin", [])
         if self.server.any_host:
             return "pages are not served here" if origins else ""
-        return why_foreign(hosts, origins, listening=str(address[0]) if isinstance(address, tuple) else "")
+        return why_foreign(hosts, origins, listening=str(address[0]), name=self.server.name)
 
     def _refuse(self, code: HTTPStatus, why: str) -> None:
         text = f"{why}\n".encode()

@@ -28,7 +28,7 @@ def get(studio: Any, path: str, *, host: str = "", origin: str = "") -> bytes:
     """Return the answer to a plain request, from the status line to the end."""
     place = urlsplit(studio.address)
     headers = f"Host: {host or place.netloc}\r\n" + (f"Origin: {origin}\r\n" if origin else "")
-    with socket.create_connection((place.hostname, place.port), 20) as connection:
+    with socket.create_connection(("127.0.0.1", place.port or 0), 20) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n".encode())
         found = b""
         while part := connection.recv(1 << 16):
@@ -44,7 +44,7 @@ def join(client: ModuleType, studio: Any, *, path: str | None = None, origin: st
     url = f"ws://{host or place.netloc}{place.path if path is None else path}"
     return client.connect(
         url,
-        sock=socket.create_connection((place.hostname, place.port), 20),
+        sock=socket.create_connection(("127.0.0.1", place.port or 0), 20),
         origin=origin,
         subprotocols=[f"viser-v{viser.__version__}"],
         max_size=2**28,

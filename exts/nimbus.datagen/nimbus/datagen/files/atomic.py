@@ -17,7 +17,7 @@ _FOR_FILES_ALONE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP,
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
+def replacing(path: Path, *, durable: bool, shared: bool, is_private: bool = False) -> Iterator[Path]:
     """Yield the path of a new, empty file, which replaces ``path`` at the end, or is removed after an error.
 
     The name is unpredictable and the file is created by this call, so that no existing link in the folder is followed.
@@ -27,12 +27,13 @@ def replacing(path: Path, *, durable: bool, shared: bool) -> Iterator[Path]:
         durable: Sync the content first, so that the old or the new content also survives a power failure.
         shared: Several processes may write the file at the same time. Otherwise leftovers of killed processes are
             removed.
+        is_private: Let only this user open the file. One whose mode changes later may have been opened before.
     """
     if not shared:
         for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
             remove_file(left)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.tmp")
-    os.close(create_file(temporary))
+    os.close(create_file(temporary, is_private=is_private))
     try:
         yield temporary
         if durable:

@@ -127,12 +127,13 @@ def make_place(folder: Path, name: str) -> Path:
     return path
 
 
-def create_file(path: Path, *, append: bool = False) -> int:
+def create_file(path: Path, *, append: bool = False, is_private: bool = False) -> int:
     """Create a file that does not exist; a link with the name counts as a file.
 
     Args:
         path: The file.
         append: True to append with every write.
+        is_private: True for a file that only this user can open, from the beginning.
 
     Returns:
         Descriptor of the file, open for reading and writing.
@@ -141,7 +142,7 @@ def create_file(path: Path, *, append: bool = False) -> int:
         FileExistsError: The file exists.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
-    return os.open(path, flags | (os.O_APPEND if append else 0), 0o666)
+    return os.open(path, flags | (os.O_APPEND if append else 0), 0o600 if is_private else 0o666)
 
 
 def open_shared(path: Path) -> int:

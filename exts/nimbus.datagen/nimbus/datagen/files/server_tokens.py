@@ -64,8 +64,7 @@ def token_file(path: Path | None, token: str) -> Iterator[None]:
         instead = "name a new file, or remove this one"
         raise InputError("this file exists, and holds no token", where=str(path), instead=instead)
     try:
-        with replacing(path, durable=False, shared=True) as temporary:
-            temporary.chmod(0o600)
+        with replacing(path, durable=False, shared=True, is_private=True) as temporary:
             temporary.write_text(token)
     except OSError as error:
         what = f"cannot be written: {error.strerror}"
@@ -109,8 +108,7 @@ def given_token(variable: str) -> str:
 def keep_token(port: int, token: str) -> Path:
     """Keep the token of a server in a private file, which the server removes at its end, and return the file's path."""
     path = _file(port)
-    with replacing(path, durable=False, shared=True) as temporary:
-        temporary.chmod(0o600)
+    with replacing(path, durable=False, shared=True, is_private=True) as temporary:
         temporary.write_text(to_json(KeptToken(token=token, server=Holder.this_process())))
     return path
 

@@ -45,6 +45,8 @@ class Gate:
 
     host: str
     token: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES))
+    name: str = field(default="", kw_only=True)
+    """Host of the printed address, by :func:`fresh_name`; if it is empty, that on which the server listens."""
 
     def admit(self, path: str, hosts: Sequence[str], origins: Sequence[str]) -> str:
         """Check a request.
@@ -60,7 +62,7 @@ class Gate:
         Raises:
             Refused: The host is not the server's, the origin is another page, or the token is missing.
         """
-        if why := why_foreign(hosts, origins, listening=self.host):
+        if why := why_foreign(hosts, origins, listening=self.host, name=self.name):
             raise Refused(why)
         if (found := without_token(path, (), token=self.token)) is None:
             raise Refused("open the address that was printed at the start; it has a secret part")
@@ -156,4 +158,4 @@ def _bracketed(host: str) -> str:
 
 def address_of(host: str, port: int, gate: Gate) -> str:
     """Return the address to print, the only one that is served."""
-    return f"http://{_bracketed(reachable(host))}:{port}/{gate.token}"
+    return f"http://{gate.name or _bracketed(reachable(host))}:{port}/{gate.token}"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.installation import add_extra
+from nimbus.datagen.local_server import fresh_name
 from nimbus.datagen.teleoperate.recording import demonstrations_folder
 from nimbus.datagen.ui.background_tasks import BackgroundTasks
 from nimbus.datagen.ui.browser.browser_scene import BrowserScene
@@ -105,7 +106,7 @@ class Studio:
         viser = load_viser()
         own = TaskDraft(name_or_path, folder=folder)
         allowed = AllowedFolders([folder, Path(), own.path.parent, *folders])
-        self._gate = Gate(host)
+        self._gate = Gate(host, name=fresh_name(host))
         for logger in ("viser", "websockets"):
             logging.getLogger(logger).setLevel(logging.ERROR)
         try:
