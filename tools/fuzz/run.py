@@ -106,6 +106,11 @@ def _in_child(make: Callable[[], object], what: str) -> None:
         raise RuntimeError(f"no {what}")
 
 
+def _peak() -> int:
+    """Return the largest memory of a process that has ended, with its children [MiB]."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Run the inputs; return 1 if there are findings."""
     known = {sort.name: sort for sort in sorts()}
@@ -128,9 +133,13 @@ def main(words: Sequence[str] | None = None) -> int:
         _in_child(compile_kernels, "compiled kernels")
         inputs, first = (len(chosen), options.number) if options.number is not None else (options.inputs, 0)
         begin, done, found = time.monotonic(), Counter[str](), []
+        peak, most, last = 0, "", ""
         limits = {"seconds": options.seconds, "hang": options.hang}
         for name, finding in fuzz(chosen, inputs=inputs, seed=options.seed, first=first, **limits):
             done[name] += 1
+            if (now := _peak()) > peak:  # of processes that have ended, so of the batch before
+                peak, most = now, last
+            last = name
             if done.total() % _TOLD == 0:
                 sys.stderr.write(f"{done.total()} inputs, {len(found)} findings, {time.monotonic() - begin:.0f} s\n")
             if finding:
@@ -138,10 +147,12 @@ def main(words: Sequence[str] | None = None) -> int:
                 sys.stdout.write(f"{finding}\n\n")
                 sys.stdout.flush()
     kinds = Counter(finding.kind for finding in found)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10
+    if (now := _peak()) > peak:
+        peak, most = now, last
     counts = ", ".join(f"{count} {name}" for name, count in done.items())
     sys.stdout.write(
-        f"{done.total()} inputs ({counts}) in {time.monotonic() - begin:.0f} s, seed {options.seed}, peak {peak} MiB: "
+        f"{done.total()} inputs ({counts}) in {time.monotonic() - begin:.0f} s, seed {options.seed}, "
+        + f"peak {peak} MiB ({most}): "
         + (", ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "nothing found")
         + "\n"
     )
