@@ -18,7 +18,7 @@ from nimbus.datagen.store.remote.s3_client import object_key, refuse_redirect, s
 from nimbus.datagen.store.remote.web_requests import LATER, WebAnswer, WebRequests
 from nimbus.datagen.store.remote.web_store import DENIED, MISSING, WebStore
 
-_VALID = 3600
+_VALID = 900
 """Validity of a signed URL [s]; a request is sent at once, but clocks differ."""
 _ERROR_BYTES = 4096
 """Part of an error that is read [bytes]."""
