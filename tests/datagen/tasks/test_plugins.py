@@ -181,3 +181,8 @@ def test_an_installed_package_that_is_broken_is_one_line(text: str, expected: st
     package(installed, text)
     said = refusal(discover)
     assert said.startswith("wavers, entry point 'waving' of nimbus.skills: ") and expected in said
+
+
+def test_a_source_that_never_ends_is_refused(tmp_path: Path):
+    (tmp_path / "tap.py").symlink_to("/dev/zero")
+    assert "tap.py: is not a regular file" in refusal(discover, [tmp_path])

@@ -11,6 +11,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from nimbus.datagen.files.bounded import check_regular
+
 _PREFIX = "nimbus_skills."
 
 
@@ -45,6 +47,10 @@ def forget_modules(names: Iterable[str]) -> None:
             delattr(sys.modules[package], stem)
 
 
+_LARGEST_SOURCE = 16 << 20
+"""Largest source file [bytes]."""
+
+
 class _UncachedLoader(SourceFileLoader):
     """Loader of a user's file that neither reads nor writes bytecode.
 
@@ -59,6 +65,15 @@ class _UncachedLoader(SourceFileLoader):
             OSError: Always.
         """
         raise OSError("bytecode is not used")
+
+    def get_data(self, path: str) -> bytes:
+        """Read a source file.
+
+        Raises:
+            InputError: It is not a regular file, such as a link to an endless device, or it is too large.
+        """
+        check_regular(Path(path), limit=_LARGEST_SOURCE)
+        return super().get_data(path)
 
 
 class _Finder(MetaPathFinder):
