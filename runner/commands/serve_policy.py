@@ -9,7 +9,6 @@ import typer
 
 from nimbus.datagen.errors import InputError
 from nimbus.datagen.files.installation import add_extra
-from nimbus.datagen.files.server_tokens import token_file
 from nimbus.runner.commands.options import TokenFile, whole
 from nimbus.runner.system.output import write_out
 
@@ -32,6 +31,7 @@ def command(
     token_to: TokenFile = None,
 ) -> int:
     """Serve a policy until Ctrl-C."""
+    from nimbus.datagen.files.server_tokens import token_file
     from nimbus.datagen.policies.open_policy import open_policy
 
     try:

@@ -49,7 +49,7 @@ def cache_folder(name: str) -> Path:
         root.mkdir(mode=0o755, parents=True, exist_ok=True)
         folder = (root if name not in PRIVATE or _keeps_entries(root) else _own_root()) / name
     except OSError as error:
-        raise _unwritable(root, error.strerror or str(error)) from None
+        raise _unwritable(root / name, error.strerror or str(error)) from None
     try:
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
