@@ -44,13 +44,11 @@ def cache_folder(name: str) -> Path:
         InputError: The path is relative, or the folder cannot be created or written, or other users can write there.
     """
     assert name in GENERATED | PRIVATE, f"'{name}' is in no list of this module"
-    root = _root()
+    folder = _root() / name
     try:
-        root.mkdir(mode=0o755, parents=True, exist_ok=True)
-        folder = (root if name not in PRIVATE or _keeps_entries(root) else _own_root()) / name
-    except OSError as error:
-        raise _unwritable(root / name, error.strerror or str(error)) from None
-    try:
+        folder.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if name in PRIVATE and not _keeps_entries(folder.parent):
+            folder = _own_root() / name
         folder.mkdir(mode=0o700 if name in PRIVATE else 0o755, parents=True, exist_ok=True)
         found = folder.stat()
         is_mine = hasattr(os, "getuid") and found.st_uid == os.getuid()

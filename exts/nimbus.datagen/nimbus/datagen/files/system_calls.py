@@ -150,7 +150,7 @@ def refuse_system_calls(*, sockets: Sequence[int] | None, is_isolated: bool = Fa
 
 
 def refuse_clients() -> None:
-    """Let no server of this process, and of those that it starts, take a connection: to a server, no client ever comes.
+    """Refuse that servers of this process, and of those that it starts, accept connections; they wait without an error.
 
     Raises:
         OSError: The kernel refuses the filter.

@@ -54,7 +54,7 @@ class Demonstration:
         """Check that the demonstration can be cut into subtasks.
 
         Raises:
-            InputError: It is too short or too long, its rate is out of range, or it contains infinite numbers.
+            InputError: Its length or rate is out of range, or it contains numbers that are not finite.
         """
         if not LEAST_RATE <= self.rate <= LARGEST_RATE:
             what = f"has a rate of {self.rate:g} Hz"

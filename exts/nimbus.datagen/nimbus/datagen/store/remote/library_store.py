@@ -59,24 +59,11 @@ class LibraryStore:
         self._paths = DatasetPaths(folder) if folder else None
 
     def read(self, name: str) -> bytes:
-        """Read a whole object of at most 64 MiB.
-
-        Raises:
-            MissingObjectError: The object does not exist.
-            InputError: There is no permission, or the object is larger.
-            StoreAwayError: The store does not answer.
-        """
+        """Read a whole object of at most 64 MiB; see :meth:`ObjectStore.read`."""
         return self._read(name, None, most=TEXT_BYTES)
 
     def read_range(self, name: str, start: int, byte_count: int, *, least: int | None = None) -> bytes:
-        """Read bytes ``[start, start + byte_count)`` of an object; raises as :meth:`read` does.
-
-        Args:
-            name: Path below the address.
-            start: First byte.
-            byte_count: Number of bytes.
-            least: Sufficient number of bytes if the object is shorter; by default all of them.
-        """
+        """Read bytes ``[start, start + byte_count)`` of an object; see :meth:`ObjectStore.read_range`."""
         found = self._read(name, {"range": (start, start + byte_count)}, most=byte_count)
         if len(found) < (byte_count if least is None else least):
             raise StoreAwayError(f"returned {len(found)} of {byte_count} bytes", where=self.place(name))
@@ -116,15 +103,7 @@ class LibraryStore:
             yield found
 
     def download(self, name: str, path: Path, *, limit: int = LARGEST_OBJECT) -> ObjectStat:
-        """Write an object to a new file, replacing an existing one; a link is replaced, never followed.
-
-        Args:
-            name: Path below the address.
-            path: The file; it is removed after an error.
-            limit: Largest size of the object [bytes].
-
-        Raises what :meth:`read` does, and ``StorageError`` for a full disk.
-        """
+        """Write an object to a new file; see :meth:`ObjectStore.download`."""
         import obstore
 
         def once() -> ObjectStat:
@@ -139,7 +118,7 @@ class LibraryStore:
         return repeated(once)
 
     def stat(self, name: str) -> ObjectStat | None:
-        """Return size and version of an object; None if it does not exist. Raises what :meth:`read` does otherwise."""
+        """Return size and version of an object; see :meth:`ObjectStore.stat`."""
         import obstore
 
         def once() -> ObjectStat:
@@ -152,7 +131,7 @@ class LibraryStore:
             return None
 
     def names(self, folder: str = "") -> Iterator[tuple[str, int]]:
-        """List objects below a folder, with sizes [bytes]. Raises what :meth:`read` does."""
+        """List objects below a folder, with sizes [bytes]; see :meth:`ObjectStore.names`."""
         import obstore
 
         with self.calling(folder):

@@ -41,7 +41,7 @@ def s3_session() -> tuple[Any, Any]:
     import boto3
     from botocore.exceptions import BotoCoreError
 
-    _check_receivers()
+    _install_check()
     check_file_variables()
     try:
         session = boto3.Session()
@@ -57,8 +57,8 @@ def is_public() -> bool:
 
 
 @cache
-def _check_receivers() -> None:
-    """Let the library check each server before a request: tokens are sent to servers for credentials and roles."""
+def _install_check() -> None:
+    """Make the library check each server before a request: it sends tokens to servers for credentials and roles."""
     from botocore.httpsession import URLLib3Session
 
     send = URLLib3Session.send
