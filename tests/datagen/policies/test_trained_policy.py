@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from nimbus.datagen.policies.trained_policy import (
     settings_of,
     write_policy,
 )
+from tests.support.refusals import refusal
 from tests.support.synthetic import make_rendered, write_dataset
 
 SIZE = (24, 16)
@@ -114,6 +116,16 @@ def test_modules_beside_a_generated_policy_are_not_imported(folder: Path):
     assert generated_policy(folder) is ImagePolicy
     (folder / "policy.py").write_text((folder / "policy.py").read_text() + "\n")
     assert generated_policy(folder) is None
+
+
+def test_a_missing_package_of_a_generated_policy_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    entry = (folder / "policy.py").read_text()
+    entry = entry.replace(ImagePolicy.__module__, "nimbus.train.vla_policy").replace("ImagePolicy", "VlaPolicy")
+    (folder / "policy.py").write_text(entry)
+    monkeypatch.delitem(sys.modules, "nimbus.train.vla_policy", raising=False)
+    monkeypatch.delitem(sys.modules, "nimbus.datagen.geometry.torch_library", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert "needs the package torch; " in refusal(open_policy, str(folder))
 
 
 def test_a_convolution_is_the_sum_by_hand():

@@ -24,6 +24,7 @@ from nimbus.datagen.files.asset_folders import file_in
 from nimbus.datagen.files.atomic import replacing, write_atomic
 from nimbus.datagen.files.bounded import check_regular, read_typed
 from nimbus.datagen.files.codec import to_json
+from nimbus.datagen.files.installation import add_extra
 from nimbus.datagen.files.npy_files import read_npz
 from nimbus.datagen.files.own_files import check_own
 from nimbus.datagen.policies.policy import TIMES_LONGEST, Policy, PolicyTask, layout_source
@@ -205,12 +206,19 @@ def generated_policy(folder: Path) -> type[TrainedPolicy] | None:
 
     Such a file is not imported: modules of the same folder would stand for installed ones, and the folder may have been
     of others before a training continued in it.
+
+    Raises:
+        InputError: The class needs a package that is not installed.
     """
     path = folder / ENTRY
     for module, name in _CLASSES:
         text = _ENTRY_TEXT.format(module=module, name=name).encode()
         if path.is_file() and path.stat().st_size == len(text) and path.read_bytes() == text:
-            return getattr(import_module(module), name)
+            try:
+                return getattr(import_module(module), name)
+            except ImportError as error:
+                what = f"needs the package {error.name}"
+                raise InputError(what, where=str(folder), instead=add_extra("train")) from None
     return None
 
 
